@@ -1,48 +1,32 @@
-// Results that are chosen: a tick on each, a bar that counts them, and what can be done with them.
+// Photos that are chosen: a tick on each, a bar that counts them, and what can be done with them.
+//
+// A page that lets photos be chosen puts `tick(photo)` into each tile and calls once
+//
+//   const chosen = selection({
+//     container,             // the element in which ticks come and go: clicks and keys are listened to here
+//     place,                 // whose last child the bar becomes; container, where it is left out
+//     rest,                  // element (or a function that gives it) that gets the focus when the bar goes away
+//     photo: (number) => …,  // the photo of a tick: {number, name, title, …}; where it is left out, see `offer`
+//     between: (a, b) => …,  // photos from number a to number b, for Shift; where it is left out, the ticks between
+//     actions: [{ id, label, run, writes, fits }],
+//                            // what else this page does with photos, first in the bar: `run(photos, chosen)` may give
+//                            // (a promise of) what is said then: a text, or {said, undo, kind}; `writes`: not for those
+//                            // who may only read; `fits(photos)`: whether it makes sense of them
+//     changed: (kind, photos) => …, // photos were changed ("edit", "album", "hide", "remove", or an action's kind): show them anew
+//     called: t("results"),  // how saved tables are called
+//   });
+//
+// and uses chosen.offer(photos, keep) when it shows other photos (a list page), or chosen.refresh() when ticks have come
+// (a page that makes and drops tiles as one scrolls), chosen.set(photo, on), chosen.has(number), chosen.numbers(),
+// chosen.photos(), chosen.clear() and chosen.listen((size) => …).
 
 import { take } from "./api.js";
 import { at, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
 import { t, tn } from "./language.js";
 
-let offered = new Map(); // entries by their numbers, in order
-let chosen = new Set(); // numbers
-let collecting = false;
-let last = null; // tick that was clicked last: where a range begins
-
-/** The tick of a result. */
+/** The tick of a photo. */
 export const tick = ({ number, name }) => el("input", { type: "checkbox", class: "pick", value: number, "aria-label": t("Select {name}", { name }) });
-
-const ticks = () => [...at("results").querySelectorAll(".pick")];
-const entries = () => [...offered.values()].filter(({ number }) => chosen.has(number));
-
-/** Let these results be chosen; `keep`: those that are chosen stay so. */
-export function offerChoice(results, keep) {
-  offered = new Map(results.map((entry) => [entry.number, entry]));
-  choose(keep ? [...chosen].filter((number) => offered.has(number)) : []);
-  at("choose-found").hidden = !results.some((entry) => entry.found);
-}
-
-function choose(numbers) {
-  chosen = new Set(numbers);
-  for (const one of ticks()) one.checked = chosen.has(Number(one.value));
-  const inside = at("choice").contains(document.activeElement);
-  at("choice").hidden = !chosen.size;
-  at("chosen").textContent = chosen.size ? tn(chosen.size, "{n} photo selected", "{n} photos selected") : "";
-  at("copied").textContent = "";
-  if (inside && !chosen.size) at("results-title").focus({ preventScroll: true }); // the bar is hidden now
-}
-
-/** A tick was clicked: with Shift, all from the last one to it become as it is. */
-function pick(target, range) {
-  const seen = ticks().filter((one) => one.checkVisibility()); // not those that are folded away
-  const ends = [seen.indexOf(last), seen.indexOf(target)].sort((a, b) => a - b);
-  const changed = range && ends[0] >= 0 ? seen.slice(ends[0], ends[1] + 1) : [target];
-  const numbers = new Set(chosen);
-  for (const one of changed) numbers[target.checked ? "add" : "delete"](Number(one.value));
-  last = target;
-  choose(numbers);
-}
 
 async function copy(text) {
   try {
@@ -61,38 +45,203 @@ async function copy(text) {
   }
 }
 
-/** Have the server make a file of the chosen photos, and keep it. */
-async function collect(form, name) {
-  if (collecting) return;
-  collecting = true;
-  at("copied").textContent = t("Collecting the photos…");
-  try {
-    save(await take([...chosen], form), name);
-    at("copied").textContent = "";
-  } catch (error) {
-    at("copied").textContent = error.message || String(error);
-  }
-  collecting = false;
+/** A button that opens a small menu of others; it closes when one is chosen, by Escape and by a click elsewhere. */
+function menu(id, label, ...entries) {
+  const node = el("details", { class: "menu", id }, el("summary", { class: "button small" }, label), el("div", { class: "entries" }, ...entries));
+  node.addEventListener("click", (event) => {
+    if (!event.target.closest("button")) return;
+    node.open = false;
+    node.querySelector("summary").focus(); // the button is not seen any more
+  });
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !node.open) return;
+    event.stopPropagation(); // it is the menu that is left, not the selection
+    node.open = false;
+    node.querySelector("summary").focus();
+  });
+  document.addEventListener("click", (event) => {
+    if (!node.contains(event.target)) node.open = false;
+  });
+  return node;
 }
 
-/** Listen to the ticks, the bar and the keys. */
-export function listenToChoice() {
-  at("results").addEventListener("click", (event) => {
+/** Let photos of a page be chosen: see above. */
+export function selection({ container, place = container, rest = null, photo = null, between = null, actions = [], changed = () => {}, called = "photos" }) {
+  const chosen = new Map(); // photos by their numbers
+  const listeners = [];
+  let offered = new Map(); // photos by their numbers, in order
+  let last = null; // number of the tick that was clicked last: where a range begins
+  let busy = false;
+
+  const ticks = () => [...container.querySelectorAll(".pick")];
+  const find = (number) => photo?.(number) ?? offered.get(number) ?? chosen.get(number);
+  const inOrder = () => {
+    const known = [...offered.values()].filter(({ number }) => chosen.has(number));
+    return known.length === chosen.size ? known : [...chosen.values()];
+  };
+
+  const counted = el("span", { id: "chosen", role: "status" });
+  const told = el("span", { class: "said", id: "copied", role: "status" });
+  const button = (id, label, run, writes) => {
+    const node = el("button", { type: "button", class: writes ? "small writes" : "small", id }, label);
+    node.addEventListener("click", () => perform(run));
+    return node;
+  };
+  const own = actions.map((one) => [one, button(one.id, one.label, one.run, one.writes)]);
+  const bar = el("div", { class: "choice", id: "choice", role: "group", "aria-label": t("Selected photos"), hidden: true },
+    counted, told,
+    el("div", { class: "acts" },
+      ...own.map(([, node]) => node),
+      button("to-album", t("Add to album"), dialog("askAlbum"), true),
+      button("edit-tags", t("Tags"), dialog("askTags"), true),
+      button("edit-photos", t("Title and date"), dialog("askDetails"), true),
+      button("hide-photos", t("Hide"), dialog("hidePhotos"), true),
+      button("remove-photos", t("Remove"), dialog("askRemoval"), true),
+      menu("save", t("Save"),
+        button("save-files", t("Photos as a ZIP file"), () => collect("zip", "photos.zip")),
+        button("save-sheet", t("Contact sheet (PDF)"), () => collect("sheet", "contact-sheet.pdf")),
+        button("save-png", t("Contact sheet (PNG)"), () => collect("png", "contact-sheet.png")),
+        button("save-csv", t("Table (CSV)"), (photos) => save(new Blob([toCsv(photos)], { type: "text/csv;charset=utf-8" }), `${called}.csv`)),
+        button("save-json", t("Table (JSON)"), (photos) => save(new Blob([toJson(photos)], { type: "application/json" }), `${called}.json`)),
+        button("copy-names", t("Copy names"), async (photos) => {
+          const done = await copy(toNames(photos));
+          return done ? tn(photos.length, "{n} name copied", "{n} names copied") : t("This browser does not let a page copy: save a file.");
+        })),
+      el("button", { type: "button", class: "small", id: "choose-none", onclick: () => clear() }, t("Select none"))));
+  place.append(bar);
+
+  /** Have the server make a file of the chosen photos, and keep it. */
+  async function collect(form, name) {
+    told.textContent = t("Collecting the photos…");
+    save(await take([...chosen.keys()], form), name);
+    return "";
+  }
+
+  /** What one of the dialogs does, which are loaded when they are needed. */
+  function dialog(name) {
+    return async (photos) => (await import("./curation/dialogs.js"))[name](photos);
+  }
+
+  /** Do something with the chosen photos, one thing at a time, and say how it went. */
+  async function perform(run) {
+    if (busy || !chosen.size) return;
+    busy = true;
+    const photos = inOrder();
+    try {
+      const answer = await run(photos, chooser);
+      const { said = "", undo = null, kind = null } = typeof answer === "string" ? { said: answer } : answer ?? {};
+      if (kind) changed(kind, photos);
+      if (kind === "remove" || kind === "hide") clear(); // they are not there any more
+      if (undo || (said && !chosen.size)) {
+        const { notice } = await import("./curation/notice.js");
+        notice(said, undo && (async () => {
+          await undo();
+          changed(kind, photos);
+        }));
+      } else {
+        told.textContent = said;
+      }
+    } catch (error) {
+      told.textContent = error.message || String(error);
+    }
+    busy = false;
+  }
+
+  /** Show what is chosen. */
+  function show() {
+    for (const one of ticks()) one.checked = chosen.has(Number(one.value));
+    const inside = bar.contains(document.activeElement);
+    const size = chosen.size;
+    const photos = size ? inOrder() : [];
+    for (const [{ fits }, node] of own) node.hidden = Boolean(fits) && !fits(photos);
+    container.classList.toggle("choosing", size > 0);
+    bar.hidden = !size;
+    counted.textContent = size ? tn(size, "{n} photo selected", "{n} photos selected") : "";
+    told.textContent = "";
+    if (inside && !size) (typeof rest === "function" ? rest() : rest)?.focus({ preventScroll: true }); // the bar is hidden now
+    for (const listener of listeners) listener(size);
+  }
+
+  function put(photos, on) {
+    for (const one of photos) {
+      if (!one) continue;
+      if (on) chosen.set(one.number, one);
+      else chosen.delete(one.number);
+    }
+    show();
+  }
+
+  function clear() {
+    chosen.clear();
+    last = null;
+    show();
+  }
+
+  /** A tick was clicked: with Shift, all from the last one to it become as it is. */
+  function pick(target, range) {
+    const number = Number(target.value);
+    let photos = [find(number)];
+    if (range && last !== null && last !== number) {
+      if (between) {
+        photos = between(last, number);
+      } else {
+        const seen = ticks().filter((one) => one.checkVisibility()).map((one) => Number(one.value)); // not what is folded away
+        const ends = [seen.indexOf(last), seen.indexOf(number)].sort((a, b) => a - b);
+        if (ends[0] >= 0) photos = seen.slice(ends[0], ends[1] + 1).map(find);
+      }
+    }
+    last = number;
+    put(photos, target.checked);
+  }
+
+  container.addEventListener("click", (event) => {
     if (event.target.matches(".pick")) pick(event.target, event.shiftKey);
   });
-  at("results").addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && chosen.size && event.target.closest(".pick, #choice")) choose([]);
-  });
-  at("choose-found").addEventListener("click", () => {
-    choose([...chosen, ...[...offered.values()].filter(({ found }) => found).map(({ number }) => number)]);
-  });
-  at("choose-none").addEventListener("click", () => choose([]));
-  at("save-csv").addEventListener("click", () => save(new Blob([toCsv(entries())], { type: "text/csv;charset=utf-8" }), "results.csv"));
-  at("save-json").addEventListener("click", () => save(new Blob([toJson(entries())], { type: "application/json" }), "results.json"));
-  at("save-files").addEventListener("click", () => collect("zip", "photos.zip"));
-  at("save-sheet").addEventListener("click", () => collect("sheet", "contact-sheet.pdf"));
-  at("copy-names").addEventListener("click", async () => {
-    const done = await copy(toNames(entries()));
-    at("copied").textContent = done ? tn(chosen.size, "{n} name copied", "{n} names copied") : t("This browser does not let a page copy: save a file.");
-  });
+  for (const node of new Set([container, bar])) {
+    node.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !chosen.size || !event.target.closest(".pick, #choice")) return;
+      event.stopPropagation();
+      clear();
+    });
+  }
+
+  const chooser = {
+    /** Let these photos be chosen; `keep`: those that are chosen stay so. */
+    offer(photos, keep) {
+      offered = new Map(photos.map((one) => [one.number, one]));
+      for (const number of [...chosen.keys()]) {
+        if (keep && offered.has(number)) chosen.set(number, offered.get(number));
+        else chosen.delete(number);
+      }
+      show();
+    },
+    refresh: show,
+    set: (one, on) => put([one], on),
+    add: (photos) => put(photos, true),
+    has: (number) => chosen.has(number),
+    numbers: () => inOrder().map(({ number }) => number),
+    photos: inOrder,
+    clear,
+    listen: (listener) => listeners.push(listener),
+  };
+  return chooser;
+}
+
+// The results of a search
+
+let results = null;
+let found = []; // photos that are surely right
+
+/** Let these results be chosen; `keep`: those that are chosen stay so. */
+export function offerChoice(photos, keep) {
+  found = photos.filter((entry) => entry.found);
+  results?.offer(photos, keep);
+  at("choose-found").hidden = !found.length;
+}
+
+/** Let results be chosen; `more`: further options of `selection`, such as `actions`. */
+export function listenToChoice(more = {}) {
+  results = selection({ container: at("results"), rest: () => at("results-title"), called: "results", ...more });
+  at("choose-found").addEventListener("click", () => results.add(found));
+  return results;
 }

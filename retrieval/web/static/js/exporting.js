@@ -1,10 +1,11 @@
-// Results as files and text to keep, made in the browser of what the API gave.
+// Results and other photos as files and text to keep, made in the browser of what the API gave.
 
-const COLUMNS = ["name", "title", "probability", "found", "region"];
+const OF_RESULTS = ["name", "title", "probability", "found", "region"];
+const OF_PHOTOS = ["name", "title", "taken", "camera", "latitude", "longitude", "tags"];
 const MARK = "\ufeff"; // of UTF-8, or spreadsheets take it for another encoding
 const FORMULA = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/; // what a spreadsheet may calculate
 
-const kept = (entry) => Object.fromEntries(COLUMNS.map((name) => [name, entry[name]]));
+const columns = (entries) => entries.some((entry) => "probability" in entry) ? OF_RESULTS : OF_PHOTOS;
 
 function cell(value) {
   const text = typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
@@ -14,12 +15,16 @@ function cell(value) {
 
 /** A table (RFC 4180, all cells quoted); a region is a JSON list of its corners. */
 export function toCsv(entries) {
-  const rows = [COLUMNS, ...entries.map((entry) => COLUMNS.map((name) => entry[name]))];
+  const names = columns(entries);
+  const rows = [names, ...entries.map((entry) => names.map((name) => name === "tags" ? entry.tags?.join("; ") : entry[name]))];
   return MARK + rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
 /** The same as JSON, names as they are. */
-export const toJson = (entries) => `${JSON.stringify(entries.map(kept), null, 2)}\n`;
+export function toJson(entries) {
+  const names = columns(entries);
+  return `${JSON.stringify(entries.map((entry) => Object.fromEntries(names.map((name) => [name, entry[name]]))), null, 2)}\n`;
+}
 
 /** Names, one a line. */
 export const toNames = (entries) => entries.map(({ name }) => name).join("\n");

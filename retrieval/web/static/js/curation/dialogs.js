@@ -1,0 +1,162 @@
+// Questions about photos that are chosen: which album, which tags, which title and date, whether to remove them.
+// Each gives what was done as {said, undo, kind}, or null where nothing was.
+
+import { change, json, tags as allTags } from "../api.js";
+import { el } from "../dom.js";
+import { joinTags, splitTags } from "../filters.js";
+import { t, tn } from "../language.js";
+
+const SUGGESTED = 500;
+let counter = 0;
+
+/**
+ * Ask something. `fields`: what the form has; `accept`: what its button says; `act()`: does it, and gives the answer. What
+ * goes wrong is said in the dialog, which stays. Gives null where the question was left.
+ */
+export function ask(title, fields, accept, act) {
+  const id = `dialog-${(counter += 1)}`;
+  const problem = el("p", { class: "error", role: "alert" });
+  const yes = el("button", { type: "submit", class: "primary" }, accept);
+  const no = el("button", { type: "button" }, t("Cancel"));
+  const form = el("form", { class: "stack", method: "dialog" }, el("h2", { id }, title), ...fields, problem, el("div", { class: "row" }, yes, no));
+  const dialog = el("dialog", { class: "question", "aria-labelledby": id }, form);
+  document.body.append(dialog);
+  return new Promise((resolve) => {
+    let answer = null;
+    no.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(answer);
+    });
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      yes.disabled = true;
+      problem.textContent = "";
+      try {
+        answer = await act();
+        dialog.close();
+      } catch (error) {
+        problem.textContent = error.message || String(error);
+      }
+      yes.disabled = false;
+    });
+    dialog.showModal();
+  });
+}
+
+/** A field with its label. */
+export function field(label, attributes, ...after) {
+  const id = `field-${(counter += 1)}`;
+  const input = el("input", { id, type: "text", autocomplete: "off", ...attributes });
+  return [el("div", { class: "field" }, el("label", { for: id }, label), input, ...after), input];
+}
+
+/** What may be typed into a field. */
+function suggestions(values) {
+  const id = `list-${(counter += 1)}`;
+  return el("datalist", { id }, ...values.map((value) => el("option", { value })));
+}
+
+const numbers = (photos) => photos.map(({ number }) => number);
+
+/** Have photos changed; `fields`: as PATCH /api/photos takes them. Gives what was done. */
+export async function edit(photos, fields) {
+  const { changed, kept, before } = await change("PATCH", "/api/photos", { photos: numbers(photos), ...fields });
+  const said = [tn(changed, "{n} photo changed.", "{n} photos changed.")];
+  if (kept) said.push(tn(kept, "{n} photo keeps a tag: its file says it.", "{n} photos keep a tag: their files say it."));
+  return { said: said.join(" "), undo: changed ? () => change("PATCH", "/api/photos", { restore: before }) : null, kind: "edit" };
+}
+
+/** Put photos into an album, or into a new one. */
+export async function askAlbum(photos) {
+  const { albums } = await json("/api/albums");
+  const names = albums.map(({ name }) => name);
+  const list = suggestions(names);
+  const [node, input] = field(t("Album, or the name of a new one"), { required: true, maxlength: 200, list: list.id, dir: "auto" }, list);
+  const same = () => albums.find(({ name }) => name.toLowerCase() === input.value.trim().toLowerCase());
+  const hint = el("p", { class: "hint", role: "status" });
+  input.addEventListener("input", () => {
+    const there = same();
+    hint.textContent = !input.value.trim() ? "" : there ? tn(there.photos, "There is {n} photo in it.", "There are {n} photos in it.") : t("A new album is made.");
+  });
+  return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async () => {
+    const there = same();
+    if (!there) {
+      const made = await change("POST", "/api/albums", { name: input.value, photos: numbers(photos) });
+      return { said: t("The album “{name}” is made.", { name: made.name }), undo: () => change("DELETE", `/api/albums/${made.album}`), kind: "album" };
+    }
+    const { changed } = await change("POST", `/api/albums/${there.album}/photos`, { photos: numbers(photos) });
+    const undo = () => change("POST", `/api/albums/${there.album}/remove`, { photos: changed });
+    const said = changed.length ? tn(changed.length, "{n} photo added to “{name}”.", "{n} photos added to “{name}”.", { name: there.name })
+      : t("They are in “{name}” already.", { name: there.name });
+    return { said, undo: changed.length ? undo : null, kind: "album" };
+  });
+}
+
+/** Let a field of tags suggest those of the collection, behind those that are there already. */
+export async function suggestTags(input, list) {
+  const { tags: known } = await allTags({ limit: SUGGESTED });
+  const show = () => {
+    const before = splitTags(input.value.slice(0, input.value.lastIndexOf(";") + 1));
+    const left = known.filter(({ tag }) => !before.includes(tag));
+    list.replaceChildren(...left.map(({ tag }) => el("option", { value: joinTags([...before, tag]) })));
+  };
+  input.addEventListener("input", show);
+  show();
+}
+
+/** Give photos tags, and take others from them. */
+export async function askTags(photos) {
+  const { tags } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
+  const list = suggestions([]);
+  const [node, input] = field(t("Add tags, with ; between them"), { list: list.id, dir: "auto" }, list);
+  await suggestTags(input, list);
+  const ticks = tags.map(({ tag, photos: of, imported }) => [tag, el("input", { type: "checkbox", disabled: imported === 0 }), of, imported]);
+  const removal = ticks.length > 0 && el("fieldset", { class: "stack" },
+    el("legend", {}, t("Remove tags")),
+    el("div", { class: "many" }, ...ticks.map(([tag, tick, of, imported]) =>
+      el("label", { class: "tick" }, tick, el("span", { dir: "auto" }, tag), el("span", { class: "hint" }, imported ? tn(of, "{n} photo", "{n} photos") : t("in the file"))))));
+  return ask(tn(photos.length, "Tags of {n} photo", "Tags of {n} photos"), [node, removal], t("Save"), () => {
+    const gone = ticks.filter(([, tick]) => tick.checked).map(([tag]) => tag);
+    return edit(photos, { tags_add: splitTags(input.value), tags_remove: gone });
+  });
+}
+
+/** Give photos a title and a date; what is left as it is stays so. */
+export async function askDetails(photos) {
+  const { titles, dates } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
+  const one = (values) => values.length === 1 ? values[0] : "";
+  const several = (values) => values.length > 1 ? t("several") : null;
+  const [title, titleInput] = field(t("Title"), { maxlength: 1000, value: one(titles), placeholder: several(titles), dir: "auto" });
+  const [date, dateInput] = field(t("Taken"), { maxlength: 40, value: one(dates), placeholder: several(dates) ?? "1923-05-17" });
+  const hint = el("p", { class: "hint" }, t("A date such as 1923, 1923-05 or 1923-05-17. What is emptied is again what the photo's file says."));
+  return ask(tn(photos.length, "Title and date of {n} photo", "Title and date of {n} photos"), [title, date, hint], t("Save"), () => {
+    const fields = {};
+    if (titleInput.value.trim() !== one(titles)) fields.title = titleInput.value;
+    if (dateInput.value.trim() !== one(dates)) fields.taken = dateInput.value;
+    return Object.keys(fields).length ? edit(photos, fields) : null;
+  });
+}
+
+/** Leave photos out of lists and answers. */
+export async function hidePhotos(photos) {
+  const { changed } = await change("POST", "/api/hidden", { photos: numbers(photos) });
+  const undo = () => change("POST", "/api/hidden/show", { photos: changed });
+  return { said: tn(changed.length, "{n} photo hidden.", "{n} photos hidden."), undo: changed.length ? undo : null, kind: "hide" };
+}
+
+/** Take photos out of the collection, after a question. */
+export async function askRemoval(photos) {
+  const good = el("input", { type: "checkbox" });
+  const names = photos.slice(0, 3).map(({ name }) => el("li", { class: "name", dir: "auto", title: name }, name));
+  if (photos.length > 3) names.push(el("li", { class: "hint" }, tn(photos.length - 3, "and {n} other", "and {n} others")));
+  const fields = [
+    el("ul", { class: "names" }, ...names),
+    el("p", {}, t("Their files stay where they are. Albums and tags of these photos are kept until the collection is compacted.")),
+    el("label", { class: "tick" }, good, t("Leave them out for good, also when their folders are indexed again")),
+  ];
+  return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async () => {
+    const { removed } = await change("POST", "/api/photos/remove", { photos: numbers(photos), for_good: good.checked });
+    return { said: tn(removed, "{n} photo removed.", "{n} photos removed."), kind: "remove" };
+  });
+}
