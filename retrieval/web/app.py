@@ -22,12 +22,14 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong."},
     403: {"model": Problem, "description": "The server was not started so that this may be done."},
     404: {"model": Problem, "description": "There is no such thing."},
+    409: {"model": Problem, "description": "That cannot be done with it as it is."},
     410: {"model": Problem, "description": "The photo's file is no longer there."},
     413: {"model": Problem, "description": "The upload, or what is asked for, is too large."},
     415: {"model": Problem, "description": "The upload is no photo that can be read."},
     422: {"model": Problem, "description": "A field is wrong."},
     503: {"model": Problem, "description": "The server is busy; Retry-After says when to try again."},
     504: {"model": Problem, "description": "The request took too long."},
+    507: {"model": Problem, "description": "The server's disk is full."},
 }
 
 

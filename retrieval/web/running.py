@@ -4,7 +4,8 @@ import contextlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 OPENING = 600.0
 """Seconds after which a collection that has not been opened is given up: a large one may be on a slow drive."""
+
+STOPPING = "cairn.stopping"
+"""Where the scope of a request has a function that says whether the server is about to end."""
 
 Host = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address to listen at; anything but this machine's own is open to all.")
@@ -34,6 +38,15 @@ Originals = Annotated[
         show_default=False,
     ),
 ]
+Roots = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--photos",
+        help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
+        "where only this machine can reach the server).",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -44,18 +57,26 @@ class RunOptions:
     port: int = 8000  # 0: any that is free
     workers: int = 2  # processes that search a collection, and as many that decode photos
     originals: bool | None = None  # whether photos' files may be taken away; None: where only this machine may ask
+    photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder, as with originals
 
     @property
     def is_local(self) -> bool:
         """Whether only this machine itself reaches the server."""
         return is_loopback(self.host)
 
+    def roots(self) -> tuple[Path, ...]:
+        """Folders below which photos may be chosen in the browser; CairnError where one is none."""
+        for folder in self.photos:
+            if not folder.is_dir():
+                raise CairnError(f"There is no folder {str(folder)!r}, given with --photos; check the name.")
+        return self.photos or ((Path.home(),) if self.is_local else ())
+
     def serve_options(self) -> "ServeOptions":
         """Say how a collection is served by such a server."""
         from retrieval.web.guard import LOOPBACK
         from retrieval.web.service import ServeOptions
 
-        options = ServeOptions(hosts=LOOPBACK | {self.host.lower()} if self.is_local else None)
+        options = ServeOptions(hosts=LOOPBACK | {self.host.lower()} if self.is_local else None, roots=self.roots())
         return replace(
             options,
             search=replace(options.search, workers=self.workers),
@@ -91,17 +112,24 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     say(f"Serving at {where} (end with Ctrl-C)")
     sys.stdout.flush()
     begun(where)
+
+    async def told(scope: Any, receive: Any, send: Any) -> None:
+        """Have answers that last know when the server is to end."""
+        scope[STOPPING] = lambda: server.should_exit
+        await app(scope, receive, send)  # type: ignore[operator]
+
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        told,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
     )
+    server = uvicorn.Server(config)
     # The server ends in good order, and passes the signal on. SIGTERM is seen to be what ended the process.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def show(address: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
-from retrieval.web.running import OPENING, Host, Originals, RunOptions, Workers, listen, run, show
+from retrieval.web.running import OPENING, Host, Originals, Roots, RunOptions, Workers, listen, run, show
 
 if TYPE_CHECKING:
     from retrieval.web.service import Service
@@ -28,6 +28,7 @@ def serve(
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
     originals: Originals = None,
+    photos: Roots = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
@@ -35,7 +36,7 @@ def serve(
 
     from retrieval.web.app import create_app
 
-    running = RunOptions(host, port, workers, originals)
+    running = RunOptions(host, port, workers, originals, tuple(photos or ()))
     options = replace(running.serve_options(), cache=cache, catalogue=catalogue, similarity=similarity)
     with _shared_by(cluster, shards) as shared:
         app = create_app(collection, replace(options, **shared))

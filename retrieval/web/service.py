@@ -13,6 +13,8 @@ from starlette.requests import Request
 
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import JOBS
+from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
 from retrieval.web.discretion import names_of_places
@@ -47,6 +49,12 @@ class ServeOptions:
     pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
+    queue: Queue | None = None  # of jobs, shared by several collections; None: one of its own
+    roots: tuple[Path, ...] = ()  # folders below which photos may be chosen in the browser
+    # Limits of uploads that are kept.
+    kept: UploadOptions = field(
+        default_factory=lambda: UploadOptions(photo_bytes=200_000_000, photos=100, requests=4, seconds=600.0)
+    )
     search_jobs: type[Jobs] = SearchJobs  # made with a `Place`; tests give others
     picture_jobs: type[Jobs] = PictureJobs  # made with nothing
 
@@ -78,6 +86,12 @@ class Service:
         self._started = False
         self.recent = RecentRows()
         self.kept = Kept()
+        self.folder = folder.absolute()
+        self.queue = options.queue or Queue(folder / JOBS)
+        if options.catalogue is not None:
+            self.queue.complete(folder, ["--catalogue", options.catalogue])
+        self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
+        self.listening = 0  # connections that are told of jobs
         self.exporting = 0  # requests whose files are looked at
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
@@ -92,16 +106,23 @@ class Service:
         self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
         self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
         self.sealing = LateSeal(self.collection)
+        if self.options.queue is None:
+            self.queue.start()
 
     def stop(self) -> None:
         """End the workers, and remove what they leave."""
         if not self._started:
             return
         self._started = False
+        if self.options.queue is None:
+            self.queue.stop()
         for pool in (self.searching, self.decoding):
             pool.close()
         self.sealing.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
+        if self.keeping is not None:
+            shutil.rmtree(self.keeping[0], ignore_errors=True)
+            self.keeping = None
         self.collection.catalogue.close()
 
     def wrote(self) -> None:

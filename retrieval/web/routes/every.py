@@ -2,8 +2,10 @@
 
 from fastapi import APIRouter
 
+from retrieval.web.routes.adding import router as adding
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
+from retrieval.web.routes.jobs import router as jobs
 from retrieval.web.routes.layout import router as layout
 from retrieval.web.routes.objects import router as objects
 from retrieval.web.routes.pages import router as pages
@@ -17,6 +19,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     search,
     groups,
     exports,
+    jobs,
+    adding,
     pages,
 )
 """In the order in which an address is looked for in them."""

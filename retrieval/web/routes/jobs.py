@@ -1,0 +1,330 @@
+"""Routes of jobs: long work that is done in the background, and what became of it."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Request, Response
+from fastapi import Path as InPath
+from pydantic import BaseModel, Field, model_validator
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from index.errors import CairnError
+from retrieval.collection.layout import UPLOADS
+from retrieval.jobs import kinds
+from retrieval.jobs.queue import Job as QueuedJob
+from retrieval.jobs.queue import JobNotFound
+from retrieval.jobs.store import ENDED
+from retrieval.web.access.rights import WRITING
+from retrieval.web.discretion import failures_by_name, without_paths
+from retrieval.web.models import MAX_NUMBER, Number
+from retrieval.web.problems import ProblemError
+from retrieval.web.routes.adding import folder_below, known_folders
+from retrieval.web.running import STOPPING
+from retrieval.web.service import Service, service_of
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+
+MOST = 50
+"""Jobs that have ended and are listed."""
+
+LISTED = 20
+"""Entries of a list in a result, where many jobs are listed."""
+
+LISTENERS = 64
+"""Connections that are told of jobs at a time."""
+
+LOOK, BEAT = 0.25, 10.0  # seconds between two looks at the queue, and between signs of life
+OTHERS = 2.0  # seconds between two looks at what another server over the same list does
+LONGEST = 3600.0  # seconds of a connection; the browser opens it again
+UNTOLD = 20.0  # the same, where nobody tells that the server is to end
+
+JobNumber = Annotated[int, InPath(ge=1, le=MAX_NUMBER, description="Number of the job.")]
+
+
+class Job(BaseModel):
+    """A piece of long work."""
+
+    id: int
+    kind: str = Field(description=f"{', '.join(kinds.TITLES)}.")
+    title: str = Field(description="What it does.")
+    about: str = Field(description="With what, such as the name of a folder; may be empty.")
+    state: Literal["queued", "running", "paused", "done", "failed", "cancelled"]
+    step: str = Field(description="What it is at; empty where it has not said so.")
+    title_of_step: str
+    done: int = Field(description="How much of the step is done.")
+    of: int = Field(description="How much there is; 0: not known.")
+    unit: str
+    seconds_left: float | None = Field(description="Until the step is done, by how fast it got on lately.")
+    result: dict[str, Any] | None = Field(description="What the command reports with --json, without paths.")
+    error: str | None = Field(description="Why it failed: one sentence.")
+    note: str | None = Field(description="What it waits for: one sentence.")
+    added: str = Field(description="ISO 8601, UTC.")
+    started: str | None
+    ended: str | None
+
+
+class Jobs(BaseModel):
+    """All work on the collection that waits or is under way, and the last that ended; in the order of its numbers."""
+
+    jobs: list[Job]
+
+
+class Index(BaseModel):
+    """Add photos."""
+
+    kind: Literal["index"]
+    source: Literal["folder", "known", "uploads", "failed"] = Field(
+        "folder",
+        description="folder: one below a root; known: those that were indexed before; uploads: what was uploaded; "
+        "failed: photos that could not be indexed.",
+    )
+    root: int | None = Field(None, ge=0, le=10_000, description="Of a folder: which root, as /api/roots lists them.")
+    path: str = Field("", max_length=4096, description="Of a folder: its path below the root; empty: the root itself.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Index":
+        if (self.source == "folder") != (self.root is not None):
+            raise ValueError("a folder needs a root, and nothing else has one")
+        return self
+
+
+class Group(BaseModel):
+    """Look for groups of photos that show the same."""
+
+    kind: Literal["group"]
+    augment: bool | None = Field(None, description="Let photos borrow features of linked ones; left out: as it was.")
+
+
+class Retrain(BaseModel):
+    """Make a new vocabulary."""
+
+    kind: Literal["retrain"]
+    drop_missing: bool = Field(False, description="Leave out photos that can no longer be read.")
+
+
+class Remove(BaseModel):
+    """Take photos out of the collection; their files stay."""
+
+    kind: Literal["remove"]
+    missing: bool = Field(False, description="All whose files have gone, or else:")
+    photos: list[Number] = Field([], max_length=1000, description="Numbers of photos.")
+    for_good: bool = Field(False, description="Keep them out when their folders are indexed again.")
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> "Remove":
+        if self.missing == bool(self.photos):
+            raise ValueError("give photos, or missing, and not both")
+        return self
+
+
+class Plain(BaseModel):
+    """Work that needs nothing said."""
+
+    kind: Literal["compact", "metadata", "check", "improve", "searches"]
+
+
+Asked = Annotated[Index | Group | Retrain | Remove | Plain, Body(discriminator="kind")]
+
+
+@router.get("")
+def jobs(request: Request) -> Jobs:
+    """List the work on the collection: what is under way, what waits, and what has ended lately."""
+    return list_jobs(service_of(request))
+
+
+@router.post("", status_code=201, dependencies=WRITING)
+def begin_job(request: Request, asked: Asked) -> Job:
+    """Queue work; where just the same waits already, that is given."""
+    return describe_job(*begin(service_of(request), asked))
+
+
+@router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+async def job_events(request: Request) -> Response:
+    """Tell of all changes as they come: events named `jobs`, each with what /api/jobs gives."""
+    service = service_of(request)
+    if service.listening >= LISTENERS:
+        raise ProblemError(503, "Too many pages listen to this server: close some.")
+    service.listening += 1
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_events(request, service), media_type="text/event-stream", headers=headers)
+
+
+@router.get("/{number}")
+def job(request: Request, number: JobNumber) -> Job:
+    """Tell about one job, with all of its result."""
+    service = service_of(request)
+    return describe_job(service, _own(service, number))
+
+
+@router.post("/{number}/pause", dependencies=WRITING)
+def pause_job(request: Request, number: JobNumber) -> Job:
+    """Let a job stand still."""
+    return _act(service_of(request), number, "pause")
+
+
+@router.post("/{number}/resume", dependencies=WRITING)
+def resume_job(request: Request, number: JobNumber) -> Job:
+    """Let a paused job go on."""
+    return _act(service_of(request), number, "resume")
+
+
+@router.post("/{number}/cancel", dependencies=WRITING)
+def cancel_job(request: Request, number: JobNumber) -> Job:
+    """End a job; what it has done stays."""
+    return _act(service_of(request), number, "cancel")
+
+
+@router.delete("/{number}", status_code=204, response_class=Response, dependencies=WRITING)
+def forget_job(request: Request, number: JobNumber) -> Response:
+    """Take a job that has ended off the list."""
+    service = service_of(request)
+    _own(service, number)
+    with _conflicts():
+        service.queue.forget(number)
+    return Response(status_code=204)
+
+
+def begin(service: Service, asked: Index | Group | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
+    """Queue what is asked for; ProblemError where that cannot be."""
+    folder, about = service.folder, ""
+    match asked:
+        case Index():
+            places, about = _places(service, asked)
+            command = kinds.index(folder, places)
+        case Group():
+            command = kinds.group(folder, augment=asked.augment)
+        case Retrain():
+            command = kinds.retrain(folder, drop_missing=asked.drop_missing)
+        case Remove(missing=True):
+            command = kinds.remove_missing(folder)
+        case Remove():
+            rows = service.collection.catalogue.there(asked.photos)
+            if not rows:
+                raise ProblemError(404, "None of these photos is in the collection any more.")
+            names = [str(row.name) for row in rows]
+            command = kinds.remove(folder, names, for_good=asked.for_good)
+            about = names[0] if len(names) == 1 else str(len(names))
+        case Plain():
+            command = getattr(kinds, asked.kind)(folder)
+    try:
+        return service, service.queue.add(asked.kind, folder, command, kinds.TITLES[asked.kind], about)
+    except CairnError as error:
+        raise ProblemError(507, str(error)) from None
+
+
+def list_jobs(service: Service) -> Jobs:
+    """All work that is open, and the last that ended."""
+    found = service.queue.jobs(service.folder)
+    ended = [one for one in found if one.state in ENDED]
+    left_out = {one.id for one in ended[:-MOST]}
+    return Jobs(jobs=[describe_job(service, one, LISTED) for one in found if one.id not in left_out])
+
+
+def describe_job(service: Service, job: QueuedJob, most: int | None = None) -> Job:
+    """A job as the API shows it: nothing in it says where files lie. `most`: entries of lists in its result."""
+    facts = {name: getattr(job, name) for name in Job.model_fields if name != "result"}
+    if job.error is not None:
+        facts["error"] = without_paths(job.error, service.places)
+    return Job(**facts, result=None if job.result is None else _discreet(service, job.result, most))
+
+
+def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return without_paths(value, service.places)
+        if isinstance(value, dict):
+            return {key: plain(one) for key, one in value.items() if key != "path"}
+        return [plain(one) for one in value] if isinstance(value, list) else value
+
+    told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
+    for key, value in result.items():
+        if key in ("collection", "out", "shortened", "kept_out_reasons"):
+            continue
+        if isinstance(value, list):
+            told["lengths"].setdefault(key, len(value))
+            value = value[:most]
+        if key == "kept_out":
+            value = told["lengths"][key]
+        elif key == "failed" and isinstance(value, list) and value:
+            value = failures_by_name(value, service.collection.catalogue.photo_of_each_root())
+        told[key] = plain(value)
+    return told
+
+
+def _places(service: Service, asked: Index) -> tuple[list[Path], str]:
+    """What is to be indexed, and what that is called."""
+    uploads = service.folder / UPLOADS
+    if asked.source == "folder" and asked.root is not None:
+        found = folder_below(service, asked.root, asked.path)
+        return [found], found.name
+    if asked.source == "uploads":
+        if not uploads.is_dir():
+            raise ProblemError(404, "No photo was uploaded to this collection yet.")
+        return [uploads], ""
+    folders = known_folders(service)
+    if asked.source == "known":
+        there = [folder for folder in folders if folder.is_dir()]
+        if not there:
+            raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
+        return there, there[0].name if len(there) == 1 and there[0] != uploads else ""
+    failed = [Path(one.path) for one in service.collection.catalogue.failures()]
+    failed = [path for path in failed if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
+    if not failed:
+        raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
+    # A folder that was indexed gives a photo below it the name that it would have had; else the file goes by its own.
+    above = {path: next((one for one in path.parents if one in folders), path.parent) for path in failed}
+    return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))[:1000], ""
+
+
+def _act(service: Service, number: int, act: str) -> Job:
+    _own(service, number)
+    with _conflicts():
+        getattr(service.queue, act)(number)
+        return describe_job(service, service.queue.job(number))
+
+
+def _own(service: Service, number: int) -> QueuedJob:
+    """A job on this collection: the queue may be of several."""
+    with contextlib.suppress(JobNotFound):
+        found = service.queue.job(number)
+        if found.collection == service.folder.resolve():
+            return found
+    raise ProblemError(404, "There is no such job: it may have been forgotten.")
+
+
+@contextlib.contextmanager
+def _conflicts() -> Iterator[None]:
+    try:
+        yield
+    except JobNotFound as error:
+        raise ProblemError(404, str(error)) from None
+    except CairnError as error:
+        raise ProblemError(409, str(error)) from None
+
+
+async def _events(request: Request, service: Service) -> AsyncIterator[str]:
+    stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
+    began = looked = said = time.monotonic()
+    version, before = -1, ""
+    try:
+        yield "retry: 2000\n\n"
+        while not (stopping and stopping()) and time.monotonic() - began < (LONGEST if stopping else UNTOLD):
+            now = time.monotonic()
+            if service.queue.version != version or now - looked >= OTHERS:
+                version, looked = service.queue.version, now
+                text = (await run_in_threadpool(list_jobs, service)).model_dump_json()
+                if text != before:
+                    before, said = text, now
+                    yield f"event: jobs\ndata: {text}\n\n"
+            if now - said >= BEAT:
+                said = now
+                yield ": still there\n\n"
+            await asyncio.sleep(LOOK)
+    finally:
+        service.listening -= 1

@@ -1,0 +1,243 @@
+"""Work in the background over HTTP: jobs, their events, folders that may be chosen, and uploads that are kept."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from retrieval.web.problems import ProblemError
+from retrieval.web.routes import adding
+from retrieval.web.routes.adding import safe_name
+from tests.conftest import Indexed
+from tests.retrieval.web.conftest import serving
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory, indexed: Indexed) -> Path:
+    """A folder to choose from, with what must not be chosen in it and beside it."""
+    top = tmp_path_factory.mktemp("home")
+    root = top / "Pictures"
+    (root / "trip <b>" / "day 1").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    (root / "a.cairn").mkdir()
+    (root / "a.cairn" / "collection.toml").touch()
+    (top / "secret").mkdir()
+    (root / "out").symlink_to(top / "secret")
+    (root / "inside").symlink_to(root / "trip <b>")
+    (root / "loop").symlink_to(root / "loop")
+    (root / "note.txt").touch()
+    source = sorted(indexed.photos.iterdir())[0]
+    shutil.copy(source, root / "trip <b>" / "new.jpg")
+    (root / "trip <b>" / "broken.jpg").write_bytes(b"no photo")
+    return root
+
+
+@pytest.fixture(scope="module")
+def own(indexed: Indexed, roots: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Path]]:
+    """A server of a collection that may be changed, and its folder."""
+    folder = tmp_path_factory.mktemp("own") / "own.cairn"
+    shutil.copytree(indexed.folder, folder)
+    with (
+        serving(folder, folder.parent / "cache", roots=(roots, roots.parent / "gone")) as address,
+        httpx.Client(base_url=address, timeout=60, headers={"X-Cairn": "1"}) as client,
+    ):
+        yield client, folder
+
+
+def ended(client: httpx.Client, number: int) -> dict[str, Any]:
+    """Wait until a job has ended."""
+    until = time.monotonic() + 60
+    while True:
+        job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()
+        if job["ended"] is not None:
+            return job
+        assert time.monotonic() < until, job
+        time.sleep(0.05)
+
+
+def test_only_folders_below_a_root_are_listed(own: tuple[httpx.Client, Path], roots: Path) -> None:
+    client, _ = own
+    assert [one["name"] for one in client.get("/api/roots").json()["roots"]] == ["Pictures", "gone"]
+    top = client.get("/api/roots/0/folders").json()
+    assert [(one["name"], one["path"]) for one in top["folders"]] == [("inside", "inside"), ("trip <b>", "trip <b>")]
+    below = client.get("/api/roots/0/folders", params={"path": "trip <b>"}).json()
+    assert (below["photos"], [one["path"] for one in below["folders"]]) == (2, ["trip <b>/day 1"])
+    assert str(roots) not in json.dumps([top, below])
+    for path in (
+        *("..", "../secret", "trip <b>/../../secret", "out", "/etc", str(roots), "loop", ".hidden", "a.cairn", "none"),
+        *("note.txt", "a\0b", "~", "trip <b>/..", "%2e%2e", "x" * 4000, "\udce4".encode("utf-8", "surrogateescape")),
+    ):
+        answer = client.get("/api/roots/0/folders", params={"path": path})
+        assert answer.status_code == 404, path
+        asked = {"kind": "index", "root": 0, "path": path if isinstance(path, str) else "\\udce4"}
+        assert client.post("/api/jobs", json=asked).status_code == 404, path
+    assert client.get("/api/roots/1/folders").status_code == 404
+    assert client.get("/api/roots/7/folders").status_code == 404
+    assert client.get("/api/jobs").json() == {"jobs": []}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"kind": "demo"},
+        {"kind": "index"},
+        {"kind": "index", "source": "known", "root": 0},
+        {"kind": "index", "root": -1},
+        {"kind": "remove"},
+        {"kind": "remove", "missing": True, "photos": [1]},
+        {"kind": "remove", "photos": ["--all"]},
+        {"kind": ["index"]},
+    ],
+)
+def test_what_is_no_job_is_refused(asked: dict[str, Any], own: tuple[httpx.Client, Path]) -> None:
+    client, _ = own
+    answer = client.post("/api/jobs", json=asked)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].endswith(".")
+
+
+def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Client, Path], roots: Path) -> None:
+    client, _ = own
+    before = client.get("/api/health").json()["images"]
+    with client.stream("GET", "/api/jobs/events") as events:
+        lines = events.iter_lines()
+        told: list[list[dict[str, Any]]] = []
+
+        def next_event() -> list[dict[str, Any]]:
+            line = next(line for line in lines if line.startswith("data: "))
+            found: list[dict[str, Any]] = json.loads(line.removeprefix("data: "))["jobs"]
+            told.append(found)
+            return found
+
+        next_event()
+        asked = {"kind": "index", "root": 0, "path": "trip <b>"}
+        answer = client.post("/api/jobs", json=asked)
+        assert answer.status_code == 201, answer.text
+        number = answer.json()["id"]
+        while next_event()[-1]["state"] not in ("done", "failed"):
+            pass
+    states = [jobs[-1]["state"] for jobs in told[1:]]
+    assert states == sorted(states, key=["queued", "running", "done"].index)
+    assert any(jobs and jobs[-1]["of"] for jobs in told)
+    job = ended(client, number)
+    assert (job["state"], job["about"], job["kind"]) == ("done", "trip <b>", "index")
+    assert (job["result"]["added"], job["result"]["lengths"]["failed"]) == (1, 1)
+    assert job["result"]["failed"][0]["name"] == "broken.jpg"
+    assert str(roots.parent) not in json.dumps(client.get("/api/jobs").json())
+    assert client.get("/api/health").json()["images"] == before + 1
+    shutil.copy(roots / "trip <b>" / "new.jpg", roots / "trip <b>" / "broken.jpg")  # mended, though a copy now
+    number = client.post("/api/jobs", json={"kind": "index", "source": "failed"}).json()["id"]
+    assert ended(client, number)["result"]["added"] == 1
+    assert client.post("/api/jobs", json={"kind": "index", "source": "failed"}).status_code == 404
+    for act in ("pause", "resume", "cancel"):
+        assert client.post(f"/api/jobs/{number}/{act}").status_code == 409
+    assert client.delete(f"/api/jobs/{number}").status_code == 204
+    assert client.get(f"/api/jobs/{number}").status_code == 404
+    assert client.post("/api/jobs/9999999/pause").status_code == 404
+
+
+@pytest.mark.slow
+def test_uploads_are_kept_under_safe_names_and_found_again(
+    own: tuple[httpx.Client, Path], indexed: Indexed, cairn: Callable[..., Any]
+) -> None:
+    client, folder = own
+    photos = [path.read_bytes() for path in sorted(indexed.photos.iterdir())[:3]]
+    names = ["../../../etc/cron.d/x.jpg", "photo.JPG", "photo.JPG"]
+    files = [("photos", (name, body + b"0", "image/jpeg")) for name, body in zip(names, photos, strict=True)]
+    answer = client.post("/api/photos", files=files)
+    assert answer.status_code == 201, answer.text
+    kept = answer.json()["photos"]
+    assert [name.partition("/")[2] for name in kept] == ["x.jpg", "photo.JPG", "photo (2).JPG"]
+    assert ended(client, answer.json()["job"])["result"]["added"] == 3
+    again = client.post("/api/photos", files=files, data={"index": "no"}).json()
+    assert again == {"photos": kept, "job": None}  # the same photo is kept once
+    uploads = folder / "uploads"
+    there = [path.relative_to(uploads).as_posix() for path in uploads.rglob("*.*") if path.is_file()]
+    assert sorted(there) == sorted(kept)
+    assert [path.read_bytes() for path in map(uploads.joinpath, kept)] == [body + b"0" for body in photos]
+    assert cairn("check", folder, "--json").json["notes"] == []
+    found = cairn("index", folder, uploads, "--json").json
+    assert (found["added"], found["unchanged"], found["vanished"]) == (0, 3, [])
+
+
+def test_what_cannot_be_kept_is_refused(own: tuple[httpx.Client, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, folder = own
+    before = sorted((folder / "uploads").rglob("*")) if (folder / "uploads").exists() else []
+    for name in ("run.exe", "x.jpg.html", ".jpg", "photo", "collection.toml", "a.jp\x00g"):
+        answer = client.post("/api/photos", files=[("photos", (name, b"x", "image/jpeg"))])
+        assert answer.status_code == 415, name
+    assert client.post("/api/photos", data={"index": "no"}, files=[("other", b"x")]).status_code == 400
+    monkeypatch.setattr(adding, "SPARE", 1 << 60)
+    answer = client.post("/api/photos", files=[("photos", ("a.jpg", b"x", "image/jpeg"))])
+    assert (answer.status_code, "nearly full" in answer.json()["detail"]) == (507, True)
+    left = sorted((folder / "uploads").rglob("*")) if before else []
+    assert [path for path in left if ".incoming" not in str(path)] == [
+        path for path in before if ".incoming" not in str(path)
+    ]
+
+
+def test_names_are_safe_everywhere() -> None:
+    assert safe_name("a/b\\c d.JPEG") == "c d.JPEG"
+    assert safe_name("con.jpg") == "con_.jpg"
+    assert safe_name("...hidden.png") == "hidden.png"
+    assert safe_name("gpj.\u202eexe.jpg") == "gpj.exe.jpg"
+    assert safe_name("<img onerror=x>.jpg") == "_img onerror=x_.jpg"
+    assert len(safe_name("ü" * 500 + ".jpg").encode()) < 200
+    with pytest.raises(ProblemError):
+        safe_name("a.php")
+
+
+def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path]) -> None:
+    import asyncio
+
+    from retrieval.web.access.rights import ROLE, Role
+    from retrieval.web.app import create_app
+
+    app = create_app(own[1])
+
+    async def reader(scope: Any, receive: Any, send: Any) -> None:
+        scope[ROLE] = Role.READ
+        await app(scope, receive, send)
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app=reader)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            asked = [("GET", "roots"), ("GET", "roots/0/folders"), ("POST", "photos"), ("DELETE", "jobs/1")]
+            asked += [("POST", f"jobs/1/{act}") for act in ("pause", "resume", "cancel")]
+            answers = [await client.request(method, f"/api/{path}") for method, path in asked]
+            answers.append(await client.post("/api/jobs", json={"kind": "compact"}))
+            assert (await client.get("/api/jobs")).status_code == 200
+            return [answer.status_code for answer in answers]
+
+    assert set(asyncio.run(ask())) == {403}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals end it elsewhere")
+@pytest.mark.slow
+def test_the_server_ends_though_somebody_listens(indexed: Indexed, tmp_path: Path) -> None:
+    import signal
+    import subprocess
+    import sys
+
+    folder = tmp_path / "own.cairn"
+    shutil.copytree(indexed.folder, folder)
+    command = [sys.executable, "-m", "cairn", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().split()[2]
+        with httpx.stream("GET", f"{address}api/jobs/events", timeout=60) as events:
+            lines = events.iter_lines()
+            next(line for line in lines if line.startswith("data"))
+            began = time.monotonic()
+            server.send_signal(signal.SIGTERM)
+            assert not [line for line in lines if line.startswith("data")]
+        server.wait(30)
+        assert time.monotonic() - began < 4.5
+    assert not (folder / "jobs.sqlite").exists()
