@@ -260,12 +260,18 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     held, fit = (page.locator(one).text_content() for one in ("#holdings", "#fit"))
     assert "The file of 1 photo is no longer" in held and "2 removed photos still take room" in held
     assert "made from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
-    assert page.locator("#steps code").all_text_contents() == [
-        "cairn index 'my own.cairn' FOLDER",
+    assert page.locator("#steps .writes").all_text_contents() == [
+        *("Try again", "Look again", "Take them out", "Give back room", "Make a new vocabulary"),
+        *("Add photos", "Find groups", "Check all files"),
+    ]
+    assert page.locator("#commands").is_hidden()
+    assert page.locator("#commands code").all_text_contents() == [
         "cairn index 'my own.cairn' FOLDER",
         "cairn remove 'my own.cairn' --missing",
         "cairn compact 'my own.cairn'",
         "cairn retrain 'my own.cairn'",
+        "cairn group 'my own.cairn'",
+        "cairn check 'my own.cairn'",
     ]
 
 
@@ -277,7 +283,8 @@ def test_status_of_a_collection_without_photos(visit: Visit) -> None:
     visit.open("/status")
     assert page.locator("#said").text_content() == ""
     assert page.locator("#holdings").text_content() == "There are no photos yet."
-    assert "cairn index demo.cairn FOLDER" in page.locator("#steps").text_content()
+    assert page.locator("#steps a").get_attribute("href") == "/work"
+    assert "cairn index demo.cairn FOLDER" in page.locator("#commands").text_content()
 
 
 def test_a_server_that_is_gone_is_said(visit: Visit) -> None:

@@ -1,9 +1,10 @@
 // What the collection holds, what is wrong with it, and what to do next; in words, with the figures folded away.
 
-import { collection as read, health } from "./api.js";
+import { address, collection as read, health } from "./api.js";
 import { at, el } from "./dom.js";
-import { figure, parts, t, tn } from "./language.js";
+import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
+import { workButton } from "./work/jobs.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
 const MOST = 1000; // names that are listed for one reason
@@ -62,11 +63,11 @@ const ADVICE = {
   good: () => t("The vocabulary fits what was added."),
   unknown: () => t("Too few photos were added to tell whether the vocabulary fits them."),
   poor: ({ drift }) => tn(drift.added.images,
-    "The vocabulary does not fit the {n} photo that was added: cairn retrain makes a new one.",
-    "The vocabulary does not fit the {n} photos that were added: cairn retrain makes a new one."),
+    "The vocabulary does not fit the {n} photo that was added: make a new one.",
+    "The vocabulary does not fit the {n} photos that were added: make a new one."),
   outgrown: ({ words }) => tn(words,
-    "The collection has outgrown its {n} word: cairn retrain makes a new vocabulary.",
-    "The collection has outgrown its {n} words: cairn retrain makes a new vocabulary."),
+    "The collection has outgrown its {n} word: make a new vocabulary.",
+    "The collection has outgrown its {n} words: make a new vocabulary."),
 };
 
 /** How well the vocabulary fits. */
@@ -90,34 +91,44 @@ function fit(vocabulary) {
   return [made, compared, ADVICE[state](vocabulary)].filter(Boolean);
 }
 
-/** What to do: sentences with commands in them, as lists of texts and elements. */
-function steps(facts, name) {
-  const place = /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
-  const command = (verb, rest = "") => el("code", {}, `cairn ${verb} ${place}${rest}`);
-  const { images, failed, missing, removed, vocabulary } = facts;
+/** What to do: what each step is for, what does it, and the command line that does the same. */
+function steps({ images, failed, missing, removed, vocabulary }) {
   const all = [];
-  const index = () => command("index", ` ${t("FOLDER")}`);
-  if (!images) all.push(parts(t("Add photos: {index}, with the folder where they are."), { index: index() }));
+  const add = (label, primary = false) => el("a", { class: primary ? "button small primary writes" : "button small writes", href: address("/work") }, label);
+  const look = () => workButton(t("Look again"), "index", { source: "known" });
+  if (!images) all.push([t("There are no photos yet."), [add(t("Add photos"), true)], "index"]);
   if (failed.length) {
-    all.push(parts(tn(failed.length,
-      "Mend or replace the photo that could not be indexed, then run {index} again, with the folder of your photos.",
-      "Mend or replace the photos that could not be indexed, then run {index} again, with the folder of your photos."), { index: index() }));
+    all.push([tn(failed.length,
+      "Mend or replace the photo that could not be indexed, then try it again.",
+      "Mend or replace the photos that could not be indexed, then try them again."), [workButton(t("Try again"), "index", { source: "failed" })], "index"]);
   }
   if (missing) {
-    all.push(parts(tn(missing,
-      "Connect the drive of the photo whose file is gone and run {index} again. Is it gone for good? {remove} takes it out.",
-      "Connect the drive of the photos whose files are gone and run {index} again. Are they gone for good? {remove} takes them out."),
-    { index: index(), remove: command("remove", " --missing") }));
+    all.push([tn(missing,
+      "Connect the drive of the photo whose file is gone and look again. Is it gone for good? Then take it out.",
+      "Connect the drive of the photos whose files are gone and look again. Are they gone for good? Then take them out."),
+    [look(), workButton(t("Take them out"), "remove", { missing: true })], "remove --missing"]);
   }
-  if (removed) all.push(parts(t("Give back the room of what was removed: {compact}."), { compact: command("compact") }));
+  if (removed) all.push([t("Give back the room of what was removed."), [workButton(t("Give back room"), "compact")], "compact"]);
   if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) {
-    all.push(parts(t("Make a new vocabulary from all photos: {retrain}."), { retrain: command("retrain") }));
+    all.push([t("Make a new vocabulary from all photos; searches go on meanwhile."), [workButton(t("Make a new vocabulary"), "retrain", {}, true)], "retrain"]);
   }
-  if (!all.length) {
-    all.push(parts(t("Nothing needs to be done. Add more photos with {index}, or look for photos that show the same thing with {group}."),
-      { index: index(), group: command("group") }));
+  const needed = all.length;
+  if (images) {
+    all.push([needed ? t("Or:") : t("Nothing needs to be done. You can add more photos, look for photos that show the same, or check that all files are sound."),
+      [add(t("Add photos")), workButton(t("Find groups"), "group"), workButton(t("Check all files"), "check")], "group"]);
   }
   return all;
+}
+
+/** The same on a command line. */
+function commandLines(all, name) {
+  const place = /^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+  const line = (command) => {
+    const [verb, ...options] = command.split(" ");
+    return ["cairn", verb, place, ...(verb === "index" ? [t("FOLDER")] : options)].join(" ");
+  };
+  const lines = [...new Set([...all.map(([, , command]) => command), "index", "check"])].map(line);
+  return lines.map((one) => el("li", {}, el("code", {}, one)));
 }
 
 const paragraphs = (id, sentences) => at(id).replaceChildren(...sentences.map((one) => el("p", {}, one)));
@@ -144,7 +155,9 @@ start(async () => {
     : facts.images ? t("Every photo was indexed") : "";
   paragraphs("holdings", holdings(facts));
   paragraphs("fit", fit(vocabulary));
-  at("steps").replaceChildren(...steps(facts, name).map((step) => el("li", {}, ...step)));
+  const all = steps({ ...facts, failed });
+  at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));
+  at("commands").replaceChildren(...commandLines(all, name));
   at("failures").hidden = !failed.length;
   at("failed").replaceChildren(...failures(failed));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");

@@ -1,0 +1,221 @@
+// Adding photos in the browser: dropped or chosen files are kept by the server, or a folder of the server's machine is read.
+
+import { address, ask, json } from "../api.js";
+import { el } from "../dom.js";
+import { figure, t, tn } from "../language.js";
+import { begin, ended, jobCard, watch } from "./jobs.js";
+
+const PHOTOS = /\.(jpe?g|jpe|jfif|png|tiff?|webp|hei[cf]|hif|avif|bmp|gif|p[pg]m)$/i;
+const AT_ONCE = 2; // uploads under way
+const MOST = 20; // refused files that are listed
+
+/** Send one file, which is not indexed yet. */
+function keep(file, signal) {
+  const body = new FormData();
+  body.append("index", "no");
+  body.append("photos", file, file.name || "photo.jpg");
+  return ask(address("/api/photos"), { method: "POST", headers: { "X-Cairn": "1" }, body, signal });
+}
+
+/** Send files, a few at a time; `tell(sent, refused)` after each. Gives the refused ones as [name, sentence]. */
+async function send(files, tell, signal) {
+  const waiting = [...files];
+  const refused = [];
+  let sent = 0;
+  const work = async () => {
+    for (let file = waiting.shift(); file && !signal.aborted; file = waiting.shift()) {
+      try {
+        await keep(file, signal);
+        sent += 1;
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        refused.push([file.name, error.message]);
+        if (error.status === 507 || error.status === 403 || error.status === 0) waiting.length = 0; // the next would not fare better
+      }
+      tell(sent, refused);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return { sent, refused };
+}
+
+/** Files of what was dropped: those in folders too. */
+async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
+  const read = async (entry) => {
+    if (entry.isFile) return [await new Promise((resolve, reject) => entry.file(resolve, reject))];
+    const reader = entry.createReader();
+    const found = [];
+    for (;;) {
+      const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!some.length) break;
+      for (const one of some) if (!one.name.startsWith(".")) found.push(...await read(one));
+    }
+    return found;
+  };
+  return (await Promise.all(entries.map(read))).flat();
+}
+
+/** Follow a job in a node until it has ended, and say so to the page with the event `added`. */
+async function follow(node, job) {
+  const card = jobCard(job);
+  node.replaceChildren(card);
+  const stop = watch((jobs) => {
+    const now = jobs.find((one) => one.id === job.id);
+    if (now) card.update(now);
+  });
+  const last = await ended(job.id);
+  stop();
+  node.dispatchEvent(new CustomEvent("added", { bubbles: true, detail: last }));
+}
+
+function uploading(progress, complain) {
+  const input = el("input", { type: "file", multiple: true, accept: "image/*,.heic,.heif,.tif,.tiff,.avif", id: "add-files" });
+  const drop = el("div", { class: "drop" },
+    el("label", { for: "add-files" }, t("Drop photos or folders here, or choose them")), input,
+    el("p", { class: "hint" }, t("The server keeps a copy of them with the collection.")));
+
+  async function take(all) {
+    complain(null);
+    const files = all.filter((file) => file.type.startsWith("image/") || PHOTOS.test(file.name));
+    if (!files.length) {
+      if (all.length) complain(t("None of these files is a photo."));
+      return;
+    }
+    const stopping = new AbortController();
+    const bar = el("progress", { max: files.length, value: 0, "aria-label": t("Upload") });
+    const text = el("p", { class: "measure", role: "status" });
+    const reasons = el("ul", { class: "names" });
+    const tell = (sent, refused) => {
+      bar.value = sent + refused.length;
+      text.textContent = t("{sent} of {all} photos uploaded", { sent: figure(sent), all: figure(files.length) });
+      reasons.replaceChildren(...refused.slice(0, MOST).map(([name, reason]) =>
+        el("li", {}, el("span", { class: "what", dir: "auto" }, name), el("span", {}, reason))));
+    };
+    tell(0, []);
+    const cancel = el("button", { type: "button", class: "small", onclick: () => stopping.abort() }, t("Stop uploading"));
+    const told = el("div", { class: "stack" });
+    progress.replaceChildren(bar, text, cancel, reasons, told);
+    drop.classList.add("busy");
+    input.disabled = true;
+    try {
+      const { sent } = await send(files, tell, stopping.signal);
+      cancel.remove();
+      if (sent) await follow(told, await begin("index", { source: "uploads" }));
+    } catch (error) {
+      complain(error);
+    } finally {
+      cancel.remove();
+      input.disabled = false;
+      input.value = "";
+      drop.classList.remove("busy");
+    }
+  }
+
+  input.addEventListener("change", () => take([...input.files]));
+  for (const kind of ["dragenter", "dragover"]) {
+    drop.addEventListener(kind, (event) => {
+      event.preventDefault();
+      drop.classList.add("over");
+    });
+  }
+  drop.addEventListener("dragleave", () => drop.classList.remove("over"));
+  drop.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    if (!input.disabled) take(await dropped(event.dataTransfer));
+  });
+  return drop;
+}
+
+function choosing(roots, progress, complain) {
+  const list = el("div", { class: "stack" });
+
+  async function add(root, path, node) {
+    node.disabled = true;
+    complain(null);
+    try {
+      await follow(progress, await begin("index", { root, path }));
+    } catch (error) {
+      complain(error);
+    } finally {
+      node.disabled = false;
+    }
+  }
+
+  async function open(root, path, focus = true) {
+    complain(null);
+    let found;
+    try {
+      found = await json(`/api/roots/${root}/folders`, { path });
+    } catch (error) {
+      complain(error);
+      return;
+    }
+    const steps = path.split("/").filter(Boolean);
+    const top = roots.find((one) => one.root === root).name;
+    const crumbs = [top, ...steps].map((name, place) => {
+      const here = place === steps.length;
+      return el("li", {}, here ? el("span", { "aria-current": "location" }, name)
+        : el("button", { type: "button", class: "small link", onclick: () => open(root, steps.slice(0, place).join("/")) }, name));
+    });
+    const names = found.folders.map((one) => el("li", {},
+      el("button", { type: "button", class: "small folder", onclick: () => open(root, one.path) }, one.name)));
+    const label = found.photos
+      ? tn(found.photos, "Add the {n} photo here, and those in its folders", "Add the {n} photos here, and those in its folders")
+      : t("Add the photos in the folders of “{folder}”", { folder: found.name });
+    const adding = el("button", { type: "button", class: "primary", onclick: () => add(root, path, adding) }, label);
+    const title = el("nav", { "aria-label": t("Folder"), tabindex: "-1" }, el("ol", { class: "crumbs" }, ...crumbs));
+    list.replaceChildren(title, names.length ? el("ul", { class: "folders" }, ...names) : el("p", { class: "hint" }, t("There are no folders in it.")),
+      adding);
+    adding.hidden = !found.photos && !names.length;
+    if (focus) title.focus();
+  }
+
+  if (roots.length > 1) {
+    const choice = el("select", { "aria-label": t("Where"), onchange: () => open(Number(choice.value), "", false) },
+      ...roots.map((one) => el("option", { value: one.root }, one.name)));
+    open(roots[0].root, "", false);
+    return el("div", { class: "stack" }, choice, list);
+  }
+  open(roots[0].root, "", false);
+  return list;
+}
+
+/**
+ * Put into a node what photos are added with: a place to drop and choose files, and folders of the server's machine where
+ * it allows some. When photos were added the event `added` comes from within the node; its detail is the job.
+ */
+export async function adding(node) {
+  const progress = el("div", { class: "stack" });
+  const error = el("p", { class: "error", role: "alert" });
+  const complain = (what) => {
+    error.textContent = what ? what.message ?? what : "";
+  };
+  const files = el("section", { class: "panel", "aria-label": t("Photos of this device") }, el("h3", {}, t("From this device")), uploading(progress, complain));
+  const ways = el("div", { class: "cards adding" }, files);
+  node.classList.add("writes");
+  node.replaceChildren(ways, error, progress);
+  const { roots, known } = await json("/api/roots");
+  if (roots.length) {
+    ways.append(el("section", { class: "panel", "aria-label": t("Folders of the server") },
+      el("h3", {}, t("From a folder of the server")), choosing(roots, progress, complain)));
+  }
+  const there = known.filter((one) => one.there);
+  if (!there.length) return;
+  const names = there.map((one) => one.name || t("uploads"));
+  const again = el("button", { type: "button", onclick: async () => {
+    again.disabled = true;
+    complain(null);
+    try {
+      await follow(progress, await begin("index", { source: "known" }));
+    } catch (problem) {
+      complain(problem);
+    } finally {
+      again.disabled = false;
+    }
+  } }, t("Look for new photos"));
+  ways.append(el("section", { class: "panel", "aria-label": t("Folders of the collection") }, el("h3", {}, t("Where photos came from")),
+    el("p", {}, t("Look again for photos that are new, changed or back in: {folders}", { folders: names.slice(0, 5).join(", ") + (names.length > 5 ? " …" : "") })), again));
+}

@@ -1,0 +1,82 @@
+"""Work in a real browser: photos are added to an empty collection, followed while they are indexed, and found."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from tests.conftest import Indexed
+from tests.retrieval.web.conftest import serving
+from tests.support.browser import DESKTOP, SMALLEST, visiting
+from tests.support.browser import chromium as chromium
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def empty(indexed: Indexed, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server of an empty collection, and a folder of photos that it may read."""
+    photos = tmp_path / "Pictures" / "trip <i>"
+    photos.mkdir(parents=True)
+    for path in sorted(indexed.photos.iterdir())[:4]:
+        shutil.copy(path, photos)
+    (photos / "broken <b>.jpg").write_bytes(b"no photo")
+    folder = tmp_path / "new.cairn"
+    Collection.create(folder, CollectionOptions()).catalogue.close()
+    with serving(folder, tmp_path / "cache", roots=(photos.parent,)) as address:
+        yield address, photos
+
+
+def follow(page: Any) -> None:
+    """Wait until what was begun has ended."""
+    page.wait_for_selector(".job[data-state=done], .job[data-state=failed]")
+
+
+def test_photos_are_added_followed_and_tried_again(chromium: Any, empty: tuple[str, Path], indexed: Indexed) -> None:
+    address, photos = empty
+    with visiting(chromium, address, DESKTOP) as visit:
+        page = visit.open("/work")
+        page.get_by_role("button", name="trip <i>").click()
+        page.get_by_role("button", name="Add the 5 photos here, and those in its folders").click()
+        page.wait_for_selector("#now .job")
+        bars = page.locator("#now progress")
+        follow(page)
+        assert bars.count() == 0
+        card = page.locator("#past .job").first
+        assert card.locator("h3").text_content() == "Add photos: trip <i>"
+        assert "4 photos were added. 1 could not be read." in card.locator(".measure").text_content()
+        card.locator("summary").click()
+        assert card.locator(".what").text_content() == "broken <b>.jpg"
+        shutil.copy(sorted(indexed.photos.iterdir())[5], photos / "broken <b>.jpg")
+        card.get_by_role("button", name="Try again").click()
+        page.wait_for_selector("#past .job:nth-child(2)")
+        assert "1 photo was added." in page.locator("#past .job").first.locator(".measure").text_content()
+        card.get_by_role("button", name="Remove from the list").last.click()
+        expect_count(page, "#past .job", 1)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.slow
+def test_uploads_pause_and_cancel(chromium: Any, empty: tuple[str, Path], indexed: Indexed) -> None:
+    address, _ = empty
+    with visiting(chromium, address, SMALLEST) as visit:
+        page = visit.open("/work")
+        files = [str(path) for path in sorted(indexed.photos.iterdir())]
+        page.locator("#add-files").set_input_files(files)
+        page.wait_for_selector("#now .job[data-state=running]")
+        page.locator("#now").get_by_role("button", name="Pause").click()
+        page.wait_for_selector("#now .job[data-state=paused]")
+        text = page.locator("#now .measure").text_content()
+        time.sleep(1)
+        assert page.locator("#now .measure").text_content() == text
+        page.reload()  # nothing of it is the page's own
+        page.locator("#now").get_by_role("button", name="Go on").click()
+        page.wait_for_selector("#now .job[data-state=running]")
+        page.locator("#now").get_by_role("button", name="Cancel").click()
+        page.wait_for_selector("#past .job[data-state=cancelled]")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
