@@ -60,7 +60,7 @@ async function dropped(transfer) {
 /** Follow a job in a node until it has ended, and say so to the page with the event `added`. */
 async function follow(node, job) {
   const card = jobCard(job);
-  node.replaceChildren(card);
+  if (!document.getElementById("now")) node.replaceChildren(card); // the page of work shows it anyway
   const stop = watch((jobs) => {
     const now = jobs.find((one) => one.id === job.id);
     if (now) card.update(now);
@@ -162,13 +162,13 @@ function choosing(roots, progress, complain) {
     });
     const names = found.folders.map((one) => el("li", {},
       el("button", { type: "button", class: "small folder", onclick: () => open(root, one.path) }, one.name)));
-    const label = found.photos
+    const label = found.photos && !names.length ? tn(found.photos, "Add the {n} photo", "Add the {n} photos") : found.photos
       ? tn(found.photos, "Add the {n} photo here, and those in its folders", "Add the {n} photos here, and those in its folders")
       : t("Add the photos in the folders of “{folder}”", { folder: found.name });
     const adding = el("button", { type: "button", class: "primary", onclick: () => add(root, path, adding) }, label);
     const title = el("nav", { "aria-label": t("Folder"), tabindex: "-1" }, el("ol", { class: "crumbs" }, ...crumbs));
-    list.replaceChildren(title, names.length ? el("ul", { class: "folders" }, ...names) : el("p", { class: "hint" }, t("There are no folders in it.")),
-      adding);
+    list.replaceChildren(title, ...[names.length && el("ul", { class: "folders" }, ...names),
+      !names.length && !found.photos && el("p", { class: "hint" }, t("There are no photos and no folders in it."))].filter(Boolean), adding);
     adding.hidden = !found.photos && !names.length;
     if (focus) title.focus();
   }

@@ -251,7 +251,7 @@ export function jobCard(job) {
     said(parts.title, titleOf(now));
     said(parts.state, STATES[now.state]);
     const going = now.state === "running" || now.state === "paused";
-    parts.bar.hidden = !going;
+    parts.bar.hidden = !going || (now.state === "paused" && !now.of);
     if (going && now.of) {
       parts.bar.max = now.of;
       parts.bar.value = now.done;
