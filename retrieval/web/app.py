@@ -82,7 +82,8 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", Static(), name="static")
-    app.add_middleware(Guard, hosts=options.hosts)
+    if not options.mounted:
+        app.add_middleware(Guard, hosts=options.hosts)
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

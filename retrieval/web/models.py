@@ -163,6 +163,7 @@ class Health(BaseModel):
     images: int
     originals: bool = Field(description="Whether the files of photos may be taken away.")
     ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
+    shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
 
 
 class Photo(BaseModel):

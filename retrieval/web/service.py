@@ -31,6 +31,8 @@ from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOp
 
 MOST_TAGS = 5000
 """That are counted."""
+SHELF = "cairn.shelf"
+"""Where the scope of a request says the address of the list of collections, where the server has several."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class ServeOptions:
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
     hosts: frozenset[str] | None = None  # names that the server goes by; None: any
+    title: str | None = None  # what people call the collection; None: as its folder is called
+    mounted: bool = False  # in another application, which guards it
+    decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
     search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
@@ -78,7 +83,7 @@ class Service:
     def __init__(self, folder: Path, options: ServeOptions) -> None:
         self.options = options
         self.collection = Collection.open(folder, catalogue=options.catalogue)
-        self.name = folder.resolve().name
+        self.name = options.title or folder.resolve().name
         self.cache = options.cache or folder / "cache"
         given = [(options.similarity, "the learnt similarity")] if options.similarity else []
         self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
@@ -104,7 +109,7 @@ class Service:
         self.places += names_of_places((self.scratch, "the folder of uploads"))
         self.forms = Receiver(self.scratch, self.options.uploads)
         self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
-        self.decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
+        self.decoding = self.options.decoding or Pool(self.options.picture_jobs, (), self.options.pictures)
         self.sealing = LateSeal(self.collection)
         if self.options.queue is None:
             self.queue.start()
@@ -116,8 +121,9 @@ class Service:
         self._started = False
         if self.options.queue is None:
             self.queue.stop()
-        for pool in (self.searching, self.decoding):
-            pool.close()
+        self.searching.close()
+        if self.options.decoding is None:
+            self.decoding.close()
         self.sealing.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
         if self.keeping is not None:
@@ -143,14 +149,15 @@ class Service:
 
     async def search(self, job: str, request: dict[str, Any]) -> Answer:
         """Have a worker search, and wait."""
-        return await _run(self.searching, job, request)
+        return await run_job(self.searching, job, request)
 
     async def decode(self, job: str, request: dict[str, Any]) -> Answer:
         """Have a worker decode a photo, and wait."""
-        return await _run(self.decoding, job, request)
+        return await run_job(self.decoding, job, request)
 
 
-async def _run(pool: Pool, job: str, request: dict[str, Any]) -> Answer:
+async def run_job(pool: Pool, job: str, request: dict[str, Any]) -> Answer:
+    """Have a pool do a job, and wait; ProblemError where it cannot."""
     try:
         return await asyncio.wrap_future(pool.submit(job, request))
     except Busy:

@@ -11,7 +11,7 @@ from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
+from retrieval.web.service import MOST_TAGS, SHELF, describe_photo, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -40,6 +40,7 @@ def health(request: Request) -> Health:
         images=images,
         originals=service.options.exports.files,
         ready=service.searching.is_open,
+        shelf=request.scope.get(SHELF),
     )
 
 
