@@ -18,7 +18,7 @@ from retrieval.web.service import ServeOptions, Service
 
 __all__ = ["ServeOptions", "create_app"]
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong."},
     403: {"model": Problem, "description": "The server was not started so that this may be done."},
     404: {"model": Problem, "description": "There is no such thing."},
@@ -31,6 +31,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     504: {"model": Problem, "description": "The request took too long."},
     507: {"model": Problem, "description": "The server's disk is full."},
 }
+"""What the application may answer where a request is not met."""
 
 
 def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
@@ -75,7 +76,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,  # words, which clients made from this have as names
         redirect_slashes=False,  # a redirect would name whatever host the request did
         lifespan=lifespan,
-        responses=_PROBLEMS,
+        responses=PROBLEMS,
     )
     app.state.service = service
     problems.install(app)

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -62,7 +63,7 @@ def problem(request: Request, status: int, sentence: str, headers: dict[str, str
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        text = _PAGE.format(status=status, sentence=html.escape(sentence), root=html.escape(root))
+        text = _PAGE.format(status=status, sentence=html.escape(sentence), root=html.escape(quote(root)))
         return HTMLResponse(text, status, headers)
     return JSONResponse({"detail": sentence}, status, headers)
 

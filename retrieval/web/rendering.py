@@ -4,6 +4,7 @@ import re
 from functools import cache
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -15,6 +16,7 @@ SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
 """Of a page: another visitor may get it in another language."""
 
+_NAV = re.compile(r"\s*<nav\b.*?</nav>", re.DOTALL)
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
 
 
@@ -39,7 +41,7 @@ def render(name: str, root: str = "", language: str = ENGLISH, **more: str) -> s
     text = _page(name, language)
     for place, html in more.items():
         text = text.replace(f"<!-- {place} -->", translate_html(html, language))
-    return _ADDRESS.sub(lambda found: f'{found[1]}="{escape(root)}/', text)
+    return _ADDRESS.sub(lambda found: f'{found[1]}="{escape(quote(root))}/', text)
 
 
 def show_page(request: Request, name: str, status: int = 200, **more: str) -> HTMLResponse:
@@ -76,6 +78,8 @@ def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
     fields, main = read_page(name)
     text = translate_html((PAGES / f"{SHELL}.html").read_text(encoding="utf-8"), language)
+    if fields.get("nav") == "none":  # it belongs to no collection
+        text = _NAV.sub("", text)
     here = f'<a href="{fields.get("here")}"'
     start, nav, rest = text.partition("<nav")
     text = start + nav + rest.replace(here, f'{here} aria-current="page"', 1)

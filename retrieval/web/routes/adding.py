@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -100,8 +100,7 @@ def roots(request: Request) -> Roots:
         KnownFolder(name="" if one == service.folder / UPLOADS else one.name, there=one.is_dir())
         for one in known_folders(service)
     ]
-    named = [Root(root=place, name=root.name or str(root)) for place, root in enumerate(service.options.roots)]
-    return Roots(roots=named, known=known)
+    return Roots(roots=named_roots(service.options.roots), known=known)
 
 
 @router.get("/roots/{root}/folders", dependencies=WRITING)
@@ -111,9 +110,18 @@ def root_folder(
     path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
 ) -> RootFolder:
     """Tell what lies in a folder below a root: folders, and how many photos."""
-    service = service_of(request)
-    folder = folder_below(service, root, path)
-    top = service.options.roots[root].resolve()
+    return describe_folder(service_of(request).options.roots, root, path)
+
+
+def named_roots(roots: Sequence[Path]) -> list[Root]:
+    """Folders below which photos may be chosen, without where they lie."""
+    return [Root(root=place, name=root.name or str(root)) for place, root in enumerate(roots)]
+
+
+def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
+    """Tell what lies in a folder below one of some roots; ProblemError where there is no such folder."""
+    folder = folder_below(roots, root, path)
+    top = roots[root].resolve()
     folders: list[str] = []
     photos = looked = 0
     try:
@@ -181,11 +189,11 @@ async def add_photos(request: Request) -> Kept:
     return Kept(photos=kept, job=number)
 
 
-def folder_below(service: Service, root: int, path: str) -> Path:
+def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
     """Give a folder below a root, by its real name; ProblemError where it is none, or links lead out of the root."""
-    if root >= len(service.options.roots):
+    if root >= len(roots):
         raise ProblemError(404, "There is no such folder to choose from.")
-    top = service.options.roots[root].resolve()
+    top = roots[root].resolve()
     parts = PurePosixPath(path).parts
     if "\0" in path or path.startswith("/") or ".." in parts or any(part.startswith(".") for part in parts):
         raise ProblemError(404, "There is no such folder.")

@@ -261,7 +261,7 @@ def _places(service: Service, asked: Index) -> tuple[list[Path], str]:
     """What is to be indexed, and what that is called."""
     uploads = service.folder / UPLOADS
     if asked.source == "folder" and asked.root is not None:
-        found = folder_below(service, asked.root, asked.path)
+        found = folder_below(service.options.roots, asked.root, asked.path)
         return [found], found.name
     if asked.source == "uploads":
         if not uploads.is_dir():

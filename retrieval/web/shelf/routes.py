@@ -1,0 +1,243 @@
+"""Routes of a shelf: its page, and the collections in it."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field, StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue_reader import Cover as KnownCover
+from retrieval.photos.thumbnails import CACHE, SIZES, kept_thumbnail
+from retrieval.web.access.rights import WRITING, Role, role_of
+from retrieval.web.problems import ProblemError
+from retrieval.web.rendering import render
+from retrieval.web.routes.adding import Root, RootFolder, describe_folder, folder_below, named_roots
+from retrieval.web.shelf.mounted import collection_address
+from retrieval.web.shelf.names import LONGEST_TITLE
+from retrieval.web.shelf.service import ShelfService, shelf_of
+from retrieval.web.shelf.shelf import Card
+
+router = APIRouter(prefix="/api", tags=["collections"])
+pages = APIRouter(include_in_schema=False)
+
+DETAILS = {"usual": 1024, "fine": 1600}
+"""Longer side in pixels that photos are reduced to before features are looked for, by what a visitor chooses."""
+
+Name = Annotated[str, InPath(max_length=255, description="Of the collection, as /api/collections lists it.")]
+Title = Annotated[str, StringConstraints(max_length=4 * LONGEST_TITLE)]
+
+
+class ShelfHealth(BaseModel):
+    """That the server is alive."""
+
+    status: Literal["ok"]
+    collections: int
+    role: Role = Field(description="What the one who asks may do.")
+    server: str = Field(description="Tells this run of the server from others.")
+
+
+class Cover(BaseModel):
+    """A photo that stands for a collection."""
+
+    number: int
+    name: str
+    width: int | None = Field(description="Pixels of the upright original.")
+    height: int | None
+
+
+class ListedCollection(BaseModel):
+    """A collection in the list."""
+
+    name: str = Field(description="Of its folder.")
+    title: str
+    address: str = Field(description="Of its pages and its API, below that of the server.")
+    photos: int | None = Field(description="null: its catalogue cannot be looked at.")
+    cover: Cover | None
+    bytes: int = Field(description="On disk, without thumbnails.")
+    changed: str | None = Field(description="ISO 8601, UTC.")
+    jobs: int = Field(description="Jobs that wait or are under way.")
+
+
+class Collections(BaseModel):
+    """All collections, those that changed last first."""
+
+    collections: list[ListedCollection]
+
+
+class NewCollection(BaseModel):
+    """A collection to be made, and the folder of photos that it is made of."""
+
+    title: Title = Field(description="What people call it: any text.")
+    root: int | None = Field(
+        None, ge=0, le=10_000, description="Which root the folder lies below, as /api/roots lists them; null: none yet."
+    )
+    path: str = Field("", max_length=4096, description="Of the folder, below the root.")
+    detail: Literal["usual", "fine"] = Field(
+        "usual", description="fine: smaller things are found, for twice the time and room."
+    )
+
+
+class MadeCollection(BaseModel):
+    """A collection that was made."""
+
+    name: str
+    title: str
+    address: str
+    job: int | None = Field(description="Number of the job that indexes its photos.")
+
+
+class Renaming(BaseModel):
+    """Another title."""
+
+    title: Title
+
+
+class Renamed(BaseModel):
+    """A collection that has another title."""
+
+    name: str
+    title: str
+
+
+class Discarded(BaseModel):
+    """A collection that was moved to the bin."""
+
+    folder: str = Field(description="Where it is now, below the folder of collections.")
+
+
+class ShelfRoots(BaseModel):
+    """Where photos may be taken from."""
+
+    roots: list[Root]
+
+
+@pages.api_route("/", methods=["GET", "HEAD"])
+def page(request: Request) -> HTMLResponse:
+    """Show the list of collections."""
+    text = render("shelf", request.scope.get("root_path", ""))
+    return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+
+
+@router.get("/health")
+def health(request: Request) -> ShelfHealth:
+    """Tell that the server is alive."""
+    service = shelf_of(request)
+    return ShelfHealth(status="ok", collections=len(service.shelf.names()), role=role_of(request), server=service.id)
+
+
+@router.get("/collections")
+def collections(request: Request) -> Collections:
+    """List the collections."""
+    service = shelf_of(request)
+    return Collections(collections=[_listed(service, card) for card in service.shelf.cards()])
+
+
+@router.post("/collections", status_code=201, dependencies=WRITING)
+def make(request: Request, wanted: NewCollection) -> MadeCollection:
+    """Make a collection, and index a folder of photos into it."""
+    service = shelf_of(request)
+    folder = None if wanted.root is None else folder_below(service.options.roots, wanted.root, wanted.path)
+    with _refused():
+        name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail])
+    job = None if folder is None else service.index(name, folder).id
+    return MadeCollection(name=name, title=service.shelf.title(name), address=collection_address(name), job=job)
+
+
+@router.patch("/collections/{name}", dependencies=WRITING)
+def rename(request: Request, name: Name, wanted: Renaming) -> Renamed:
+    """Give a collection another title; its folder and its address stay."""
+    service = shelf_of(request)
+    with _refused():
+        title = service.shelf.rename(name, wanted.title)
+    app = service.opened.app(name)
+    if app is not None:
+        app.state.service.name = title
+    return Renamed(name=name, title=title)
+
+
+@router.delete("/collections/{name}", dependencies=WRITING)
+async def discard(request: Request, name: Name) -> Discarded:
+    """Move a collection to the bin, a folder beside the collections. Photos that were indexed stay where they are."""
+    service = shelf_of(request)
+    await run_in_threadpool(service.shelf.find, name)
+    async with service.opened.closed(name):
+        if await run_in_threadpool(service.jobs, name):
+            raise ProblemError(409, "Work on this collection is under way: wait until it has ended, or cancel it.")
+        with _refused():
+            moved = await run_in_threadpool(service.shelf.discard, name)
+        await run_in_threadpool(service.forget, name)
+    return Discarded(folder=str(moved.relative_to(service.home)))
+
+
+@router.get(
+    "/collections/{name}/cover",
+    responses={200: {"content": {"image/jpeg": {}}}, 304: {"description": "Not changed."}},
+    response_class=Response,
+)
+async def cover(
+    request: Request, name: Name, size: Annotated[int, Query(json_schema_extra={"enum": list(SIZES)})] = 512
+) -> Response:
+    """Give a small picture of the photo that stands for a collection."""
+    service = shelf_of(request)
+    card = await run_in_threadpool(service.shelf.card, name)
+    if card.cover is None or size not in SIZES:
+        raise ProblemError(404, "There is no such picture.")
+    shown = card.cover
+    headers = {"ETag": f'"{shown.sha256}-{size}"', "Cache-Control": "private, no-cache"}
+    if shown.sha256 and request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    cache = service.home / name / CACHE
+    made = await run_in_threadpool(kept_thumbnail, shown.sha256, size, cache)
+    if made is None:
+        wanted = {"path": shown.path, "name": shown.name, "sha256": shown.sha256, "size": size, "cache": str(cache)}
+        _, made = await service.decode("thumbnail", wanted)
+    return Response(made, media_type="image/jpeg", headers=headers)
+
+
+@router.get("/roots", dependencies=WRITING)
+def roots(request: Request) -> ShelfRoots:
+    """List the folders below which photos may be chosen."""
+    return ShelfRoots(roots=named_roots(shelf_of(request).options.roots))
+
+
+@router.get("/roots/{root}/folders", dependencies=WRITING)
+def root_folder(
+    request: Request,
+    root: Annotated[int, InPath(ge=0, le=10_000, description="As /api/roots lists it.")],
+    path: Annotated[str, Query(max_length=4096, description="Of a folder below the root; empty: the root.")] = "",
+) -> RootFolder:
+    """Tell what lies in a folder below a root: folders, and how many photos."""
+    return describe_folder(shelf_of(request).options.roots, root, path)
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Answer 400 where the home refuses what is asked for, and 404 where there is no such collection."""
+    try:
+        yield
+    except CairnError as error:
+        raise ProblemError(404 if getattr(error, "kind", "") == "missing" else 400, str(error)) from None
+
+
+def _listed(service: ShelfService, card: Card) -> ListedCollection:
+    return ListedCollection(
+        name=card.name,
+        title=card.title,
+        address=collection_address(card.name),
+        photos=card.photos,
+        cover=_cover(card.cover),
+        bytes=card.bytes,
+        changed=card.changed.isoformat(timespec="seconds") if card.changed else None,
+        jobs=len(service.jobs(card.name)),
+    )
+
+
+def _cover(cover: KnownCover | None) -> Cover | None:
+    return (
+        None if cover is None else Cover(number=cover.number, name=cover.name, width=cover.width, height=cover.height)
+    )

@@ -1,0 +1,94 @@
+"""What the routes of a shelf share: the home, its open collections, one queue of jobs, and who decodes photos."""
+
+import asyncio
+import contextlib
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+
+from retrieval.collection.layout import JOBS
+from retrieval.jobs import kinds
+from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.store import ENDED
+from retrieval.web.app import create_app
+from retrieval.web.discretion import names_of_places
+from retrieval.web.service import ServeOptions, run_job
+from retrieval.web.shelf.opened import OpenCollections
+from retrieval.web.shelf.shelf import Shelf
+from retrieval.web.workers import Answer, Pool
+
+
+class ShelfService:
+    """A served shelf.
+
+    Parameters
+    ----------
+    home : Path
+        The folder in which the collections are.
+    options : ServeOptions
+        How each of them is served; what they share is put in here.
+    """
+
+    def __init__(self, home: Path, options: ServeOptions) -> None:
+        self.home = home.absolute()
+        self.shelf = Shelf(self.home)
+        self.options = options
+        self.id = secrets.token_hex(16)  # tells this server from others
+        self.places = names_of_places((self.home, self.home.name))
+        self.queue = Queue(self.home / JOBS)
+        self.opened = OpenCollections(self._make)
+        self._decoding: Pool | None = None
+        self._tending: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to decode photos, and to do what the queue holds."""
+        self._decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
+        self.queue.start()
+        self._tending = asyncio.create_task(self.opened.tend())
+
+    async def stop(self) -> None:
+        """Close all collections, and end what else was begun."""
+        if self._tending is not None:
+            self._tending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._tending
+        await self.opened.close_all()
+        await asyncio.to_thread(self.queue.stop)
+        if self._decoding is not None:
+            await asyncio.to_thread(self._decoding.close)
+
+    def jobs(self, name: str) -> list[Job]:
+        """Jobs of a collection that have not ended."""
+        return [job for job in self.queue.jobs(self.home / name) if job.state not in ENDED]
+
+    def index(self, name: str, folder: Path) -> Job:
+        """Queue the indexing of a folder of photos."""
+        command = kinds.index(self.home / name, [folder])
+        return self.queue.add("index", self.home / name, command, kinds.TITLES["index"], folder.name)
+
+    def forget(self, name: str) -> None:
+        """Forget the jobs of a collection that has gone: another may have its name one day."""
+        for job in self.queue.jobs(self.home / name):
+            self.queue.forget(job.id)
+
+    async def decode(self, job: str, request: dict[str, Any]) -> Answer:
+        """Have a photo decoded, and wait."""
+        assert self._decoding is not None
+        return await run_job(self._decoding, job, request)
+
+    def _make(self, name: str) -> FastAPI:
+        folder = self.shelf.find(name)
+        title = self.shelf.title(name)
+        options = replace(self.options, title=title, mounted=True, decoding=self._decoding, queue=self.queue)
+        return create_app(folder, options)
+
+
+def shelf_of(request: Request) -> ShelfService:
+    """The shelf that a request is for."""
+    service = request.app.state.service
+    assert isinstance(service, ShelfService)
+    return service

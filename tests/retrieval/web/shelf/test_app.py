@@ -1,0 +1,170 @@
+"""The application of a shelf: its API, collections at addresses of their own, and services that begin and end."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from retrieval.web.service import ServeOptions
+from retrieval.web.shelf.app import create_shelf_app
+from retrieval.web.shelf.opened import OpenCollections
+from retrieval.web.shelf.shelf import BIN
+from tests.conftest import Indexed
+
+WRITES = {"X-Cairn": "1"}
+ODD = "100% été #1?.cairn"
+
+
+def small(options: ServeOptions, **more: Any) -> ServeOptions:
+    """One process of each kind."""
+    search, pictures = replace(options.search, workers=1), replace(options.pictures, workers=1)
+    return replace(options, search=search, pictures=pictures, **more)
+
+
+@contextmanager
+def running(app: FastAPI) -> Iterator[Callable[..., httpx.Response]]:
+    """Ask an application that is started, and stopped after the block."""
+    with asyncio.Runner() as runner:
+        transport = httpx.ASGITransport(app)
+        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60)
+        lifespan = app.router.lifespan_context(app)
+        runner.run(lifespan.__aenter__())
+        try:
+            yield lambda method, path, **more: runner.run(client.request(method, path, **more))
+        finally:
+            runner.run(lifespan.__aexit__(None, None, None))
+
+
+def test_several_collections_in_one_server(tmp_path: Path, indexed: Indexed) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ODD).symlink_to(indexed.folder)
+    app = create_shelf_app(home, small(ServeOptions(), roots=(indexed.photos.parent,)))
+    photos = len(list(indexed.photos.iterdir()))
+    with running(app) as ask:
+        assert "<nav" not in ask("GET", "/").text
+        (one,) = ask("GET", "/api/collections").json()["collections"]
+        assert (one["title"], one["photos"], one["jobs"]) == ("100% été #1?", photos, 0)
+        address = one["address"].rstrip("/")
+        assert re.fullmatch(r"/c/[\w%.-]+", address)
+        assert ask("GET", f"/api/collections/{address[3:]}/cover?size=128").content[:2] == b"\xff\xd8"
+        assert not app.state.service.opened.names  # the list opens nothing
+
+        moved = ask("GET", f"{address}?a=b")
+        assert (moved.status_code, moved.headers["location"]) == (307, f"{address}/?a=b")
+        page = ask("GET", f"{address}/search").text
+        assert all(link.startswith(f"{address}/") for link in re.findall(r'(?:href|src)="(/[^"]*)"', page))
+        health = ask("GET", f"{address}/api/health").json()
+        assert (health["collection"], health["images"], health["shelf"]) == ("100% été #1?", photos, "/")
+        assert ask("GET", f"{address}/static/js/root.js").status_code == 200
+
+        made = ask("POST", "/api/collections", json={"title": "Été", "detail": "fine"}, headers=WRITES)
+        assert (made.status_code, made.json()["address"], made.json()["job"]) == (201, "/c/ete/", None)
+        assert "max_side = 1600" in (home / "ete" / "collection.toml").read_text()
+        assert ask("GET", "/c/ete/api/photos").json()["total"] == 0
+        assert ask("GET", f"{address}/api/photos").json()["total"] == photos
+        again = ask("POST", "/api/collections", json={"title": "ÉTÉ"}, headers=WRITES)
+        assert (again.status_code, "already" in again.json()["detail"]) == (400, True)
+        named = ask("PATCH", "/api/collections/ete", json={"title": "<b>Winter</b>"}, headers=WRITES).json()
+        assert named == {"name": "ete", "title": "<b>Winter</b>"}
+        assert ask("GET", "/c/ete/api/health").json()["collection"] == "<b>Winter</b>"
+
+        app.state.service.queue.stop()  # what is queued stays so
+        job = app.state.service.index("ete", indexed.photos)
+        refused = ask("DELETE", "/api/collections/ete", headers=WRITES)
+        assert (refused.status_code, "under way" in refused.json()["detail"]) == (409, True)
+        app.state.service.queue.cancel(job.id)
+        gone = ask("DELETE", "/api/collections/ete", headers=WRITES).json()["folder"]
+        assert gone.startswith(f"{BIN}/ete ") and (home / gone / "collection.toml").is_file()
+        assert app.state.service.opened.names == [ODD] and app.state.service.queue.jobs() == []
+        for lost in ("/c/ete/", "/c/ete", "/c/", "/c/bin/", "/c/%2e%2e/home/", "/c/..%2fhome/api/health"):
+            assert ask("GET", lost).status_code == 404, lost
+        for wrong in ("..", "bin", "%2e%2e", "nothing"):
+            assert ask("DELETE", f"/api/collections/{wrong}", headers=WRITES).status_code in (404, 405), wrong
+
+        (root,) = ask("GET", "/api/roots").json()["roots"]
+        below = ask("GET", f"/api/roots/{root['root']}/folders", params={"path": indexed.photos.name}).json()
+        assert below["photos"] == photos
+        outside = {"title": "New", "root": 0, "path": "../.."}
+        assert ask("POST", "/api/collections", json=outside, headers=WRITES).status_code == 404
+        assert not (home / "new").exists()
+    assert app.state.service.opened.names == []
+
+
+class _Toy:
+    """An application whose service counts."""
+
+    def __init__(self, name: str, said: list[str]) -> None:
+        self.name, self.said = name, said
+        self.state = self
+        self.service = self
+
+    def start(self) -> None:
+        self.said.append(f"+{self.name}")
+
+    def stop(self) -> None:
+        self.said.append(f"-{self.name}")
+
+
+def test_collections_end_when_they_are_long_not_used_and_few_are_open() -> None:
+    said: list[str] = []
+    now = [0.0]
+    opened = OpenCollections(lambda name: _Toy(name, said), most=2, idle=10, clock=lambda: now[0])  # type: ignore
+
+    async def visit(*names: str) -> None:
+        for name in names:
+            now[0] += 1
+            async with opened.visit(name):
+                pass
+
+    async def run() -> None:
+        await visit("a", "b", "a", "c")
+        assert said == ["+a", "+b", "-b", "+c"]  # the longest unused gives way
+        async with opened.visit("a"):
+            now[0] += 100
+            await opened.close_idle()
+            assert opened.names == ["a"]  # it is being asked
+            async with opened.visit("b"), opened.visit("c"):
+                assert len(opened.names) == 3  # rather one more than an answer broken off
+        async with opened.visit("a", counts=False):  # who only listens keeps nothing open
+            now[0] += 100
+            await opened.close_idle()
+            assert opened.names == []
+        said.clear()
+        await asyncio.gather(*(visit("d") for _ in range(5)))
+        assert said == ["+d"]  # together, they start one
+        async with opened.closed("d"):
+            assert said == ["+d", "-d"]
+        await visit("d")
+        await opened.close_all()
+        assert opened.names == [] and said.count("-d") == 2
+
+    asyncio.run(run())
+
+
+def test_a_collection_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "collection.toml").write_text("[")
+    with running(create_shelf_app(tmp_path, small(ServeOptions()))) as ask:
+        answer = ask("GET", "/c/broken/api/health")
+        assert f"{tmp_path.name}/broken/collection.toml is not" in answer.json()["detail"]
+        assert answer.status_code == 503 and str(tmp_path) not in answer.text
+        assert ask("GET", "/api/collections").json()["collections"][0]["photos"] is None
+
+
+@pytest.mark.parametrize("path", ["/c/x/", "/", "/api/collections"])
+def test_hosts_of_others_are_refused(tmp_path: Path, path: str) -> None:
+    app = create_shelf_app(tmp_path, ServeOptions(hosts=frozenset(("localhost",))))
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://evil.example") as client:
+            return await client.get(path)
+
+    assert asyncio.run(ask()).status_code == 400
