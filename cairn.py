@@ -137,6 +137,7 @@ def __dir__() -> list[str]:
 COMMANDS = {
     "index": ("retrieval.commands.collection:index", EVERYDAY),
     "query": ("retrieval.commands.collection:query", EVERYDAY),
+    "open": ("retrieval.web.shelf.open_command:open_collections", EVERYDAY),
     "serve": ("retrieval.web.serve_command:serve", EVERYDAY),
     "password": ("retrieval.web.access.commands:password", EVERYDAY),
     "token": ("retrieval.web.access.commands:token", EVERYDAY),
@@ -169,7 +170,8 @@ def make_app(names: "Collection[str]" = COMMANDS) -> "typer.Typer":
 
     app = typer.Typer(
         name="cairn",
-        help="Find the photos that show the same object or landmark, geometrically verified.",
+        help="Find the photos that show the same object or landmark, geometrically verified.\n\n"
+        "Without a command, on a terminal, your collections are opened in the web browser: see cairn open.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -220,9 +222,11 @@ def main() -> None:
     try:
         from retrieval.commands.console import run
 
+        # Without a word, somebody at a terminal wants to see their photos; a program has the help printed.
+        arguments = sys.argv[1:] or (["open"] if sys.stdin.isatty() and sys.stdout.isatty() else [])
         # The modules of the other commands need not be imported then.
-        names = sys.argv[1:2] if COMMANDS.keys() & sys.argv[1:2] else COMMANDS
-        run(lambda **how: make_app(names)(prog_name="cairn", **how))
+        names = arguments[:1] if COMMANDS.keys() & arguments[:1] else COMMANDS
+        run(lambda **how: make_app(names)(arguments, prog_name="cairn", **how))
     except KeyboardInterrupt:  # before a command has begun
         sentence = "stopped; run the same command again to go on."
         print(f"cairn: {sentence}", file=sys.stderr)

@@ -133,9 +133,12 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
 
 def show(address: str) -> None:
-    """Open an address in the web browser."""
+    """Open an address in the web browser, where there is a screen to see it on."""
+    import os
     import webbrowser
 
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & {*os.environ}:
+        return  # a browser in the terminal would take that over
     webbrowser.open(address)
 
 
@@ -156,8 +159,8 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def listen(host: str, port: int) -> "socket.socket":
-    """Listen at an address; CairnError where that cannot be."""
+def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":
+    """Listen at an address, or at another port where it is taken and `fallback`; CairnError where that cannot be."""
     import errno
     import socket
 
@@ -172,6 +175,8 @@ def listen(host: str, port: int) -> "socket.socket":
         listening.listen(128)
     except OSError as error:
         listening.close()
+        if error.errno == errno.EADDRINUSE and fallback:
+            return listen(host, 0)
         if error.errno == errno.EADDRINUSE:
             raise CairnError(f"Port {port} is taken: choose another with --port, or 0 for any.") from None
         raise CairnError(f"{host} port {port} cannot be used ({error.strerror}): give another.") from None

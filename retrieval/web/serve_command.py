@@ -1,7 +1,7 @@
 """The command serve."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,23 +32,44 @@ def serve(
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
+    running = RunOptions(host, port, workers, originals, tuple(photos or ()))
+    with _shared_by(cluster, shards) as shared:
+        more = {"cache": cache, "catalogue": catalogue, "similarity": similarity, **shared}
+        serve_collection(collection, running, show if open_browser else lambda _: None, **more)
+
+
+def serve_collection(
+    collection: Path, running: RunOptions, begun: Callable[[str], object], *, fallback: bool = False, **more: Any
+) -> None:
+    """Serve one collection until the server is told to stop.
+
+    Parameters
+    ----------
+    collection : Path
+        Its folder.
+    running : RunOptions
+        How the server runs.
+    begun : callable
+        Is given its address.
+    fallback : bool
+        Listen at another port where the one that is wanted is taken.
+    **more
+        Of `ServeOptions`.
+    """
     from dataclasses import replace
 
     from retrieval.web.app import create_app
 
-    running = RunOptions(host, port, workers, originals, tuple(photos or ()))
-    options = replace(running.serve_options(), cache=cache, catalogue=catalogue, similarity=similarity)
-    with _shared_by(cluster, shards) as shared:
-        app = create_app(collection, replace(options, **shared))
-        with listen(host, port) as listening:
-            service: Service = app.state.service
-            service.start()
-            try:
-                # What is wrong with the collection is said before the address is.
-                open_collection(service.searching, collection)
-                run(app, listening, running, show if open_browser else lambda _: None)
-            finally:
-                service.stop()
+    app = create_app(collection, replace(running.serve_options(), **more))
+    with listen(running.host, running.port, fallback=fallback) as listening:
+        service: Service = app.state.service
+        service.start()
+        try:
+            # What is wrong with the collection is said before the address is.
+            open_collection(service.searching, collection)
+            run(app, listening, running, begun)
+        finally:
+            service.stop()
 
 
 @contextlib.contextmanager

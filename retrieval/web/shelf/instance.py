@@ -1,0 +1,82 @@
+"""One server a home: a file in it says at which address, so that a second one is not started."""
+
+import contextlib
+import json
+import os
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from index.arrays import save_bytes
+from index.errors import CairnError
+from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.web.guard import LOOPBACK
+
+FILE = "server.json"
+LOCK = "server.lock"
+STARTING = 30.0
+"""Seconds in which a server that has begun must answer."""
+_LARGEST = 65536  # bytes of the file, and of the answer
+
+
+@contextlib.contextmanager
+def only_server(home: Path) -> Iterator[None]:
+    """Be the one server of a home for the length of the block.
+
+    Raises
+    ------
+    CollectionLocked
+        Another is.
+    CairnError
+        The home cannot be written.
+    """
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with lock_file(home / LOCK, f"Another server of {home} has begun."):
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    (home / FILE).unlink()
+    except OSError as error:
+        raise CairnError(
+            f"{home} cannot be written ({error.strerror or error}): name another folder for collections."
+        ) from None
+
+
+def announce(home: Path, address: str, server: str) -> None:
+    """Write at which address the server of a home answers, and what it says of itself there."""
+    save_bytes(home / FILE, json.dumps({"address": address, "pid": os.getpid(), "server": server}).encode())
+
+
+def running_server(home: Path) -> str | None:
+    """Give the address of the server of a home; None where none answers there that is the one."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, AttributeError):
+        with (home / FILE).open("rb") as file:
+            said = json.loads(file.read(_LARGEST))
+        address, server = said.get("address"), said.get("server")
+        parts = urlsplit(address)
+        # The file may be anybody's: a browser is led nowhere but to this machine, and to a server that knows the file.
+        if parts.scheme != "http" or parts.hostname not in LOOPBACK or not isinstance(server, str) or not server:
+            return None
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{parts.netloc}/api/health", timeout=3) as answer:
+            if json.loads(answer.read(_LARGEST)).get("server") == server:
+                return f"http://{parts.netloc}/"
+    return None
+
+
+def await_server(home: Path, seconds: float = STARTING) -> str:
+    """Give the address of a server that another process has begun; CairnError where it does not answer in time."""
+    until = time.monotonic() + seconds
+    while True:
+        address = running_server(home)
+        if address is not None:
+            return address
+        if time.monotonic() > until:
+            raise CairnError(f"Another process serves {home}, and does not answer: end it, then try again.")
+        with contextlib.suppress(CollectionLocked), lock_file(home / LOCK, "It runs."):
+            raise CairnError(f"The server of {home} has just ended: try again.")
+        time.sleep(0.2)

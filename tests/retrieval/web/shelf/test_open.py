@@ -1,0 +1,106 @@
+"""The command `cairn open`: one server a home, said and found again, and never the wrong one."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from index.errors import CairnError
+from retrieval.web.running import listen
+from retrieval.web.shelf.instance import FILE, announce, await_server, only_server, running_server
+from retrieval.web.shelf.open_command import find_home
+from tests.conftest import Indexed, Ran
+from tests.support.paths import ROOT
+
+
+def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("webbrowser.open", shown.append)
+    monkeypatch.setenv("BROWSER", "none")
+    home = tmp_path / "home"
+    home.mkdir()
+    master, terminal = pty.openpty()
+    # Alone on a terminal, `cairn` opens the usual home.
+    environment = os.environ | {"HOME": str(tmp_path), "BROWSER": "true", "OMP_NUM_THREADS": "1"}
+    (tmp_path / "Cairn").symlink_to(home)
+    first = subprocess.Popen(
+        [sys.executable, "-m", "cairn"], cwd=ROOT, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    try:
+        said = b""
+        while b"Ctrl-C" not in said:
+            said += os.read(master, 1000)
+        address = re.search(rb"http://127\.0\.0\.1:\d+/", said)
+        assert address, said
+        ran: Ran = cairn("open", home)
+        assert ran.code == 0 and f"open already, at {address[0].decode()}" in ran.out
+        assert shown == [address[0].decode()]
+        assert cairn("open", home, "--no-browser").code == 0 and len(shown) == 1
+        assert httpx.get(f"{shown[0]}api/health").json()["collections"] == 0
+        first.send_signal(signal.SIGINT)
+        assert first.wait(20) == 0
+        assert not (home / FILE).exists() and running_server(home) is None
+    finally:
+        first.kill()
+        first.wait()
+        os.close(master)
+        os.close(terminal)
+
+
+class _Liar(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"status": "ok", "server": "another"}')
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Liar) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        announce(tmp_path, address, "another")
+        assert running_server(tmp_path) == address
+        announce(tmp_path, address, "mine")  # its port is somebody else's by now
+        assert running_server(tmp_path) is None
+        server.shutdown()
+    forged = [
+        b"",
+        b"\xff",
+        b"[1]",
+        json.dumps({"address": "http://evil.example/", "server": "x"}).encode(),
+        json.dumps({"address": "file:///etc/passwd", "server": "x"}).encode(),
+        json.dumps({"address": "http://127.0.0.1:1/", "server": "x"}).encode(),
+    ]
+    for contents in forged:
+        (tmp_path / FILE).write_bytes(contents)
+        assert running_server(tmp_path) is None
+    with only_server(tmp_path), pytest.raises(CairnError, match="does not answer"):
+        await_server(tmp_path, 0.1)
+    with pytest.raises(CairnError, match="just ended"):
+        await_server(tmp_path, 0.1)
+
+
+def test_what_is_opened(tmp_path: Path, indexed: Indexed, monkeypatch: pytest.MonkeyPatch, cairn: Any) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_home(None) == (tmp_path / "Cairn", "")
+    assert find_home(tmp_path) == (tmp_path, "")
+    assert find_home(indexed.folder) == (indexed.folder, None)  # alone: its folder is no home
+    (tmp_path / "Cairn").mkdir()
+    (tmp_path / "Cairn" / "my photos").symlink_to(indexed.folder)
+    assert find_home(tmp_path / "Cairn" / "my photos") == (tmp_path / "Cairn", "c/my%20photos/")
+    assert "no folder" in cairn("open", tmp_path / "nothing").refused()
+    with listen("127.0.0.1", 0) as taken, listen("127.0.0.1", taken.getsockname()[1], fallback=True) as other:
+        assert other.getsockname()[1] != taken.getsockname()[1]
