@@ -150,6 +150,7 @@ COMMANDS = {
     "retrain": ("retrieval.commands.care:retrain", HEALTH),
     "check": ("retrieval.commands.integrity:check", HEALTH),
     "repair": ("retrieval.commands.integrity:repair", HEALTH),
+    "improve": ("learning.commands.improve:improve", LEARN),
     "learn": ("learning.commands.descriptor:learn", LEARN),
     "mine": ("learning.commands.mine:mine", LEARN),
     "compress": ("learning.commands.compress:compress", LEARN),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
-from learning.judge.judging import JudgeOptions, judge
+from learning.judge.judging import OTHER, JudgeOptions, judge
 from learning.judge.verdict import RetrievalVerdict
 from learning.latent.verdict import Verdict
 from learning.mining.matches import MinedMatches
@@ -67,6 +67,7 @@ def conclude(
     work: Path,
     *,
     held_out: float,
+    beside: str = OTHER,
     staged: Path | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -88,6 +89,8 @@ def conclude(
         Folder of what is indexed; see `judge`.
     held_out, seed
         How the image pairs were divided; see `MinedMatches.pair_split`.
+    beside : str
+        Name or file of the descriptor that searches are compared with.
     staged : Path, optional
         Features that mining has extracted; see `judge`.
     workers, progress
@@ -106,6 +109,7 @@ def conclude(
             paths_of(source, matches, training),
             work,
             JudgeOptions(seed=seed),
+            beside=beside,
             needed=paths_of(source, matches, np.arange(len(matches.pairs))),
             staged=staged,
             workers=workers,

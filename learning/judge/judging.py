@@ -20,10 +20,11 @@ from learning.judge.verdict import RetrievalVerdict
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.groups.links import link_photos
 
 OTHER = "rootsift"
-"""The descriptor that a learnt one is compared with, and that links are verified by."""
+"""The descriptor that links are verified by, and that a learnt one is compared with unless another is named."""
 
 TITLES = {
     "judge-photos": "Judge: indexing (photos)",
@@ -54,12 +55,13 @@ def judge(
     work: Path,
     options: JudgeOptions,
     *,
+    beside: str = OTHER,
     needed: Several[str] = (),
     staged: Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
-    """Compare what searches find with a learnt descriptor and with rootSIFT; see `learning.judge` for what it leans to.
+    """Compare what searches find with a learnt descriptor and with another; see `learning.judge` for what it leans to.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def judge(
         Folder of what is indexed and matched, to be used again: the same with rootSIFT serves all descriptors.
     options : JudgeOptions
         How much is searched, and what counts as the same.
+    beside : str
+        Name or file of the descriptor that it is compared with; rootSIFT, where it is left out.
     needed : collection of str
         Paths of photos that must be among those that are searched, beside those learnt from.
     staged : Path, optional
@@ -92,30 +96,38 @@ def judge(
     chosen = choose_photos(rows, {*learnt_from, *needed}, options)
     if not chosen:
         raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")
-    # Photos are extracted twice; whatever else indexing does takes little of the time.
+    # Photos are extracted with each descriptor; whatever else indexing does takes little of the time.
     same = replace(source.options, descriptor=OTHER, signature="none", keep_descriptors=False)
     if len(chosen) < len(rows):  # a size that was given is for all of them
         same = replace(same, words=0)
     count = len(chosen)
 
+    rival = find_descriptor(beside)
+    is_usual = rival.fingerprint == find_descriptor(OTHER).fingerprint
+    times = 2 if is_usual else 3
+
     def indexing(before: int, step: str, done: int, _: int) -> None:
         if step == "extract":
-            tell("judge-photos", before + done, 2 * count)
+            tell("judge-photos", before + done, times * count)
 
     kept = replace(same, keep_descriptors=True)
     base = index_with(OTHER, chosen, kept, work, staged=staged, workers=workers, progress=partial(indexing, 0))
     other = index_with(descriptor, chosen, same, work, workers=workers, progress=partial(indexing, count))
-    tell("judge-photos", 2 * count, 2 * count)
+    compared, others = base, [base, other]
+    if not is_usual:
+        compared = index_with(beside, chosen, same, work, workers=workers, progress=partial(indexing, 2 * count))
+        others.append(compared)
+    tell("judge-photos", times * count, times * count)
 
     with Collection.open(base) as collection:
-        found = _candidates(collection, [base, other], workers, tell)
+        found = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
         known = work / _MATCHED.format(base.stem)
         links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
         photos = collection.catalogue.images()
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
     seen = {_as_indexed(path) for path in learnt_from}
-    return _compare(scenes, photos, seen, [other, base], options, tell)
+    return _compare(rival.name, scenes, photos, seen, [other, compared], options, tell)
 
 
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
@@ -172,6 +184,7 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
 
 
 def _compare(
+    name: str,
     scenes: Scenes,
     photos: Sequence[ImageRow],
     learnt_from: Several[str],
@@ -190,4 +203,4 @@ def _compare(
         search_boxes(folder, queries, paths, turns=options.turns, progress=partial(searching, place * len(queries)))
         for place, folder in enumerate(folders)
     ]
-    return RetrievalVerdict.of(OTHER, len(photos), len(scenes.members), queries, *found)
+    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *found)

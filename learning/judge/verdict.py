@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ OUTCOMES = ("better", "worse", "same", "cannot say")
 
 _FEWEST = 2  # scenes, without which nothing can be said
 _HARMLESS = 0.005  # what a mean may lose that is called no worse: half a point
+_ALIKE = 1e-9  # of two average precisions that are one
 _SOLVED = 0.98  # mAP of what leaves next to nothing to gain
 _TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
 
@@ -34,6 +36,8 @@ class RetrievalVerdict:
         Boxes in photos of those scenes that are held out.
     learnt, other : ndarray, shape (S, E), float64
         By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
+    won, lost : tuple of int
+        By engine: queries that the learnt descriptor answers better, and worse; empty where they were not counted.
     """
 
     name: str
@@ -42,6 +46,8 @@ class RetrievalVerdict:
     queries: int
     learnt: NDArray[np.float64]
     other: NDArray[np.float64]
+    won: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
 
     @staticmethod
     def of(
@@ -59,7 +65,9 @@ class RetrievalVerdict:
             np.array([rows[which].mean(axis=0) for which in of_scene]).reshape(len(numbers), len(ENGINES))
             for rows in (learnt, other)
         ]
-        return RetrievalVerdict(name, photos, scenes, len(queries), *means)
+        gains = learnt - other
+        won, lost = ((sign * gains > _ALIKE).sum(axis=0).tolist() for sign in (1, -1))
+        return RetrievalVerdict(name, photos, scenes, len(queries), *means, tuple(won), tuple(lost))
 
     @property
     def held_out(self) -> int:
@@ -137,7 +145,7 @@ class RetrievalVerdict:
 
     def as_json(self) -> dict[str, object]:
         """Give the figures, as shares; None for what cannot be told."""
-        found: dict[str, object] = {
+        found: dict[str, Any] = {
             "outcome": self.outcome,
             "compared_with": self.name,
             "photos": self.photos,
@@ -153,6 +161,8 @@ class RetrievalVerdict:
                 "difference": _rounded(mean),
                 "standard_error": _rounded(error),
             }
+            if self.won and self.held_out:
+                found[engine] |= {"won": self.won[place], "lost": self.lost[place]}
         return found
 
 

@@ -47,6 +47,7 @@ class PhotoChoices:
     judge: bool = True
     report: Path | None = None
     photos: Path | None = None
+    beside: str | None = None  # descriptor that searches are compared with; None: rootSIFT
 
     @property
     def counts(self) -> dict[str, Any]:

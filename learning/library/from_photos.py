@@ -15,6 +15,7 @@ from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
 from learning.convex.whitening import STAGE
 from learning.judge.conclusion import Conclusion, conclude
+from learning.judge.judging import OTHER
 from learning.judge.judging import TITLES as JUDGING
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
@@ -136,6 +137,7 @@ def learn_from_photos(
                 learnt.model,
                 folder / JUDGED,
                 held_out=options.held_out,
+                beside=data.beside or OTHER,
                 staged=folder / MINED / MINING / FEATURES,
                 seed=options.seed,
                 workers=workers,

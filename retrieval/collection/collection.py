@@ -202,6 +202,13 @@ class Collection:
         assert self._read.descriptor is not None
         return self._read.descriptor
 
+    @property
+    def descriptor_source(self) -> str:
+        """Name or file of the descriptor, as `find_descriptor` takes it from any working folder."""
+        named = descriptor_of(self.vocabulary_folder) or self.options.descriptor
+        file = model_file(named, self.folder) if named.endswith(".npz") else None
+        return str(file) if file is not None else named
+
     def _find_descriptor(self, vocabulary: Path) -> None:
         """Take the descriptor that a vocabulary's folder brings, or else that of the options; both change at once."""
         wanted = descriptor_of(vocabulary) or self.options.descriptor

@@ -40,6 +40,15 @@ VOCABULARY = "vocabulary"
 RETRAINING = "retrain"
 """Folder where a new vocabulary and the segments of it grow."""
 
+IMPROVING = "improve"
+"""Folder of what `cairn improve` has learnt and judged, until it has ended."""
+
+IMPROVEMENT = "improvement.json"
+"""What came of the last run of `cairn improve`."""
+
+IMPROVEMENT_PICTURE = "improvement.svg"
+"""The same as a picture."""
+
 VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"

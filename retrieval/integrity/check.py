@@ -19,6 +19,9 @@ from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
     IDENTITY,
+    IMPROVEMENT,
+    IMPROVEMENT_PICTURE,
+    IMPROVING,
     JOBS,
     JOBS_LOCK,
     LINKS_LOCK,
@@ -267,6 +270,8 @@ class _Check:
             UPLOADS,
             JOBS_LOCK,
             *(f"{JOBS}{end}" for end in ("", "-wal", "-shm")),
+            IMPROVEMENT,
+            IMPROVEMENT_PICTURE,
             vocabulary,
         }
         if self.address is None:
@@ -281,6 +286,8 @@ class _Check:
                 self.findings.note(
                     f"{name} is {left}; the same cairn {command} again goes on with it, and cairn compact removes it."
                 )
+            elif name == IMPROVING:
+                self.findings.note(f"{name} is {left}; the same cairn improve again goes on with it.")
             elif UNFINISHED.fullmatch(name) or is_vocabulary(name):
                 self.findings.note(f"{name} is {left}; cairn index removes it.")
             elif name == EARLIER_LOG:

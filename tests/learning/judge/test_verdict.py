@@ -60,7 +60,7 @@ def test_scenes_weigh_equally_however_many_queries_they_have() -> None:
     assert verdict.learnt == pytest.approx(np.array([[0.8, 0.9], [0.2, 0.5]]))
     assert verdict.difference(ENGINES[0]) == pytest.approx((0.1, 0))
     figures = verdict.as_json()["tf-idf"]
-    assert figures == {"learnt": 0.5, "rootsift": 0.4, "difference": 0.1, "standard_error": 0.0}
+    assert figures == {"learnt": 0.5, "rootsift": 0.4, "difference": 0.1, "standard_error": 0.0, "won": 4, "lost": 0}
 
 
 def test_the_details_tell_the_figures() -> None:

@@ -1,0 +1,57 @@
+"""Command: improve."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands.console import print_json, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers
+
+
+def improve(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Learn and judge only: say what it would be worth, and change nothing.")
+    ] = False,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
+    ] = False,
+    workers: Workers = 0,
+    seed: Seed = 0,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Improve search for the photos of a collection: learn from them how to find more in them, without any label.
+
+    Photos that show the same are found, and a descriptor is learnt from what matches in them. Then parts of scenes that
+    it was not learnt from are searched for, with it and with the descriptor in use. Only where it finds more, beyond
+    chance, all photos are indexed with it; searches go on with the old index until the new one takes over, at once.
+    Photos keep their numbers, names, dates, tags and albums. Otherwise all stays as it is. An interrupted run is picked
+    up by running the same command again.
+    """
+    from learning.library.improving import ImproveOptions
+    from learning.library.improving import improve as improve_search
+
+    done = improve_search(
+        collection,
+        ImproveOptions(dry_run, drop_missing, seed),
+        workers=workers,
+        catalogue=catalogue,
+        progress=not (quiet or json),
+    )
+    if json:
+        print_json({"collection": str(collection), "dry_run": dry_run, **done.to_dict()})
+        return
+    say(done.sentence)
+    if done.searches is not None and done.after is not None and done.searches["queries"]:
+        for which, title in (("words", "by words"), ("verified", "verified")):
+            one, two = done.before["map"][which], done.after["map"][which]
+            say(
+                f"mAP {title} {100 * two:.1f}, was {100 * one:.1f}; {done.searches[which]['won']} searches found more, "
+                f"{done.searches[which]['lost']} less"
+            )
+    for entry in done.dropped:
+        say(f"dropped: {entry['name']}: {entry['reason']}")
+    say(f"{done.seconds['total']:.0f} s")

@@ -1,0 +1,307 @@
+"""Improving the search of a collection: learn from its own photos, judge, and index anew where that is worth it.
+
+Whatever happens on the way, the collection is searched as before until all photos are indexed anew. A run that was
+stopped is picked up by the next: what was learnt and judged waits in the folder `improve` of the collection.
+"""
+
+import datetime
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from index.arrays import fingerprint, load_json, save_bytes, save_json
+from index.errors import CairnError
+from index.parallel import cores
+from index.progress import Progress
+from learning.judge.retrieval import ENGINES
+from learning.library.choices import ModelChoices, PhotoChoices, RunChoices, TuningChoices
+from learning.library.from_photos import TITLES as LEARNING
+from learning.library.from_photos import learn_from_photos
+from learning.mining.mining import TooLittle
+from learning.reports.verdict_picture import draw_verdict
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
+from retrieval.collection.locking import lock_file
+from retrieval.descriptors.foreign import is_foreign
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.library.progress import INDEXING, Telling, telling
+
+TITLES = {**LEARNING, **INDEXING}
+"""Titles of the steps: those of learning and judging, then those of indexing anew."""
+
+FORMAT = 1
+"""Of the file that says what came of it."""
+
+BETTER, NOTHING = "better", "cannot say"
+
+_DESCRIPTOR = "descriptor.npz"  # what was learnt
+_JUDGED = "judged.json"  # what was found of it
+_LEARNT = "learnt"  # folder of what was computed on the way
+_LOCK = "lock"
+
+
+@dataclass(frozen=True)
+class ImproveOptions:
+    """How the search of a collection is improved."""
+
+    dry_run: bool = False  # learn and judge only
+    drop_missing: bool = False  # leave photos out that can no longer be read, where photos are indexed anew
+    seed: int = 0  # of everything random
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """What came of improving the search of a collection.
+
+    Attributes
+    ----------
+    verdict : str
+        ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, beside what is in
+        use.
+    sentence : str
+        The same, and what follows from it.
+    before, after : dict
+        The descriptor in use when it began and the one that was learnt: ``descriptor``, its name; ``fingerprint``; and
+        ``map``, mean average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, where it was
+        measured. ``after`` is None where nothing could be learnt.
+    searches : dict or None
+        What it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
+        ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``.
+    switched : bool
+        Whether all photos are indexed with what was learnt, and it is in use.
+    dropped : list of dict
+        Photos that were left out: name and reason.
+    at : str
+        When it ended, UTC, in ISO's form.
+    seconds : dict of str to float
+        ``learn``, ``switch`` and ``total``: of this run, not of those that were stopped before.
+    """
+
+    verdict: str
+    sentence: str
+    before: dict[str, Any]
+    after: dict[str, Any] | None
+    searches: dict[str, Any] | None
+    switched: bool = False
+    dropped: list[dict[str, str]] = field(default_factory=list)
+    at: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what `cairn improve --json` prints."""
+        return dict(vars(self))
+
+
+def improve(
+    folder: Path,
+    options: ImproveOptions | None = None,
+    *,
+    workers: int = 0,
+    catalogue: str | None = None,
+    progress: Telling = None,
+) -> Improvement:
+    """Learn a descriptor from a collection's own photos, without labels, and take it into use where it finds more.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    options : ImproveOptions, optional
+    workers : int
+        Processes; 0: as many as there are cores. The result does not depend on it.
+    catalogue : str, optional
+        Address of the collection's catalogue, where it is on a server.
+    progress : None, bool or callable
+        Who is told how far it is: see `telling`.
+
+    Raises
+    ------
+    CollectionLocked
+        Another process improves the collection, or changes it when photos are to be indexed anew.
+    CairnError
+        The collection's features are of another program, or photos cannot be read and are not to be left out. The
+        collection is what it was.
+    """
+    options = options or ImproveOptions()
+    with telling(progress, TITLES) as tell, Collection.open(folder, catalogue=catalogue) as collection:
+        _refuse(collection, options)
+        work = folder / IMPROVING
+        work.mkdir(exist_ok=True)
+        with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
+            done = _Improving(collection, options, work, workers or cores(), catalogue, tell).run()
+            if not options.dry_run:
+                shutil.rmtree(work, ignore_errors=True)
+    return done
+
+
+def _refuse(collection: Collection, options: ImproveOptions) -> None:
+    """Refuse, before hours of work, what could not be indexed anew in the end."""
+    if is_foreign(collection.options.descriptor):
+        raise CairnError(
+            f"{collection.folder} has features of another program, which Cairn cannot describe anew: there is nothing "
+            "to improve."
+        )
+    if options.dry_run or options.drop_missing:
+        return
+    gone = [row for row in collection.catalogue.images() if not _is_there(row.path)]
+    if gone:
+        raise CairnError(
+            f"The files of {len(gone)} photos are gone, such as {gone[0].path}, and what is learnt must describe all "
+            "photos anew: bring them back, or run cairn index with the folder where they are now, or leave them out "
+            "with --drop-missing."
+        )
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except OSError:  # it may not be looked at, which indexing tells
+        return True
+
+
+class _Improving:
+    """One run of `improve`."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        options: ImproveOptions,
+        work: Path,
+        workers: int,
+        catalogue: str | None,
+        tell: Progress,
+    ) -> None:
+        self.collection = collection
+        self.options = options
+        self.work = work
+        self.workers = workers
+        self.catalogue = catalogue
+        self.tell = tell
+        self.began = perf_counter()
+        self.seconds = {"learn": 0.0, "switch": 0.0, "total": 0.0}
+
+    def run(self) -> Improvement:
+        """Do it all, or what an earlier run has left to do."""
+        judged = self._known()
+        if judged is None:
+            judged = self._learn()
+            save_json(self.work / _JUDGED, judged)
+        self.seconds["learn"] = round(perf_counter() - self.began, 3)
+        found = judged["found"]
+        dropped: list[dict[str, str]] = []
+        switched = False
+        if found["verdict"] == BETTER and not self.options.dry_run:
+            dropped = self._switch(found["after"])
+            switched = True
+        self.seconds["total"] = round(perf_counter() - self.began, 3)
+        done = Improvement(
+            **{**found, "sentence": _sentence(found, switched, self.options.dry_run)},
+            switched=switched,
+            dropped=dropped,
+            at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            seconds=self.seconds,
+        )
+        if not self.options.dry_run:
+            # The picture first: what the file says is shown with it.
+            save_bytes(self.collection.folder / IMPROVEMENT_PICTURE, draw_verdict(done.to_dict()).encode())
+            save_json(self.collection.folder / IMPROVEMENT, {"format": FORMAT, **done.to_dict()})
+        return done
+
+    def _state(self) -> str:
+        """What was learnt and judged counts as long as these are the photos, regions and seed."""
+        photos = [(row.number, row.sha256) for row in self.collection.catalogue.images()]
+        own = self.collection.options
+        regions = {"features": own.features, "image": own.image}
+        return fingerprint({}, {"photos": photos, "seed": self.options.seed, "format": FORMAT, "regions": regions})
+
+    def _known(self) -> dict[str, Any] | None:
+        """What an earlier run has found, where it still counts: for what is in use, or was until that run switched."""
+        with suppress(CairnError, KeyError, TypeError):
+            judged: dict[str, Any] = load_json(self.work / _JUDGED)
+            found = judged["found"]
+            ends = [found[which]["fingerprint"] for which in ("before", "after") if found[which] is not None]
+            if judged["state"] == self._state() and self.collection.descriptor.fingerprint in ends:
+                return judged
+        return None
+
+    def _learn(self) -> dict[str, Any]:
+        """Mine, learn and judge."""
+        (self.work / _JUDGED).unlink(missing_ok=True)
+        state, used = self._state(), self.collection.descriptor
+        before: dict[str, Any] = {"descriptor": used.name, "fingerprint": used.fingerprint, "map": None}
+        found: dict[str, Any] = {"verdict": NOTHING, "before": before, "after": None, "searches": None}
+        try:
+            learnt = learn_from_photos(
+                self.collection.folder,
+                self.work / _DESCRIPTOR,
+                ModelChoices(),
+                PhotoChoices(beside=self.collection.descriptor_source),
+                TuningChoices(),
+                RunChoices(self.work / _LEARNT, keeps=True, goes=True, workers=self.workers, seed=self.options.seed),
+                self.tell,
+                catalogue=self.catalogue,
+            )
+        except CairnError as error:
+            if not isinstance(error.__cause__, TooLittle):
+                raise
+            return {"state": state, "found": {**found, "sentence": str(error.__cause__)}}
+        figures = learnt.to_dict()["retrieval"]
+        after: dict[str, Any] = {"descriptor": learnt.name, "fingerprint": learnt.fingerprint, "map": None}
+        found |= {"after": after, "sentence": str(learnt.verdict)}
+        if figures["measured"]:  # nothing else speaks for searches
+            before["map"] = {_TITLE[one]: figures[one][used.name] for one in ENGINES}
+            after["map"] = {_TITLE[one]: figures[one]["learnt"] for one in ENGINES}
+            wanted = ("won", "lost", "difference", "standard_error")
+            found |= {
+                "verdict": figures["outcome"],
+                "searches": {
+                    "photos": figures["photos"],
+                    "scenes": figures["held_out_scenes"],
+                    "queries": figures["queries"],
+                    **{_TITLE[one]: {key: figures[one].get(key) for key in wanted} for one in ENGINES},
+                },
+            }
+        return {"state": state, "found": found}
+
+    def _switch(self, after: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Index all photos anew with what was learnt, which takes over at once; give those that were left out."""
+        began = perf_counter()
+        dropped: list[dict[str, str]] = []
+        if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else an earlier run has done it
+            file = self.work / _DESCRIPTOR
+            if find_descriptor(str(file)).fingerprint != after["fingerprint"]:
+                raise CairnError(f"{file} is not what was judged: delete {self.work} and run cairn improve again.")
+            own = self.collection.options
+            wanted = RetrainOptions(
+                words=own.words,
+                seed=self.options.seed,
+                drop_missing=self.options.drop_missing,
+                descriptor=str(file),
+            )
+            dropped = retrain(self.collection, wanted, workers=self.workers, progress=self.tell).dropped
+        self.seconds["switch"] = round(perf_counter() - began, 3)
+        return dropped
+
+
+_TITLE = dict(zip(ENGINES, ("words", "verified"), strict=True))
+"""What the engines that are compared by are called to whom their names say nothing."""
+
+
+def _sentence(found: Mapping[str, Any], switched: bool, dry_run: bool) -> str:
+    """Say what was found and what follows from it."""
+    told = found["searches"]
+    if found["verdict"] == BETTER and told is not None:
+        # That by which it is better: verified searches, unless they are as good as before.
+        which = max(("verified", "words"), key=lambda one: told[one]["difference"] or 0.0)
+        follows = "All photos are indexed with it now." if switched else "cairn improve would index all photos with it."
+        return (
+            f"What was learnt finds more: of {told['queries']:,} searches for parts of {told['scenes']:,} scenes that "
+            f"it was not learnt from, {told[which]['won']:,} found more and {told[which]['lost']:,} less than with "
+            f"{found['before']['descriptor']}. {follows}"
+        )
+    return f"{found['sentence']} {'Nothing is changed.' if not dry_run else 'Nothing would be changed.'}"

@@ -1,0 +1,101 @@
+"""What a descriptor learnt from a collection's own photos is worth, as a picture: an SVG file without scripts."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+_WIDTH, _HEIGHT = 640, 300
+_LEFT, _RIGHT = 150, 560  # of the bars
+_ROWS = (("verified", "Verified searches"), ("words", "By words alone"))
+_STYLE = """
+text { font: 15px system-ui, sans-serif; fill: #1c2224; }
+.faint { fill: #566064; font-size: 13px; }
+.paper { fill: #ffffff; }
+.before { fill: #97a3a6; }
+.after, .won { fill: #0b5f63; }
+.lost { fill: #a3231c; }
+.even { fill: #cdd3d4; }
+@media (prefers-color-scheme: dark) {
+text { fill: #e8ecec; }
+.faint { fill: #a3afb1; }
+.paper { fill: #1e2425; }
+.before { fill: #66747a; }
+.after, .won { fill: #79d0cb; }
+.lost { fill: #ffb0a8; }
+.even { fill: #353e40; }
+}
+"""
+
+
+def draw_verdict(found: Mapping[str, Any]) -> str:
+    """Draw what searches found before and with what was learnt, and how many of them were won and lost.
+
+    Parameters
+    ----------
+    found : mapping
+        What `learning.library.improving.Improvement.to_dict` gives.
+
+    Returns
+    -------
+    str
+        An SVG document of 640 × 300 pixels. Where no searches were measured it says so.
+    """
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+        f"<title>{escape(str(found['sentence']))}</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect class="paper" width="{_WIDTH}" height="{_HEIGHT}"/>',
+    ]
+    told, before, after = found["searches"], found["before"], found["after"]
+    if told is None or after is None or not told["queries"] or before["map"] is None or after["map"] is None:
+        parts.append(_text(_WIDTH / 2, _HEIGHT / 2, "No searches could be measured", anchor="middle"))
+        return "\n".join([*parts, "</svg>"])
+    shown = "search" if told["queries"] == 1 else "searches"
+    where = "scene" if told["scenes"] == 1 else "scenes"
+    line = f"{told['queries']:,} {shown} for parts of {told['scenes']:,} held-out {where}, mean average precision"
+    parts.append(_text(20, 28, line, kind="faint"))
+    top = 48
+    for which, title in _ROWS:
+        parts += _row(top, title, before["map"][which], after["map"][which], told[which], told["queries"])
+        top += 110
+    parts += [
+        _box(20, 272, 12, "before"),
+        _text(38, 283, f"before: {before['descriptor']}", kind="faint"),
+        _box(250, 272, 12, "after"),
+        _text(268, 283, f"learnt: {after['descriptor']}", kind="faint"),
+        _box(480, 272, 12, "lost"),
+        _text(498, 283, "found less", kind="faint"),
+    ]
+    return "\n".join([*parts, "</svg>"])
+
+
+def _row(top: int, title: str, before: float, after: float, told: Mapping[str, Any], queries: int) -> list[str]:
+    """Two bars of precision, and one of searches won, alike and lost."""
+    width = _RIGHT - _LEFT
+    parts = [_text(20, top + 16, title)]
+    margin = told["standard_error"]
+    change = f"{100 * told['difference']:+.1f}" + (f" ± {196 * margin:.1f}" if margin is not None else "")
+    parts.append(_text(20, top + 38, f"{change} points", kind="faint"))
+    for place, (share, kind) in enumerate(((before, "before"), (after, "after"))):
+        y = top + 24 * place
+        parts.append(_box(_LEFT, y, width, "even", 20))
+        parts.append(_box(_LEFT, y, width * share, kind, 20))
+        parts.append(_text(_RIGHT + 10, y + 15, f"{100 * share:.1f}"))
+    won, lost = told["won"] or 0, told["lost"] or 0
+    y = top + 56
+    parts.append(_text(20, y + 13, "Searches", kind="faint"))
+    at = float(_LEFT)
+    for count, kind in ((won, "won"), (queries - won - lost, "even"), (lost, "lost")):
+        parts.append(_box(at, y, width * count / queries, kind, 16))
+        at += width * count / queries
+    parts.append(_text(_LEFT, y + 32, f"{won:,} found more", kind="faint"))
+    parts.append(_text(_RIGHT, y + 32, f"{lost:,} found less", kind="faint", anchor="end"))
+    return parts
+
+
+def _box(x: float, y: float, width: float, kind: str, height: float = 12) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{height:.1f}"/>'
+
+
+def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
