@@ -67,7 +67,7 @@ class RetrievalVerdict:
         ]
         gains = learnt - other
         won, lost = ((sign * gains > _ALIKE).sum(axis=0).tolist() for sign in (1, -1))
-        return RetrievalVerdict(name, photos, scenes, len(queries), *means, tuple(won), tuple(lost))
+        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], tuple(won), tuple(lost))
 
     @property
     def held_out(self) -> int:

@@ -239,11 +239,12 @@ def decode_links(number: int, contents: bytes) -> list[Link] | None:
     return [Link(number, other, inliers, tuple(transform.tolist())) for other, inliers, transform in found.tolist()]
 
 
-def found_numbers(contents: bytes, fewest: int) -> NDArray[np.int64]:
-    """Numbers (n,) of the photos that a photo found with so many inliers, from what `encode_links` gave."""
+def found_numbers(contents: bytes, fewest: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Numbers and inliers (n,) of the photos that a photo found with so many, from what `encode_links` gave."""
     whole = len(contents) - len(contents) % _LINK.itemsize
     found = np.frombuffer(contents[:whole], _LINK)
-    return found["found"][found["inliers"] >= fewest].astype(np.int64)
+    found = found[found["inliers"] >= fewest]
+    return found["found"].astype(np.int64), found["inliers"].astype(np.int32)
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:

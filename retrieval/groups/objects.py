@@ -1,7 +1,7 @@
 """Which parts of a photo other photos show, by the links that `cairn group` keeps: nothing is searched."""
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
@@ -77,7 +77,8 @@ class PhotoObjects:
                 if row.number in link.pair and other != row.number and link.inliers >= self._options.inliers:
                     best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
         links = sorted(best.items(), key=lambda one: (-one[1].inliers, one[0]))[:_PHOTOS]
-        there = _rows(catalogue, [number for number, _ in links])
+        # Some may have been removed since they were linked.
+        there = {one.number: one for one in catalogue.there([number for number, _ in links])}
         return seen_objects(row, [link for _, link in links], there, self._options)
 
     def _state(self) -> object:
@@ -98,7 +99,7 @@ class PhotoObjects:
                 self._pointing = (state, *_pointing(self._collection.catalogue, self._options.inliers))
             _, found, asked = self._pointing
         first, last = np.searchsorted(found, [number, number + 1])
-        pointing: list[int] = asked[first:last].tolist()
+        pointing: list[int] = asked[first : min(last, first + _PHOTOS)].tolist()
         return pointing
 
 
@@ -184,29 +185,15 @@ def _alike(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
 
 
 def _pointing(catalogue: Catalogue, fewest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All links of so many inliers as the numbers found, ascending, and those asked with (L,)."""
-    found: list[NDArray[np.int64]] = []
-    asked: list[NDArray[np.int64]] = []
+    """All links of so many inliers: numbers found, ascending, and those asked with (L,), the most inliers first."""
+    found = [np.zeros(0, np.int64)]
+    inliers = [np.zeros(0, np.int32)]
+    asked: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     for number, contents in catalogue.links().items():
-        others = found_numbers(contents, fewest)
+        others, many = found_numbers(contents, fewest)
         found.append(others)
+        inliers.append(many)
         asked.append(np.full(len(others), number, np.int64))
-    if not found:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     to, by = np.concatenate(found), np.concatenate(asked)
-    order = np.argsort(to, kind="stable")
+    order = np.lexsort((by, -np.concatenate(inliers), to))
     return to[order], by[order]
-
-
-def _rows(catalogue: Catalogue, numbers: Sequence[int]) -> dict[int, ImageRow]:
-    """Rows of those photos that are there: some may have been removed since they were linked."""
-    try:
-        return {row.number: row for row in catalogue.images(numbers)}
-    except KeyError:
-        there: dict[int, ImageRow] = {}
-        for number in numbers:
-            try:
-                (there[number],) = catalogue.images([number])
-            except KeyError:
-                continue
-        return there

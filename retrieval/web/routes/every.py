@@ -6,6 +6,7 @@ from retrieval.web.routes.adding import router as adding
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
 from retrieval.web.routes.jobs import router as jobs
+from retrieval.web.routes.improve import router as improve
 from retrieval.web.routes.layout import router as layout
 from retrieval.web.routes.objects import router as objects
 from retrieval.web.routes.pages import router as pages
@@ -18,6 +19,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     objects,
     search,
     groups,
+    improve,
     exports,
     jobs,
     adding,

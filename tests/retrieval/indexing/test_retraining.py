@@ -471,7 +471,15 @@ def test_a_descriptor_that_there_is_not_changes_nothing(filled: Album, tmp_path:
     assert filled.answers() == before
 
 
-@pytest.mark.parametrize("call", ["publish_folder", "segment_row", "replace", "seal"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param("publish_folder", marks=pytest.mark.slow),
+        pytest.param("segment_row", marks=pytest.mark.slow),
+        "replace",
+        "seal",
+    ],
+)
 def test_a_switch_that_is_stopped_leaves_the_old_index_or_the_new_one(
     filled: Album, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:

@@ -1,5 +1,111 @@
-// Improve search: not there yet.
+// Improve search: learn from the collection's own photos, and say what it is worth.
 
-import { start } from "../page.js";
+import { address, change, json } from "../api.js";
+import { at, el } from "../dom.js";
+import { figure, moment, t, tn } from "../language.js";
+import { complain, start } from "../page.js";
 
-start(async () => {});
+const OPEN = ["queued", "running", "paused"];
+const SECONDS = 2; // for each photo, roughly, on one core: to learn, to judge and to index anew
+
+function duration(seconds) {
+  const minutes = Math.max(1, Math.round(seconds / 60));
+  if (minutes < 90) return tn(minutes, "about a minute", "about {n} minutes");
+  return tn(Math.round(minutes / 60), "about an hour", "about {n} hours");
+}
+
+/** What came of it, in a sentence of the reader's language. */
+function sentence({ verdict, before, searches, switched }) {
+  if (!searches || !searches.queries) return t("It cannot be said whether search would get better: too few of the photos show the same. Nothing was changed.");
+  const which = (searches.verified.difference ?? 0) >= (searches.words.difference ?? 0) ? searches.verified : searches.words;
+  const values = { queries: figure(searches.queries), won: figure(which.won ?? 0), lost: figure(which.lost ?? 0), name: before.descriptor };
+  if (verdict === "better" && switched) {
+    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos are indexed with what was learnt.", values);
+  }
+  if (verdict === "better") return t("Search would find more: of {queries} searches, {won} find more and {lost} less.", values);
+  if (verdict === "worse") return t("What was learnt finds less: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
+  if (verdict === "same") return t("What was learnt finds no more than before: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
+  return t("It cannot be said whether search would get better: too few of the photos show the same. Nothing was changed.");
+}
+
+const points = (share) => (share === null || share === undefined ? "–" : figure(100 * share, { maximumFractionDigits: 1, minimumFractionDigits: 1 }));
+
+function facts({ before, after, searches, seconds, at: when }) {
+  const rows = [
+    [t("Done"), moment(when)],
+    [t("Took"), duration(seconds.total ?? 0)],
+    [t("Described with before"), before.descriptor],
+    [t("Learnt"), after?.descriptor],
+    [t("Scenes that were searched for"), searches && figure(searches.scenes)],
+    [t("Photos that were searched among"), searches && figure(searches.photos)],
+    [t("Mean average precision, verified"), before.map && after?.map && t("{before} before, {after} with what was learnt", { before: points(before.map.verified), after: points(after.map.verified) })],
+    [t("Mean average precision, by words"), before.map && after?.map && t("{before} before, {after} with what was learnt", { before: points(before.map.words), after: points(after.map.words) })],
+  ];
+  return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+}
+
+async function show() {
+  const state = await json("/api/improve");
+  const seconds = state.last && state.last.searches ? state.last.seconds.total : 60 + SECONDS * state.photos;
+  at("takes").textContent = t("For {photos} this takes {time}. It may be stopped and goes on where it was.", {
+    photos: tn(state.photos, "{n} photo", "{n} photos"),
+    time: duration(seconds),
+  });
+  let reason = "";
+  if (state.foreign) reason = t("The features of these photos were made by another program: Cairn cannot learn to make them anew.");
+  else if (state.photos < 2) reason = t("There are no photos to learn from yet.");
+  else if (state.missing) {
+    reason = tn(state.missing, "The file of one photo is gone: bring it back, or take it out of the collection first.",
+      "The files of {n} photos are gone: bring them back, or take them out of the collection first.");
+  }
+  at("why-not").textContent = reason;
+  at("why-not").hidden = !reason;
+  at("begin").dataset.refused = reason ? "yes" : "";
+  at("begin").disabled = Boolean(reason);
+  at("begin").textContent = state.interrupted ? t("Go on improving search") : t("Improve search for these photos");
+  at("verdict").hidden = !state.last;
+  if (state.last) {
+    const said = sentence(state.last);
+    at("sentence").textContent = said;
+    at("figures").replaceChildren(...facts(state.last));
+    at("picture").hidden = !(state.picture && state.last.searches?.queries);
+    if (state.picture) {
+      at("picture").src = address(state.picture, { at: state.last.at });
+      at("picture").alt = said;
+    }
+  }
+  at("page").hidden = false;
+}
+
+/** Follow the job, as the work page does. */
+async function follow() {
+  let before = null;
+  const told = (value, jobCard) => {
+    const all = (value.jobs ?? value).filter(({ kind }) => kind === "improve");
+    const job = all.at(-1);
+    const open = job && OPEN.includes(job.state);
+    at("begin").disabled = Boolean(open) || at("begin").dataset.refused === "yes";
+    if (open || (job && job.state === "failed")) at("progress").replaceChildren(jobCard(job));
+    else at("progress").replaceChildren();
+    const ended = job && !open ? `${job.id} ${job.state}` : "";
+    if (before !== null && ended && ended !== before) show().catch(complain);
+    before = ended;
+  };
+  const { watch, jobCard } = await import("./jobs.js");
+  watch((value) => told(value, jobCard));
+}
+
+start(async () => {
+  at("begin").addEventListener("click", async () => {
+    complain(null);
+    at("begin").disabled = true;
+    try {
+      await change("POST", "/api/jobs", { kind: "improve" });
+    } catch (error) {
+      at("begin").disabled = false;
+      complain(error);
+    }
+  });
+  await show();
+  await follow();
+});

@@ -1,0 +1,110 @@
+"""Routes of improving the search: what came of it when it was last done. It is begun as a job."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, ValidationError
+
+from index.arrays import load_json
+from index.errors import CairnError
+from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
+from retrieval.descriptors.foreign import is_foreign
+from retrieval.web.problems import ProblemError
+from retrieval.web.service import Service, service_of
+
+router = APIRouter(prefix="/api/improve", tags=["improve"])
+
+_LARGEST = 1 << 20  # bytes of a picture
+
+
+class WhichDescriptor(BaseModel):
+    """What photos are described with, and what searches find with it."""
+
+    descriptor: str
+    map: dict[str, float | None] | None = Field(
+        None, description="Mean average precision of held-out searches, 0 to 1, by `words` alone and `verified`."
+    )
+
+
+class Counted(BaseModel):
+    """Held-out searches by one way of searching."""
+
+    won: int | None = None
+    lost: int | None = None
+    difference: float | None = None
+    standard_error: float | None = None
+
+
+class JudgedBy(BaseModel):
+    """The searches that a verdict is told by."""
+
+    photos: int
+    scenes: int
+    queries: int
+    words: Counted
+    verified: Counted
+
+
+class LastImprovement(BaseModel):
+    """What came of improving the search."""
+
+    verdict: str = Field(description="better, worse, same or cannot say.")
+    sentence: str
+    before: WhichDescriptor
+    after: WhichDescriptor | None
+    searches: JudgedBy | None
+    switched: bool = Field(description="Whether all photos were indexed with what was learnt.")
+    dropped: list[Any] = Field([], exclude=True)
+    at: str = Field(description="When, UTC.")
+    seconds: dict[str, float]
+
+
+class ImproveState(BaseModel):
+    """Whether the search can be improved, and what came of it last."""
+
+    photos: int
+    missing: int = Field(description="Photos whose files were gone when they were last looked for.")
+    foreign: bool = Field(description="Whether features are of another program: then there is nothing to improve.")
+    interrupted: bool = Field(description="Whether a run was stopped, or is under way: the next goes on with it.")
+    last: LastImprovement | None
+    picture: str | None = Field(description="Address of the picture of the last verdict, below that of the server.")
+
+
+@router.get("")
+def improve_state(request: Request) -> ImproveState:
+    """Tell whether the search can be improved by learning from the photos, and what came of it last."""
+    service = service_of(request)
+    collection = service.collection
+    last = _last(service)
+    there = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
+    return ImproveState(
+        photos=collection.catalogue.count(),
+        missing=len(collection.catalogue.missing()),
+        foreign=is_foreign(collection.options.descriptor),
+        interrupted=(collection.folder / IMPROVING).is_dir(),
+        last=last,
+        picture="/api/improve/picture" if there else None,
+    )
+
+
+@router.get("/picture", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
+def improve_picture(request: Request) -> Response:
+    """Draw the last verdict: what searches found before and with what was learnt."""
+    path = service_of(request).collection.folder / IMPROVEMENT_PICTURE
+    try:
+        with path.open("rb") as file:
+            picture = file.read(_LARGEST)
+    except OSError:
+        raise ProblemError(404, "The search of this collection was not improved yet.") from None
+    return Response(picture, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
+
+
+def _last(service: Service) -> LastImprovement | None:
+    """What came of the last run; None where there was none, or its file is damaged: that never stops a page."""
+    path = service.collection.folder / IMPROVEMENT
+    if not path.is_file():
+        return None
+    try:
+        return LastImprovement.model_validate(load_json(path))
+    except (CairnError, ValidationError):
+        return None
