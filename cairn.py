@@ -144,6 +144,7 @@ COMMANDS = {
     "info": ("retrieval.commands.collection:info", EVERYDAY),
     "metadata": ("retrieval.commands.metadata:metadata", EVERYDAY),
     "group": ("retrieval.commands.groups:group", EVERYDAY),
+    "searches": ("retrieval.commands.searches:searches", EVERYDAY),
     "demo": ("eval.commands.evaluate:demo", EVERYDAY),
     "remove": ("retrieval.commands.care:remove", HEALTH),
     "compact": ("retrieval.commands.care:compact", HEALTH),

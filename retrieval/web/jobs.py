@@ -183,7 +183,7 @@ class SearchJobs:
                 match_all=request["match"] == "all",
             )
         uploads = [one.content if one.max_pixels is not None else None for one in asked]
-        return {**answer.to_dict(), "uploads": uploads}
+        return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
 
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)

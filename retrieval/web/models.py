@@ -302,8 +302,10 @@ class SearchAnswer(BaseModel):
     missing_shards: list[int] = Field([], description="Parts of the collection that no worker of the cluster held.")
     results: list[Result]
     seconds: dict[str, float]
-    rejected: list[int] = Field([], description="Photos that somebody called no match of the query: they are left out.")
-    uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query that was uploaded.")
+    rejected: list[int] = Field(
+        [], description="Photos that somebody called no match: they are left out. Not there: none."
+    )
+    uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query, where one was uploaded.")
 
 
 class MatchQuery(BaseModel):

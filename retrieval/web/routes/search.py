@@ -62,14 +62,14 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": content}}}
 
 
-@router.get("/search")
+@router.get("/search", response_model_exclude_unset=True)  # as the command has it: without what is not said
 async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> SearchAnswer:
     """Search with photos of the collection, or boxes in them."""
     fields = asked.model_dump(exclude={"q"})
     return await _search(service_of(request), SearchRequest(queries=_parse(asked.q), **fields), None)
 
 
-@router.post("/search", openapi_extra=_form(SearchRequest))
+@router.post("/search", openapi_extra=_form(SearchRequest), response_model_exclude_unset=True)
 async def search_uploads(request: Request) -> SearchAnswer:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)

@@ -1,0 +1,280 @@
+"""Searches that are kept under a name, and what those of them have found that are asked of new photos."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.catalogue_reader import CatalogueReader
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import INDEXED, ImageRow, SavedFindRow, SavedSearchRow
+from retrieval.metadata.text import LONGEST_TAG, clean
+
+LONGEST_NAME = 200
+"""Characters of the name of a search."""
+
+CHANGEABLE = ("name", "favourite", "standing", "tag")
+"""What of a saved search can be changed."""
+
+_BULK = {"synchronize_session": False}
+
+
+@dataclass(frozen=True)
+class SavedSearch:
+    """A search that is kept."""
+
+    id: int
+    name: str
+    query: dict[str, Any]  # queries and options, as they were saved
+    has_photo: bool  # whether the pixels of a photo from elsewhere are kept with it
+    favourite: bool
+    standing: bool  # whether photos that are added are searched for it
+    tag: str | None  # that these are given
+    created: str  # ISO 8601, UTC
+    asked_to: int  # photos of smaller numbers were asked
+    found: int = 0  # photos that it has found as a standing search
+    new: int = 0  # those of them that nobody has looked at
+
+
+@dataclass(frozen=True)
+class Find:
+    """A photo that a standing search has found."""
+
+    number: int
+    probability: float | None
+    region: list[list[float]] | None  # corners in pixels of the photo
+    found: str = ""  # when: ISO 8601, UTC
+    seen: bool = False
+
+
+class SearchNotFound(CairnError):
+    """There is no saved search of a number."""
+
+
+def save_search(
+    catalogue: Catalogue,
+    name: str,
+    query: Mapping[str, Any],
+    photo: bytes | None = None,
+    *,
+    standing: bool = False,
+    favourite: bool = False,
+    tag: str | None = None,
+) -> int:
+    """Keep a search; give its number.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    name : str
+        Up to `LONGEST_NAME` characters.
+    query : mapping
+        What is searched for and how, as JSON has it.
+    photo : bytes, optional
+        The file of a photo from elsewhere that is part of it.
+    standing, favourite : bool
+        Whether photos that are added from now on are searched for it; and whether it is one that people like.
+    tag : str, optional
+        That photos are given which it finds.
+
+    Raises
+    ------
+    CairnError
+        The name is empty.
+    """
+    row = SavedSearchRow(
+        name=_name(name),
+        query=json.dumps(query),
+        photo=photo,
+        favourite=favourite,
+        standing=standing,
+        tag=_tag(tag),
+    )
+    with catalogue.writing() as session:
+        row.asked_to = _next(session)
+        session.add(row)
+        session.flush()
+        assert row.id is not None
+        return row.id
+
+
+def saved_searches(catalogue: CatalogueReader) -> list[SavedSearch]:
+    """All saved searches: favourites first, then by name."""
+    columns = [column for column in SavedSearchRow.__table__.columns if column.key != "photo"]
+    query = sa.select(*columns, SavedSearchRow.photo.is_not(None).label("has_photo"))
+    counted = (
+        sa.select(SavedFindRow.search, sa.func.count(), sa.func.sum(sa.case((SavedFindRow.seen, 0), else_=1)))
+        .join(ImageRow, ImageRow.number == SavedFindRow.number)
+        .where(ImageRow.state == INDEXED)
+        .group_by(SavedFindRow.search)
+    )
+    with catalogue.reading() as session:
+        rows = session.execute(query).mappings().all()
+        finds = {search: (int(found), int(new)) for search, found, new in session.execute(counted)}
+    searches = [
+        SavedSearch(
+            id=row["id"],
+            name=row["name"],
+            query=_query(row["query"]),
+            has_photo=bool(row["has_photo"]),
+            favourite=bool(row["favourite"]),
+            standing=bool(row["standing"]),
+            tag=row["tag"],
+            created=row["created"],
+            asked_to=int(row["asked_to"]),
+            found=finds.get(row["id"], (0, 0))[0],
+            new=finds.get(row["id"], (0, 0))[1],
+        )
+        for row in rows
+    ]
+    return sorted(searches, key=lambda one: (not one.favourite, one.name.casefold(), one.id))
+
+
+def saved_search(catalogue: CatalogueReader, search: int) -> SavedSearch:
+    """One saved search; SearchNotFound where there is none of that number."""
+    for one in saved_searches(catalogue):
+        if one.id == search:
+            return one
+    raise _no(search)
+
+
+def photo_of_search(catalogue: CatalogueReader, search: int) -> bytes | None:
+    """The photo from elsewhere that is kept with a search; None where there is none."""
+    with catalogue.reading() as session:
+        return session.scalar(sa.select(SavedSearchRow.photo).where(SavedSearchRow.id == search))
+
+
+def change_search(catalogue: Catalogue, search: int, values: Mapping[str, Any]) -> None:
+    """Change some of `CHANGEABLE` of a search.
+
+    One that becomes a standing search is asked of photos that are added from then on.
+
+    Raises
+    ------
+    SearchNotFound
+        There is none of that number.
+    CairnError
+        The name is empty.
+    """
+    wanted = {key: values[key] for key in CHANGEABLE if key in values}
+    if "name" in wanted:
+        wanted["name"] = _name(wanted["name"])
+    if "tag" in wanted:
+        wanted["tag"] = _tag(wanted["tag"])
+    with catalogue.writing() as session:
+        row = session.get(SavedSearchRow, search)
+        if row is None:
+            raise _no(search)
+        if wanted.get("standing") and not row.standing:
+            row.asked_to = _next(session)
+        for key, value in wanted.items():
+            setattr(row, key, value)
+
+
+def delete_search(catalogue: Catalogue, search: int) -> None:
+    """Forget a search and what it has found; nothing happens where there is none of that number."""
+    with catalogue.writing() as session:
+        session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
+        session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
+
+
+def keep_finds(catalogue: Catalogue, search: int, finds: Iterable[Find], asked_to: int) -> list[int]:
+    """Keep what a standing search has found among new photos, and up to which number photos were asked.
+
+    Photos that were removed meanwhile, and a search that was deleted, are left out.
+
+    Returns
+    -------
+    list of int
+        Numbers of the photos that it had not found before.
+    """
+    found = {one.number: one for one in finds}
+    with catalogue.writing() as session:
+        row = session.get(SavedSearchRow, search)
+        if row is None:
+            return []
+        row.asked_to = max(row.asked_to, asked_to)
+        new: list[int] = []
+        for some in chunks(sorted(found)):
+            there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
+            known = sa.select(SavedFindRow.number).where(SavedFindRow.search == search, SavedFindRow.number.in_(some))
+            new += sorted(set(session.scalars(there)) - set(session.scalars(known)))
+        session.add_all(
+            SavedFindRow(
+                search=search,
+                number=number,
+                probability=found[number].probability,
+                region=json.dumps(found[number].region) if found[number].region is not None else None,
+            )
+            for number in new
+        )
+    return new
+
+
+def finds_of(catalogue: CatalogueReader, search: int) -> list[Find]:
+    """What a standing search has found, the last first."""
+    query = (
+        sa.select(SavedFindRow)
+        .join(ImageRow, ImageRow.number == SavedFindRow.number)
+        .where(SavedFindRow.search == search, ImageRow.state == INDEXED)
+        .order_by(SavedFindRow.number.desc())
+    )
+    with catalogue.reading() as session:
+        return [
+            Find(row.number, row.probability, _region(row.region), row.found, row.seen)
+            for row in session.scalars(query)
+        ]
+
+
+def mark_seen(catalogue: Catalogue, search: int, numbers: Sequence[int] | None = None) -> None:
+    """Write that somebody has looked at what a standing search has found: at some photos, or at all."""
+    of_search = SavedFindRow.search == search
+    with catalogue.writing() as session:
+        parts = (
+            [of_search]
+            if numbers is None
+            else [sa.and_(of_search, SavedFindRow.number.in_(some)) for some in chunks([int(one) for one in numbers])]
+        )
+        for part in parts:
+            session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=_BULK)
+
+
+def _next(session: Session) -> int:
+    """A number above those of all photos that are in the catalogue."""
+    return int(session.scalar(sa.select(sa.func.max(ImageRow.number))) or 0) + 1
+
+
+def _name(name: str) -> str:
+    cleaned = clean(name, LONGEST_NAME)
+    if not cleaned:
+        raise CairnError("A saved search needs a name.")
+    return cleaned
+
+
+def _tag(tag: str | None) -> str | None:
+    return clean(tag or "", LONGEST_TAG) or None
+
+
+def _query(text: str) -> dict[str, Any]:
+    """The query of a row; an empty one where it is damaged."""
+    try:
+        query = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return query if isinstance(query, dict) else {}
+
+
+def _region(text: str | None) -> list[list[float]] | None:
+    try:
+        return [[float(x), float(y)] for x, y in json.loads(text)] if text is not None else None
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _no(search: int) -> SearchNotFound:
+    return SearchNotFound(f"There is no saved search {search}.")

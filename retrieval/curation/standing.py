@@ -1,0 +1,186 @@
+"""Searches that are kept: what they ask for, and asking standing ones of photos that were added since."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.inverted import ScoringOptions
+from index.progress import Progress
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation.saved import Find, SavedSearch, keep_finds, photo_of_search, saved_searches
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.filters import filter_of
+from retrieval.catalogue.metadata_store import TAG, import_values, metadata_of
+from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.catalogue.schema import IMPORTED, MetadataRow
+from retrieval.collection.collection import Collection
+from retrieval.library.searches import Searches
+from retrieval.search.answers import Asked, ask_with_file, ask_with_photo
+from retrieval.search.options import SearchOptions
+
+STEP = "searches"
+"""What the progress of `ask_standing` calls its one step."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What one standing search found among new photos.
+
+    Attributes
+    ----------
+    search : SavedSearch
+    asked : int
+        New photos.
+    found : tuple of int
+        Numbers of those that it found, the best first.
+    problem : str
+        Why it could not be asked; "" where it was. It is asked of the same photos again.
+    """
+
+    search: SavedSearch
+    asked: int
+    found: tuple[int, ...] = ()
+    problem: str = ""
+
+
+def ask_standing(
+    collection: Collection,
+    *,
+    progress: Progress | None = None,
+) -> list[Asking]:
+    """Ask each standing search of the photos that were added since it was asked last, and keep what it finds.
+
+    Each is one search, whose answer may hold new photos alone: they are scored as in a search of the whole collection,
+    and the best of them are verified. Photos that are found are given the tag of the search, where it has one.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open.
+    progress : callable, optional
+        Told how many searches are done.
+
+    Returns
+    -------
+    list of Asking
+        One for each standing search.
+
+    Raises
+    ------
+    CairnError
+        The catalogue cannot be read or written.
+    """
+    standing = [one for one in saved_searches(collection.catalogue) if one.standing]
+    tell = progress or (lambda step, done, of: None)
+    if not standing:
+        return []
+    numbers = collection.catalogue.numbers()
+    told: list[Asking] = []
+    searches: Searches | None = None
+    for done, search in enumerate(standing, start=1):
+        new = numbers[numbers >= search.asked_to]
+        asking = Asking(search, len(new))
+        if len(new):
+            try:
+                searches = searches or Searches(collection)
+                finds = find_among(searches, search, new)
+                kept = keep_finds(collection.catalogue, search.id, finds, int(new[-1]) + 1)
+                if search.tag and kept:
+                    add_tag(collection.catalogue, kept, search.tag)
+                asking = replace(asking, found=tuple(one.number for one in finds))
+            except CairnError as error:
+                asking = replace(asking, problem=str(error))
+            except KeyError:  # a photo was removed while it was searched
+                asking = replace(asking, problem=f"{collection.folder} changes while it is searched: try again.")
+                searches = None
+        told.append(asking)
+        tell(STEP, done, len(standing))
+    return told
+
+
+def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.integer]) -> list[Find]:
+    """Ask a saved search of some photos; give those that are found for sure, the best first.
+
+    Raises
+    ------
+    CairnError
+        It cannot be asked: a photo of the query has gone, or the collection lacks what it needs.
+    """
+    collection = searches.collection
+    how = search.query.get("options", {})
+    with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
+        asked = _asked(collection, search, Path(scratch))
+        answer = searches.search(
+            asked,
+            options_of(how),
+            wanted=filter_of(how),
+            top=len(numbers),
+            match_all=how.get("match") == "all",
+            within=numbers,
+        )
+    return [
+        Find(one.number, one.probability, [[x, y] for x, y in one.region] if one.region is not None else None)
+        for one in answer.found
+    ]
+
+
+def options_of(how: Mapping[str, Any]) -> SearchOptions:
+    """How a saved search is asked: engine, expansion, turns and scores, as its options say; the usual otherwise."""
+    usual = SearchOptions()
+    return SearchOptions(
+        engine=str(how.get("engine") or usual.engine),
+        expand=str(how.get("expand") or usual.expand),
+        turns=int(how.get("turns") or usual.turns),
+        augmented=bool(how.get("augmented", usual.augmented)),
+        scoring=ScoringOptions(str(how.get("tf") or usual.scoring.tf)),
+    )
+
+
+def add_tag(catalogue: Catalogue, numbers: Sequence[int], tag: str) -> None:
+    """Give photos a tag beside those that they have; photos that are not indexed are left out."""
+    with catalogue.writing() as session:
+        for some in chunks(sorted(numbers)):
+            known = metadata_of(session, some)
+            earlier: dict[int, list[str]] = {}
+            imported = sa.select(MetadataRow.number, MetadataRow.value).where(
+                MetadataRow.number.in_(some), MetadataRow.source == IMPORTED, MetadataRow.key == TAG
+            )
+            for number, value in session.execute(imported.order_by(MetadataRow.number, MetadataRow.position)):
+                earlier.setdefault(number, []).append(value)
+            lacking = [
+                number for number in some if tag.casefold() not in {one.casefold() for one in known[number].tags}
+            ]
+            import_values(session, {number: {TAG: [*earlier.get(number, []), tag]} for number in lacking})
+
+
+def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[Asked]:
+    """The photos of a saved search, the one from elsewhere as a file in a folder."""
+    asked = []
+    for one in search.query.get("queries", []):
+        box = tuple(float(value) for value in one["box"]) if one.get("box") else None
+        number = one.get("photo")
+        if number is None:
+            photo = photo_of_search(collection.catalogue, search.id)
+            if photo is None:
+                raise PhotoNotFound(f"The photo of the saved search {search.name!r} is missing: save it again.")
+            path = scratch / "photo.jpg"
+            path.write_bytes(photo)
+            asked.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
+            continue
+        try:
+            row = collection.catalogue.images([int(number)])[0]
+        except KeyError:
+            raise PhotoNotFound(
+                f"A photo that the saved search {search.name!r} asks with was removed from the collection."
+            ) from None
+        asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
+    if not asked:
+        raise PhotoNotFound(f"The saved search {search.name!r} asks for nothing: save it again.")
+    return asked

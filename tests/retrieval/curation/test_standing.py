@@ -1,0 +1,103 @@
+"""Standing searches: photos that are added later are asked, and found as by a plain search among them."""
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import cairn as library
+from index.errors import CairnError
+from retrieval.catalogue.curation.rejections import reject
+from retrieval.catalogue.curation.saved import (
+    change_search,
+    delete_search,
+    finds_of,
+    mark_seen,
+    save_search,
+    saved_search,
+    saved_searches,
+)
+from retrieval.curation.standing import ask_standing
+from tests.conftest import Ran
+
+
+@pytest.fixture
+def later(linked: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the collection without some photos, and the folder of those that come later."""
+    folder = Path(shutil.copytree(linked, tmp_path / "copy.cairn"))
+    with library.open(folder) as collection:
+        collection.remove(["astronaut_1.png", "astronaut_2.png", "chelsea_small.jpg"])
+    new = tmp_path / "new"
+    new.mkdir()
+    for name in ("astronaut_1.png", "astronaut_2.png", "chelsea_small.jpg", "coffee_1.png"):
+        shutil.copy(linked.parent / "photos" / name, new / f"later_{name}")
+    return folder, new
+
+
+def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
+    later: tuple[Path, Path], cairn: Callable[..., Ran]
+) -> None:
+    folder, new = later
+    with library.open(folder) as collection:
+        catalogue = collection.opened.catalogue
+        astronaut, coffee = (collection.photo(name).number for name in ("astronaut_0.png", "coffee_0.png"))
+        how = {"turns": 1}
+        face = {"photo": astronaut, "box": [150, 30, 330, 260]}
+        box = save_search(
+            catalogue, " The\n astronaut ", {"queries": [face], "options": how}, standing=True, tag="Eileen"
+        )
+        buffer = io.BytesIO()
+        Image.open(new / "later_chelsea_small.jpg").convert("RGB").rotate(2).save(buffer, "JPEG")
+        upload = {"queries": [{"name": "mine.jpg"}], "options": how}
+        mine = save_search(catalogue, "My cat", upload, buffer.getvalue(), standing=True, favourite=True)
+        gone = save_search(catalogue, "Coffee", {"queries": [{"photo": coffee}], "options": how}, standing=True)
+        plain = save_search(catalogue, "Never asked", {"queries": [face]})
+        assert [one.name for one in saved_searches(catalogue)] == ["My cat", "Coffee", "Never asked", "The astronaut"]
+        assert [asking.asked for asking in ask_standing(collection.opened)] == [0, 0, 0]
+        last = max(collection.opened.catalogue.numbers())
+        collection.add(new)
+        collection.remove(["coffee_0.png"])
+        rejected = collection.photo("later_astronaut_2.png").number
+        reject(catalogue, astronaut, [rejected])
+
+    told = cairn("searches", "ask", folder, "--json")
+    assert told.code == 1
+    by_name = {one["name"]: one for one in told.json["searches"]}
+    assert "removed from the collection" in by_name["Coffee"]["problem"] and by_name["Coffee"]["found"] == []
+    assert by_name["My cat"]["found"] == ["later_chelsea_small.jpg"] and by_name["My cat"]["asked"] == 4
+
+    with library.open(folder) as collection:
+        catalogue = collection.opened.catalogue
+        everything = collection.search("astronaut_0.png", face["box"], top=100, turns=1).found
+        expected = [one for one in everything if one.number > last]
+        assert by_name["The astronaut"]["found"] == [one.name for one in expected] == ["later_astronaut_1.png"]
+        (find,) = finds_of(catalogue, box)
+        assert find.region == [list(point) for point in expected[0].region] and not find.seen
+        assert find.probability == pytest.approx(expected[0].probability, abs=0.05)
+        assert collection.photo(find.number).tags == ("Eileen",)
+        assert (saved_search(catalogue, box).found, saved_search(catalogue, box).new) == (1, 1)
+        mark_seen(catalogue, box, [find.number, 999])
+        assert saved_search(catalogue, box).new == 0 and saved_search(catalogue, mine).new == 1
+        mark_seen(catalogue, mine)
+        assert saved_search(catalogue, mine).new == 0 and not finds_of(catalogue, plain)
+        # Nothing is asked twice, but what could not be asked.
+        assert [(one.search.id, one.asked) for one in ask_standing(collection.opened)] == [
+            (mine, 0),
+            (gone, 4),
+            (box, 0),
+        ]
+        # One that becomes standing is asked of photos that come then.
+        change_search(catalogue, plain, {"standing": True, "name": "Asked"})
+        assert [one.asked for one in ask_standing(collection.opened) if one.search.id == plain] == [0]
+        with pytest.raises(CairnError, match="needs a name"):
+            change_search(catalogue, plain, {"name": " \n"})
+        with pytest.raises(CairnError, match="no saved search 99"):
+            change_search(catalogue, 99, {"name": "x"})
+        delete_search(catalogue, box)
+        assert not finds_of(catalogue, box)
+    listed = cairn("searches", "list", folder, "--json").json["searches"]
+    assert [one["name"] for one in listed] == ["My cat", "Asked", "Coffee"]
+    assert "My cat, favourite, standing, 1 found, 0 new" in cairn("searches", "list", folder).out
