@@ -114,6 +114,25 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
     return buried
 
 
+def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
+    """Make images of tombstones again that are in a segment still, by names to wish for; give their numbers.
+
+    One whose path another image has by now stays a tombstone.
+    """
+    back = []
+    for chunk in chunks(sorted(names)):
+        wanted = (ImageRow.number.in_(chunk), ImageRow.state == REMOVED, ImageRow.segment_id.is_not(None))
+        rows = list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+        rows = [row for row in rows if not rows_of_paths(session, [row.path])]
+        given = free_names(session, [(row.path, names.get(row.number)) for row in rows])
+        for row, name in zip(rows, given, strict=True):
+            row.state, row.name, row.missing_since = INDEXED, name, None
+            row.derive()
+            session.flush()
+            back.append(row.number)
+    return back
+
+
 def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> None:
     """Write that the files of photos have gone, from now on, or that they are back."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

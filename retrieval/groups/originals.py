@@ -25,7 +25,7 @@ def original_first(row: ImageRow) -> tuple[bool, int, str, bool, int, int]:
     """
     name = _stem(row.name or row.path)
     pixels = (row.width or 0) * (row.height or 0)
-    return says_copy(name), -pixels, row.taken or "~", _NUMBERED.search(name) is not None, len(name), row.number
+    return says_copy(name), -pixels, row.taken or "~", is_numbered(name), len(name), row.number
 
 
 def says_copy(name: str) -> bool:
@@ -35,6 +35,11 @@ def says_copy(name: str) -> bool:
     [True, True, False, False]
     """
     return _COPY.search(_folded(name)) is not None
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a file's name, without its extension, ends as that of a second file of one name does: in (1), or ~."""
+    return _NUMBERED.search(name) is not None
 
 
 def _stem(name: str) -> str:

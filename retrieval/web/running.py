@@ -48,6 +48,15 @@ Roots = Annotated[
     ),
 ]
 
+Bin = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Let duplicates be moved to this folder, from where they can be put back (default: no file is moved).",
+        show_default=False,
+    ),
+]
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -58,6 +67,7 @@ class RunOptions:
     workers: int = 2  # processes that search a collection, and as many that decode photos
     originals: bool | None = None  # whether photos' files may be taken away; None: where only this machine may ask
     photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder, as with originals
+    bin: Path | None = None  # folder that duplicates may be moved to
 
     @property
     def is_local(self) -> bool:
@@ -79,6 +89,7 @@ class RunOptions:
         options = ServeOptions(hosts=LOOPBACK | {self.host.lower()} if self.is_local else None, roots=self.roots())
         return replace(
             options,
+            bin=self.bin.absolute() if self.bin else None,
             search=replace(options.search, workers=self.workers),
             pictures=replace(options.pictures, workers=self.workers),
             exports=replace(options.exports, files=self.is_local if self.originals is None else self.originals),

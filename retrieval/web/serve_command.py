@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
-from retrieval.web.running import OPENING, Host, Originals, Roots, RunOptions, Workers, listen, run, show
+from retrieval.web.running import OPENING, Bin, Host, Originals, Roots, RunOptions, Workers, listen, run, show
 
 if TYPE_CHECKING:
     from retrieval.web.service import Service
@@ -29,10 +29,11 @@ def serve(
     shards: ShardNumber = 0,
     originals: Originals = None,
     photos: Roots = None,
+    bin: Bin = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
-    running = RunOptions(host, port, workers, originals, tuple(photos or ()))
+    running = RunOptions(host, port, workers, originals, tuple(photos or ()), bin)
     with _shared_by(cluster, shards) as shared:
         more = {"cache": cache, "catalogue": catalogue, "similarity": similarity, **shared}
         serve_collection(collection, running, show if open_browser else lambda _: None, **more)

@@ -52,6 +52,7 @@ class ServeOptions:
     search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
     pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
+    bin: Path | None = None  # folder that photos' files may be moved to; None: no file is ever moved
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
     queue: Queue | None = None  # of jobs, shared by several collections; None: one of its own

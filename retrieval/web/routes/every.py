@@ -3,14 +3,17 @@
 from fastapi import APIRouter
 
 from retrieval.web.routes.adding import router as adding
+from retrieval.web.routes.duplicates import router as duplicates
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
-from retrieval.web.routes.jobs import router as jobs
 from retrieval.web.routes.improve import router as improve
+from retrieval.web.routes.jobs import router as jobs
 from retrieval.web.routes.layout import router as layout
 from retrieval.web.routes.objects import router as objects
 from retrieval.web.routes.pages import router as pages
 from retrieval.web.routes.photos import router as photos
+from retrieval.web.routes.rejections import router as rejections
+from retrieval.web.routes.saved import router as saved
 from retrieval.web.routes.search import router as search
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -23,6 +26,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     exports,
     jobs,
     adding,
+    rejections,
+    saved,
+    duplicates,
     pages,
 )
 """In the order in which an address is looked for in them."""

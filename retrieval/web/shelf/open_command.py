@@ -8,7 +8,7 @@ import typer
 from index.errors import CairnError
 from retrieval.commands.console import say
 from retrieval.photos.listing import COLLECTION_FILE
-from retrieval.web.running import Host, Originals, Roots, RunOptions, Workers, listen, run, show
+from retrieval.web.running import Bin, Host, Originals, Roots, RunOptions, Workers, listen, run, show
 
 PORT = 8000
 """Where a server listens that no port was named for, if it is free: so its address can be kept."""
@@ -35,6 +35,7 @@ def open_collections(
     workers: Workers = 1,
     originals: Originals = None,
     photos: Roots = None,
+    bin: Bin = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the web browser.")] = True,
 ) -> None:
     """Open your collections in the web browser: make new ones, add photos, search.
@@ -43,7 +44,7 @@ def open_collections(
     one is opened. Photos are indexed where they are, and stay as they are.
     """
     home, page = find_home(folder)
-    running = RunOptions(host, PORT if port is None else port, workers, originals, tuple(photos or ()))
+    running = RunOptions(host, PORT if port is None else port, workers, originals, tuple(photos or ()), bin)
     if page is None:
         from retrieval.web.serve_command import serve_collection
 

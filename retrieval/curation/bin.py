@@ -1,0 +1,227 @@
+"""A folder that the files of photos are moved to in place of being deleted, and are put back from.
+
+Each file has a folder of its own there, with a record of where it came from. Nothing is ever written over, and at every
+moment the whole file is in one of the two places, or in both: a process that is killed between two steps loses nothing.
+"""
+
+import contextlib
+import datetime
+import errno
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from index.arrays import hash_file, save_bytes
+from index.errors import CairnError
+from retrieval.catalogue.schema import ImageRow
+
+RECORD, FILE_FOLDER = "record.json", "photo"
+"""What lies in the folder of a file: where it came from, and a folder with the file under its own name."""
+
+_ENTRY = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{16}")
+_LINKS_REFUSED = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+
+
+class NotMoved(CairnError):
+    """A file stays where it is; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A file in the bin."""
+
+    id: str  # name of its folder
+    path: str  # where it came from
+    name: str  # of the photo in the collection
+    number: int  # that the photo had
+    sha256: str
+    collection: str  # folder of the collection
+    moved: str  # when: ISO 8601, UTC
+
+
+def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
+    """Move the file of a photo to a bin.
+
+    Parameters
+    ----------
+    row : ImageRow
+        The photo; its file must be what was indexed.
+    folder : Path
+        The bin, which is made where it is missing.
+    collection : Path
+        Folder of the collection, for the record.
+
+    Returns
+    -------
+    Binned
+        Also where an earlier call was interrupted after the file was moved.
+
+    Raises
+    ------
+    NotMoved
+        The file is gone, was changed, is no plain file, or cannot be moved: it is where it was.
+    """
+    path = Path(row.path)
+    try:
+        state = os.lstat(path)
+    except (OSError, ValueError):
+        for earlier in binned(folder):
+            if (earlier.path, earlier.number, earlier.sha256) == (row.path, row.number, row.sha256):
+                return earlier
+        raise NotMoved(f"The file of {row.name} is no longer there.") from None
+    if not stat.S_ISREG(state.st_mode):
+        raise NotMoved(f"The file of {row.name} is a link, or no plain file: move it yourself.")
+    try:
+        if hash_file(path) != row.sha256:
+            raise NotMoved(f"The file of {row.name} is no longer what was indexed: index it again first.")
+        now = datetime.datetime.now(datetime.UTC)
+        entry = folder / f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
+        (entry / FILE_FOLDER).mkdir(parents=True)
+        record = Binned(
+            entry.name,
+            row.path,
+            row.name or "",
+            row.number,
+            row.sha256,
+            str(collection),
+            now.isoformat(timespec="seconds"),
+        )
+        save_bytes(entry / RECORD, json.dumps(asdict(record), indent=2).encode())
+        _sync(folder)
+        try:
+            _move(path, entry / FILE_FOLDER / path.name, row.sha256)
+        except BaseException:
+            # What was begun goes, unless the file is there.
+            if path.exists():
+                shutil.rmtree(entry, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise NotMoved(
+            f"The file of {row.name} cannot be moved ({error.strerror or error}): it is where it was."
+        ) from error
+    return record
+
+
+def put_back(one: Binned, folder: Path) -> None:
+    """Put a file of a bin back where it came from.
+
+    Raises
+    ------
+    NotMoved
+        There is another file now, or it cannot be put there: it stays in the bin.
+    """
+    entry = folder / one.id
+    kept = _file_of(entry)
+    path = Path(one.path)
+    if kept is None:
+        raise NotMoved(f"The file of {one.name} is no longer in the bin.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(path):
+            if not path.is_file() or hash_file(path) != one.sha256:
+                raise NotMoved(f"There is another file now where {one.name} was: it stays in the bin.")
+            kept.unlink()  # it was put back before
+        else:
+            _move(kept, path, one.sha256)
+    except OSError as error:
+        raise NotMoved(
+            f"The file of {one.name} cannot be put back ({error.strerror or error}): it is in the bin."
+        ) from error
+    shutil.rmtree(entry, ignore_errors=True)
+
+
+def binned(folder: Path) -> Iterator[Binned]:
+    """What is in a bin, the last first; what is no record, or has no file, is passed over."""
+    try:
+        names = sorted(os.listdir(folder), reverse=True)  # noqa: PTH208 (names alone)
+    except OSError:
+        return
+    for name in names:
+        if _ENTRY.fullmatch(name) and (record := _record(folder / name)) is not None:
+            yield record
+
+
+def find_binned(folder: Path, entry: str) -> Binned | None:
+    """One file of a bin by its `Binned.id`; None where there is none."""
+    return _record(folder / entry) if _ENTRY.fullmatch(entry) else None
+
+
+def _record(entry: Path) -> Binned | None:
+    try:
+        said = json.loads((entry / RECORD).read_bytes())
+        record = Binned(**{key: said[key] for key in Binned.__dataclass_fields__})
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    texts = (record.path, record.name, record.sha256, record.collection, record.moved)
+    if not all(isinstance(text, str) for text in texts) or type(record.number) is not int:
+        return None
+    is_here = record.id == entry.name and Path(record.path).is_absolute() and "\0" not in record.path
+    return record if is_here and _file_of(entry) is not None else None
+
+
+def _file_of(entry: Path) -> Path | None:
+    """The one whole file of a folder of the bin."""
+    with contextlib.suppress(OSError):
+        there = [one for one in (entry / FILE_FOLDER).iterdir() if not one.name.endswith(_PART)]
+        if len(there) == 1 and there[0].is_file() and not there[0].is_symlink():
+            return there[0]
+    return None
+
+
+_PART = ".cairn-part"
+
+
+def _move(source: Path, target: Path, sha256: str) -> None:
+    """Move a file to where none is: by a second name, or across file systems by a copy that is compared.
+
+    The target appears as a whole, and the source goes when the target is on the disk.
+    """
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _LINKS_REFUSED:
+            raise
+        _copy(source, target, sha256)
+    _sync(target.parent)
+    source.unlink()
+    with contextlib.suppress(OSError):
+        _sync(source.parent)
+
+
+def _copy(source: Path, target: Path, sha256: str) -> None:
+    """Copy a file to where none is, with its times; what is not the same is no copy."""
+    part = target.with_name(f"{secrets.token_hex(8)}{_PART}")
+    try:
+        with source.open("rb") as reading, part.open("xb") as writing:
+            shutil.copyfileobj(reading, writing, 1 << 20)
+            writing.flush()
+            os.fsync(writing.fileno())
+        shutil.copystat(source, part)
+        if hash_file(part) != sha256:
+            raise OSError(errno.EIO, "the copy differs from the file")
+        try:
+            os.link(part, target)  # fails where there is a file already, as a renaming would not
+        except OSError as error:
+            if error.errno not in _LINKS_REFUSED:
+                raise
+            with target.open("xb"):  # reserves the name, where there are no links
+                pass
+            part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Have a folder's entries on the disk, where the system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

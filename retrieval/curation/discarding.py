@@ -1,0 +1,85 @@
+"""Photos that go to the bin and out of the collection, and that come back from there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import unbury
+from retrieval.curation.bin import Binned, NotMoved, find_binned, move_to_bin, put_back
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """What came of moving photos to a bin."""
+
+    moved: tuple[Binned, ...]
+    failed: dict[int, str]  # by number: why a file stays where it is, and its photo in the collection
+
+
+def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> Discarded:
+    """Move the files of photos to a bin, then take the photos out of the collection.
+
+    A photo is taken out when its file is in the bin: one that is killed between leaves the photo in the collection,
+    and is gone on with when it is asked for again.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    numbers : sequence of int
+        Of the photos; those that are not in the collection are left out.
+    folder : Path
+        The bin.
+    collection : Path
+        Folder of the collection, for the records.
+
+    Returns
+    -------
+    Discarded
+    """
+    moved: list[Binned] = []
+    failed: dict[int, str] = {}
+    there = catalogue.names_of(sorted(set(numbers)))
+    for row in catalogue.images(sorted(there)):
+        try:
+            moved.append(move_to_bin(row, folder, collection))
+        except NotMoved as error:
+            failed[row.number] = str(error)
+            continue
+        catalogue.remove([row.number])
+    return Discarded(tuple(moved), failed)
+
+
+def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Discarded:
+    """Put files of a bin back where they came from, and their photos back into the collection.
+
+    A photo that the collection has forgotten, as it was compacted since, comes back when its folder is indexed again.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    entries : sequence of str
+        Those of the bin, by `Binned.id`; others are left out.
+    folder : Path
+        The bin.
+
+    Returns
+    -------
+    Discarded
+        `moved` are those that are back; `failed` those that are in the bin still.
+    """
+    moved: list[Binned] = []
+    failed: dict[int, str] = {}
+    for entry in entries:
+        one = find_binned(folder, entry)
+        if one is None:
+            continue
+        try:
+            put_back(one, folder)
+        except NotMoved as error:
+            failed[one.number] = str(error)
+            continue
+        with catalogue.writing() as session:
+            unbury(session, {one.number: one.name})
+        moved.append(one)
+    return Discarded(tuple(moved), failed)

@@ -1,0 +1,176 @@
+"""What the API takes and gives of decisions about photos: rejections, hidden photos, saved searches, duplicates."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from retrieval.web.models import MAX_QUERIES, Box, HowToSearch, Number, Photo
+
+MOST = 10_000
+"""Photos that are decided about at once."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Tag = Annotated[str, StringConstraints(max_length=200)]
+Reason = Literal["copy", "resolution", "date", "name", "format", "size"]
+
+
+class Numbers(BaseModel):
+    """Some photos of the collection."""
+
+    photos: list[Number] = Field(min_length=1, max_length=MOST, description="Numbers of the photos.")
+
+
+class Rejection(Numbers):
+    """Photos that are no match of another one: of the collection, or one that was uploaded."""
+
+    photo: Number | None = Field(None, description="Number of the photo of the query, or else:")
+    upload: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")] | None = Field(
+        None, description="SHA-256 of the file that was uploaded, as the answer says it."
+    )
+
+    @model_validator(mode="after")
+    def _one_query(self) -> "Rejection":
+        if (self.photo is None) == (self.upload is None):
+            raise ValueError("give the number of a photo, or the SHA-256 of an upload, and not both")
+        return self
+
+    @property
+    def query(self) -> int | str:
+        """The number, or the SHA-256."""
+        return self.photo if self.photo is not None else self.upload or ""
+
+
+class Hiding(Numbers):
+    """Photos to hide."""
+
+    because: Annotated[str, StringConstraints(max_length=200)] = Field("", description="Why, such as duplicate.")
+
+
+class Done(BaseModel):
+    """What was changed."""
+
+    photos: list[int] = Field(description="Numbers of the photos.")
+
+
+# Saved searches
+
+
+class SavedQuery(BaseModel):
+    """One photo of a saved search: of the collection, or the one that was sent with it."""
+
+    photo: Number | None = Field(None, description="Number of a photo of the collection; left out: what was sent.")
+    name: Annotated[str, StringConstraints(max_length=200)] | None = Field(None, description="Of what was sent.")
+    box: Box | None = Field(None, description="In pixels of the photo, upright; left out: the whole photo.")
+
+
+class NewSearch(BaseModel):
+    """A search to save."""
+
+    name: Name
+    queries: list[SavedQuery] = Field(min_length=1, max_length=MAX_QUERIES)
+    options: HowToSearch = Field(default_factory=lambda: HowToSearch.model_validate({}))
+    standing: bool = Field(False, description="Search photos that are added from now on for it.")
+    favourite: bool = False
+    tag: Tag | None = Field(None, description="That photos are given which a standing search finds.")
+
+    @model_validator(mode="after")
+    def _one_upload(self) -> "NewSearch":
+        if sum(one.photo is None for one in self.queries) > 1:
+            raise ValueError("a saved search has one photo from elsewhere at most")
+        return self
+
+
+class SearchChange(BaseModel):
+    """What is to be changed of a saved search; what is left out stays."""
+
+    name: Name | None = None
+    standing: bool | None = None
+    favourite: bool | None = None
+    tag: Tag | None = Field(None, description="An empty one: none any more.")
+
+
+class SavedSearch(BaseModel):
+    """A search that is kept."""
+
+    id: int
+    name: str
+    queries: list[SavedQuery]
+    options: dict[str, object] = Field(description="How it is asked: what a search takes, but for the photos.")
+    uploaded: bool = Field(description="Whether a photo from elsewhere is kept with it.")
+    standing: bool
+    favourite: bool
+    tag: str | None
+    created: str = Field(description="ISO 8601, UTC.")
+    found: int = Field(description="Photos that it has found as a standing search.")
+    new: int = Field(description="Those of them that nobody has looked at.")
+    cover: int | None = Field(description="Number of the photo that stands for it; null: that of its own.")
+
+
+class FoundPhoto(Photo):
+    """A photo that a standing search has found."""
+
+    probability: float | None
+    region: list[tuple[float, float]] | None = Field(description="Where in the photo: corners in its pixels.")
+    found: str = Field(description="When: ISO 8601, UTC.")
+    seen: bool = Field(description="Whether somebody has looked at it.")
+
+
+class Seen(BaseModel):
+    """Photos that somebody has looked at."""
+
+    photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
+
+
+# Duplicates
+
+
+class DuplicatePhoto(Photo):
+    """A photo of a set of near duplicates."""
+
+    size: int | None = Field(description="Bytes of its file.")
+    format: str = Field(description="By the ending of its file's name.")
+
+
+class DuplicateSet(BaseModel):
+    """Photos of one picture."""
+
+    photos: list[DuplicatePhoto] = Field(description="The best first.")
+    reasons: list[Reason] = Field(description="Why the first is the best: what tells it from the others.")
+
+
+class DuplicatePage(BaseModel):
+    """Some sets of near duplicates."""
+
+    total: int = Field(description="Sets that nobody has decided about.")
+    out_of_date: bool = Field(description="Whether photos changed since groups were found.")
+    bin: bool = Field(description="Whether photos may be moved to a bin.")
+    sets: list[DuplicateSet]
+
+
+class Binned(BaseModel):
+    """A file in the bin."""
+
+    id: str
+    number: int = Field(description="That the photo had.")
+    name: str
+    moved: str = Field(description="When: ISO 8601, UTC.")
+
+
+class NotMoved(BaseModel):
+    """A file that could not be moved."""
+
+    number: int
+    reason: str
+
+
+class Moved(BaseModel):
+    """What was moved to the bin, or back."""
+
+    moved: list[Binned]
+    failed: list[NotMoved]
+
+
+class Entries(BaseModel):
+    """Files in the bin."""
+
+    entries: list[Annotated[str, StringConstraints(max_length=64)]] = Field(min_length=1, max_length=MOST)

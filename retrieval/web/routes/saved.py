@@ -1,0 +1,205 @@
+"""Routes of searches that are kept, and of what standing ones have found."""
+
+import contextlib
+import hashlib
+import io
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request, Response
+from PIL import Image
+from starlette.concurrency import run_in_threadpool
+
+from index.errors import CairnError
+from retrieval.catalogue.curation import saved
+from retrieval.catalogue.curation.rejections import reject, rejected_for
+from retrieval.catalogue.database import DatabaseError
+from retrieval.web.access.rights import WRITING
+from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
+from retrieval.web.models import MAX_NUMBER
+from retrieval.web.problems import ProblemError
+from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.uploads import Uploads
+
+router = APIRouter(prefix="/api/saved", tags=["saved searches"])
+
+SIDE = 2048
+"""Longer side, pixels, of a photo from elsewhere as it is kept: more than is looked at."""
+MOST = 1000  # searches that are kept
+
+Id = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the saved search.")]
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "request": {"type": "string", "description": "JSON: a NewSearch."},
+                        "photo": {"type": "string", "format": "binary"},
+                    },
+                    "required": ["request"],
+                },
+            }
+        },
+    }
+}
+
+
+@router.get("")
+def saved_searches(request: Request) -> list[SavedSearch]:
+    """List the searches that are kept, favourites first."""
+    return [_describe(one) for one in saved.saved_searches(service_of(request).collection.catalogue)]
+
+
+@router.post("", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
+async def save_search(request: Request) -> SavedSearch:
+    """Save a search, with the photo from elsewhere that it asks with: a form with its JSON in the field request."""
+    service = service_of(request)
+    async with service.forms.receive(request) as form:
+        if "request" not in form.fields:
+            raise ProblemError(422, "The form needs the field request, a JSON object.")
+        wanted = NewSearch.model_validate_json(form.fields["request"])
+        picture, factor, sha256 = await _picture(service, wanted, form)
+    return await run_in_threadpool(_save, service, wanted, picture, factor, sha256)
+
+
+@router.patch("/{search}", dependencies=WRITING)
+def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSearch:
+    """Rename a saved search, make it a favourite or a standing one, or have its finds tagged."""
+    service = service_of(request)
+    values = {key: value for key, value in asked.model_dump(exclude_unset=True).items() if value is not None}
+    with _sentences():
+        saved.change_search(service.collection.catalogue, search, values)
+        service.wrote()
+        return _describe(saved.saved_search(service.collection.catalogue, search))
+
+
+@router.delete("/{search}", status_code=204, dependencies=WRITING)
+def delete_search(request: Request, search: Id) -> None:
+    """Forget a saved search and what it has found."""
+    service = service_of(request)
+    saved.delete_search(service.collection.catalogue, search)
+    service.wrote()
+
+
+@router.get("/{search}/photo", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
+def saved_photo(request: Request, search: Id) -> Response:
+    """Give the photo from elsewhere that a saved search asks with."""
+    photo = saved.photo_of_search(service_of(request).collection.catalogue, search)
+    if photo is None:
+        raise ProblemError(404, f"No photo is kept with the saved search {search}.")
+    return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
+
+
+@router.get("/{search}/finds")
+def finds(request: Request, search: Id) -> list[FoundPhoto]:
+    """List the photos that a standing search has found, the last first."""
+    service = service_of(request)
+    catalogue = service.collection.catalogue
+    with _sentences():
+        saved.saved_search(catalogue, search)
+    found = {one.number: one for one in saved.finds_of(catalogue, search)}
+    there = catalogue.names_of(list(found))
+    try:
+        photos = describe_photos(service, catalogue.images([number for number in found if number in there]))
+    except KeyError:
+        raise ProblemError(503, "The collection has just changed: try again.") from None
+    return [
+        FoundPhoto(
+            **photo.model_dump(),
+            probability=found[photo.number].probability,
+            region=[(x, y) for x, y in region] if (region := found[photo.number].region) is not None else None,
+            found=found[photo.number].found,
+            seen=found[photo.number].seen,
+        )
+        for photo in photos
+    ]
+
+
+@router.post("/{search}/seen", status_code=204, dependencies=WRITING)
+def mark_seen(request: Request, search: Id, asked: Seen) -> None:
+    """Write that somebody has looked at what a standing search has found."""
+    service = service_of(request)
+    saved.mark_seen(service.collection.catalogue, search, asked.photos)
+    service.wrote()
+
+
+async def _picture(service: Service, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
+    """The photo from elsewhere as it is kept, by how much it is smaller, and the SHA-256 of what was sent."""
+    needed = any(one.photo is None for one in wanted.queries)
+    if len(form.photos) != needed:
+        raise ProblemError(422, "Send the photo that is searched with, if it is from elsewhere, and no other.")
+    if not needed:
+        return None, 1.0, None
+    job = {"path": str(form.photos[0]), "name": form.names[0], "size": SIDE}
+    facts, made = await service.decode("preview", job)
+    with Image.open(io.BytesIO(made)) as picture:  # our own: only its header is read
+        factor = max(picture.size) / max(facts["width"], facts["height"])
+    contents = await run_in_threadpool(form.photos[0].read_bytes)
+    return made, factor, hashlib.sha256(contents).hexdigest()
+
+
+def _save(service: Service, wanted: NewSearch, picture: bytes | None, factor: float, sha256: str | None) -> SavedSearch:
+    catalogue = service.collection.catalogue
+    if len(saved.saved_searches(catalogue)) >= MOST:
+        raise ProblemError(413, f"{MOST:,} searches are kept already: delete some first.")
+    queries = []
+    for one in wanted.queries:
+        query = one.model_dump(mode="json", exclude_none=True)
+        if one.photo is None and one.box is not None:  # pixels of what is kept: the centre of the first is at (0, 0)
+            query["box"] = [(value + 0.5) * factor - 0.5 for value in one.box]
+        queries.append(query)
+    query = {"queries": queries, "options": wanted.options.model_dump(mode="json", exclude_unset=True)}
+    with _sentences():
+        search = saved.save_search(
+            catalogue,
+            wanted.name,
+            query,
+            picture,
+            standing=wanted.standing,
+            favourite=wanted.favourite,
+            tag=wanted.tag,
+        )
+    if picture is not None and sha256 is not None:
+        # It is another file, and what was no match of the one sent is none of it.
+        rejected = rejected_for(catalogue, None, sha256)
+        if rejected:
+            reject(catalogue, hashlib.sha256(picture).hexdigest(), rejected)
+    service.wrote()
+    return _describe(saved.saved_search(catalogue, search))
+
+
+def _describe(one: saved.SavedSearch) -> SavedSearch:
+    queries: list[SavedQuery] = []
+    with contextlib.suppress(ValueError):  # damaged: without what it asks with
+        queries = [SavedQuery.model_validate(query) for query in one.query.get("queries", [])]
+    cover = next((query.photo for query in queries if query.photo is not None), None)
+    return SavedSearch(
+        id=one.id,
+        name=one.name,
+        queries=queries,
+        options=one.query.get("options", {}),
+        uploaded=one.has_photo,
+        standing=one.standing,
+        favourite=one.favourite,
+        tag=one.tag,
+        created=one.created,
+        found=one.found,
+        new=one.new,
+        cover=cover,
+    )
+
+
+@contextlib.contextmanager
+def _sentences() -> Iterator[None]:
+    """Say what is wrong with a request as the API does."""
+    try:
+        yield
+    except saved.SearchNotFound as error:
+        raise ProblemError(404, str(error)) from None
+    except CairnError as error:
+        if isinstance(error, DatabaseError):
+            raise
+        raise ProblemError(422, str(error)) from None

@@ -1,0 +1,186 @@
+"""Decisions about photos over HTTP: no match, saved searches, duplicates, hidden photos, the bin."""
+
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+
+import cairn as library
+from retrieval.catalogue.changes import Move
+from retrieval.curation.standing import ask_standing
+from tests.retrieval.web.conftest import serving
+
+
+@dataclass(frozen=True)
+class Served:
+    """A live server of a collection that may be changed."""
+
+    base: str
+    folder: Path  # the collection
+    photos: Path
+    bin: Path
+
+    def ask(self, method: str, path: str, expected: int = 200, **how: Any) -> Any:
+        """Ask, and give the answer's JSON."""
+        answer = httpx.request(method, self.base + path, timeout=60, headers={"X-Cairn": "1"}, **how)
+        assert answer.status_code == expected, answer.text
+        return answer.json() if answer.content and "json" in answer.headers["content-type"] else answer.content
+
+    def numbers(self, **fields: Any) -> dict[str, int]:
+        """Photos that are listed, by name."""
+        listed = self.ask("GET", "/api/photos", params={"limit": 500, **fields})
+        assert listed["total"] == len(listed["photos"])
+        return {photo["name"]: photo["number"] for photo in listed["photos"]}
+
+
+@pytest.fixture(scope="module")
+def home(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The linked photos, grouped, with photos of their own that may be moved, and a bin."""
+    folder = tmp_path_factory.mktemp("home")
+    photos = Path(shutil.copytree(linked.parent / "photos", folder / "photos"))
+    shutil.copytree(linked, folder / "c.cairn")
+    with library.open(folder / "c.cairn") as collection:
+        rows = collection.opened.catalogue.images()
+        states = [(photos / Path(row.path).name).stat() for row in rows]
+        collection.opened.catalogue.move(
+            [
+                Move(row.number, str(photos / Path(row.path).name), None, state.st_size, state.st_mtime_ns)
+                for row, state in zip(rows, states, strict=True)
+            ]
+        )
+        collection.group(workers=1)
+    with serving(folder / "c.cairn", folder / "cache", bin=folder / "bin") as base:
+        yield Served(base, folder / "c.cairn", photos, folder / "bin")
+
+
+def test_no_match_is_remembered_by_photo_and_by_upload(home: Served) -> None:
+    numbers = home.numbers()
+    one, other = numbers["coffee_0.png"], numbers["coffee_1.png"]
+    how = {"q": one, "turns": 1}
+    assert other in [found["number"] for found in home.ask("GET", "/api/search", params=how)["results"]]
+    assert home.ask("POST", "/api/rejections", json={"photo": one, "photos": [other, 99]}) == {"photos": [other]}
+    answer = home.ask("GET", "/api/search", params=how)
+    assert answer["rejected"] == [other] and other not in [found["number"] for found in answer["results"]]
+    (listed,) = home.ask("GET", "/api/rejections", params={"photo": other})
+    assert listed["number"] == one
+    home.ask("DELETE", "/api/rejections", json={"photo": one, "photos": [other]})
+    assert "rejected" not in home.ask("GET", "/api/search", params=how)
+
+    upload = {"photos": ("x.png", (home.photos / "coffee_0.png").read_bytes() + b"\0")}
+    form = {"request": '{"queries": [{"upload": 0}], "turns": 1}'}
+    (sha256,) = home.ask("POST", "/api/search", files=upload, data=form)["uploads"]
+    home.ask("POST", "/api/rejections", json={"upload": sha256, "photos": [other]})
+    assert home.ask("POST", "/api/search", files=upload, data=form)["rejected"] == [other]
+    home.ask("DELETE", "/api/rejections", json={"upload": sha256, "photos": [other]})
+    for wrong in ({"photos": [other]}, {"photo": one, "upload": sha256, "photos": [1]}, {"photo": one, "photos": []}):
+        home.ask("POST", "/api/rejections", 422, json=wrong)
+    home.ask("POST", "/api/rejections", 422, json={"upload": "x" * 64, "photos": [other]})
+    home.ask("GET", "/api/rejections", 422)
+
+
+def test_a_search_is_saved_with_the_pixels_of_an_upload(home: Served) -> None:
+    numbers = home.numbers()
+    name = "<img src=x onerror=alert(1)>"
+    plain = {"name": name, "queries": [{"photo": numbers["coffee_0.png"], "box": [0, 0, 99, 99]}]}
+    one = home.ask("POST", "/api/saved", 201, files={"request": (None, field(plain))})
+    assert (one["name"], one["cover"], one["uploaded"], one["options"]) == (name, numbers["coffee_0.png"], False, {})
+    home.ask("GET", f"/api/saved/{one['id']}/photo", 404)
+
+    with Image.open(home.photos / "astronaut_1.png") as picture:
+        large = picture.convert("RGB").resize((3000, 3000 * picture.height // picture.width))
+    buffer = io.BytesIO()
+    large.save(buffer, "PNG")
+    wish = {
+        "name": "Mine",
+        "queries": [{"name": "mine.png", "box": [600, 300, 2400, 1800]}],
+        "options": {"turns": 1},
+        "standing": True,
+        "tag": "face",
+    }
+    form = {"request": (None, field(wish)), "photo": ("mine.png", buffer.getvalue())}
+    mine = home.ask("POST", "/api/saved", 201, files=form)
+    assert mine["uploaded"] and mine["options"] == {"turns": 1} and mine["cover"] is None
+    with Image.open(io.BytesIO(home.ask("GET", f"/api/saved/{mine['id']}/photo"))) as kept:
+        assert max(kept.size) == 2048 and kept.format == "JPEG"
+    factor = 2048 / 3000
+    assert mine["queries"][0]["box"] == pytest.approx(
+        [(value + 0.5) * factor - 0.5 for value in wish["queries"][0]["box"]]
+    )
+    # Another photo comes.
+    shutil.copy(home.photos / "astronaut_2.png", home.photos / "later.png")
+    with Image.open(home.photos / "later.png") as picture:
+        picture.convert("RGB").save(home.photos / "later.png")
+    with library.open(home.folder) as collection:
+        collection.add(home.photos, workers=1)
+        assert [len(asking.found) for asking in ask_standing(collection.opened)] == [1]
+    (find,) = home.ask("GET", f"/api/saved/{mine['id']}/finds")
+    assert (find["name"], find["seen"], find["tags"]) == ("later.png", False, ["face"]) and len(find["region"]) >= 3
+    assert [(each["name"], each["new"]) for each in home.ask("GET", "/api/saved")] == [(name, 0), ("Mine", 1)]
+    home.ask("POST", f"/api/saved/{mine['id']}/seen", 204, json={"photos": [find["number"]]})
+    changed = home.ask("PATCH", f"/api/saved/{mine['id']}", json={"favourite": True, "tag": "", "name": " My\tface "})
+    assert (changed["name"], changed["favourite"], changed["tag"], changed["new"]) == ("My face", True, None, 0)
+    home.ask("PATCH", f"/api/saved/{mine['id']}", 422, json={"name": "\t"})
+    home.ask("PATCH", "/api/saved/99", 404, json={"name": "x"})
+    home.ask("GET", "/api/saved/99/finds", 404)
+    for each in (one, mine):
+        home.ask("DELETE", f"/api/saved/{each['id']}", 204)
+    assert home.ask("GET", "/api/saved") == []
+    # What is wrong is said.
+    for wrong in ({"name": "x", "queries": []}, plain | {"name": ""}, {"name": "x", "queries": [{"box": [1, 2, 3]}]}):
+        home.ask("POST", "/api/saved", 422, files={"request": (None, field(wrong))})
+    home.ask("POST", "/api/saved", 422, files={"request": (None, field({"name": "x", "queries": [{}]}))})
+    home.ask("POST", "/api/saved", 422, files={"request": (None, field(plain)), "photo": ("x", b"x")})
+    broken = {"request": (None, field({"name": "x", "queries": [{}]})), "photo": ("x", b"no photo")}
+    home.ask("POST", "/api/saved", 415, files=broken)
+
+
+def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -> None:
+    page = home.ask("GET", "/api/duplicates")
+    sets = [[photo["name"] for photo in one["photos"]] for one in page["sets"]]
+    assert sets == [["astronaut_0.png", "astronaut_copy.png"], ["chelsea_0.png", "chelsea_small.jpg"]]
+    assert page["total"] == 2 and page["bin"] and [one["reasons"] for one in page["sets"]] == [["copy"], ["resolution"]]
+    small = page["sets"][1]["photos"][1]
+    assert small["format"] == "jpg" and small["size"] == (home.photos / "chelsea_small.jpg").stat().st_size
+
+    both = [photo["number"] for photo in page["sets"][0]["photos"]]
+    home.ask("POST", "/api/duplicates/kept", json={"photos": both})
+    assert home.ask("GET", "/api/duplicates")["total"] == 1
+    home.ask("DELETE", "/api/duplicates/kept", json={"photos": both})
+    home.ask("POST", "/api/hidden", json={"photos": both[1:], "because": "duplicate"})
+    assert home.ask("GET", "/api/duplicates")["total"] == 1
+    assert "astronaut_copy.png" not in home.numbers() and list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
+    home.ask("DELETE", "/api/hidden", json={"photos": both[1:]})
+    assert "astronaut_copy.png" in home.numbers()
+
+    before = home.numbers()
+    moved = home.ask("POST", "/api/bin", json={"photos": [small["number"], 99]})
+    assert [one["name"] for one in moved["moved"]] == ["chelsea_small.jpg"] and moved["failed"] == []
+    assert not (home.photos / "chelsea_small.jpg").exists() and "chelsea_small.jpg" not in home.numbers()
+    assert [one["id"] for one in home.ask("GET", "/api/bin")] == [moved["moved"][0]["id"]]
+    home.ask("POST", "/api/bin/back", json={"entries": ["..", "../../photos"]})
+    back = home.ask("POST", "/api/bin/back", json={"entries": [moved["moved"][0]["id"]]})
+    assert [one["name"] for one in back["moved"]] == ["chelsea_small.jpg"]
+    assert (home.photos / "chelsea_small.jpg").is_file() and home.numbers() == before
+    assert home.ask("GET", "/api/bin") == [] and list(home.bin.iterdir()) == []
+
+
+def test_without_the_option_no_file_is_moved(home: Served, tmp_path: Path) -> None:
+    number = home.numbers()["chelsea_small.jpg"]
+    with serving(home.folder, tmp_path / "cache") as base:
+        other = Served(base, home.folder, home.photos, home.bin)
+        assert other.ask("GET", "/api/duplicates")["bin"] is False
+        assert "--bin" in other.ask("POST", "/api/bin", 403, json={"photos": [number]})["detail"]
+        other.ask("GET", "/api/bin", 403)
+    assert (home.photos / "chelsea_small.jpg").is_file()
+
+
+def field(value: object) -> bytes:
+    """JSON as a form's field."""
+    return json.dumps(value).encode()
