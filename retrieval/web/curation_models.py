@@ -49,7 +49,7 @@ class Hiding(Numbers):
 class Done(BaseModel):
     """What was changed."""
 
-    photos: list[int] = Field(description="Numbers of the photos.")
+    changed: list[int] = Field(description="Numbers of the photos that it changed something for.")
 
 
 # Saved searches

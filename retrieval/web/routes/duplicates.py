@@ -66,16 +66,16 @@ def keep_duplicates(request: Request, asked: Numbers) -> Done:
     service = service_of(request)
     keep_all(service.collection.catalogue, asked.photos)
     service.wrote()
-    return Done(photos=asked.photos)
+    return Done(changed=asked.photos)
 
 
-@router.delete("/duplicates/kept", dependencies=WRITING)
+@router.post("/duplicates/ask", dependencies=WRITING)
 def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
     """Forget that all photos of a set of near duplicates are kept."""
     service = service_of(request)
     ask_again(service.collection.catalogue, asked.photos)
     service.wrote()
-    return Done(photos=asked.photos)
+    return Done(changed=asked.photos)
 
 
 @router.get("/bin", dependencies=WRITING)

@@ -34,16 +34,16 @@ def call_no_match(request: Request, asked: Rejection) -> Done:
     service = service_of(request)
     new = reject(service.collection.catalogue, asked.query, asked.photos)
     service.wrote()
-    return Done(photos=new)
+    return Done(changed=new)
 
 
 @router.delete("/rejections", dependencies=WRITING)
-def take_back_no_match(request: Request, asked: Rejection) -> Done:
+def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -> Done:
     """Forget that photos are no match of a photo."""
     service = service_of(request)
     take_back(service.collection.catalogue, asked.query, asked.photos)
     service.wrote()
-    return Done(photos=asked.photos)
+    return Done(changed=asked.photos)
 
 
 @router.post("/hidden", dependencies=WRITING)
@@ -52,16 +52,16 @@ def hide_photos(request: Request, asked: Hiding) -> Done:
     service = service_of(request)
     new = hide(service.collection.catalogue, asked.photos, asked.because)
     service.wrote()
-    return Done(photos=new)
+    return Done(changed=new)
 
 
-@router.delete("/hidden", dependencies=WRITING)
+@router.post("/hidden/show", dependencies=WRITING)
 def show_photos(request: Request, asked: Numbers) -> Done:
     """Show photos again that were hidden."""
     service = service_of(request)
     show(service.collection.catalogue, asked.photos)
     service.wrote()
-    return Done(photos=asked.photos)
+    return Done(changed=asked.photos)
 
 
 def _photos(service: Service, numbers: list[int]) -> list[Photo]:

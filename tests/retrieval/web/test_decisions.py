@@ -65,12 +65,12 @@ def test_no_match_is_remembered_by_photo_and_by_upload(home: Served) -> None:
     one, other = numbers["coffee_0.png"], numbers["coffee_1.png"]
     how = {"q": one, "turns": 1}
     assert other in [found["number"] for found in home.ask("GET", "/api/search", params=how)["results"]]
-    assert home.ask("POST", "/api/rejections", json={"photo": one, "photos": [other, 99]}) == {"photos": [other]}
+    assert home.ask("POST", "/api/rejections", json={"photo": one, "photos": [other, 99]}) == {"changed": [other]}
     answer = home.ask("GET", "/api/search", params=how)
     assert answer["rejected"] == [other] and other not in [found["number"] for found in answer["results"]]
     (listed,) = home.ask("GET", "/api/rejections", params={"photo": other})
     assert listed["number"] == one
-    home.ask("DELETE", "/api/rejections", json={"photo": one, "photos": [other]})
+    home.ask("DELETE", "/api/rejections", params={"photo": one, "photos": [other]})
     assert "rejected" not in home.ask("GET", "/api/search", params=how)
 
     upload = {"photos": ("x.png", (home.photos / "coffee_0.png").read_bytes() + b"\0")}
@@ -78,7 +78,7 @@ def test_no_match_is_remembered_by_photo_and_by_upload(home: Served) -> None:
     (sha256,) = home.ask("POST", "/api/search", files=upload, data=form)["uploads"]
     home.ask("POST", "/api/rejections", json={"upload": sha256, "photos": [other]})
     assert home.ask("POST", "/api/search", files=upload, data=form)["rejected"] == [other]
-    home.ask("DELETE", "/api/rejections", json={"upload": sha256, "photos": [other]})
+    home.ask("DELETE", "/api/rejections", params={"upload": sha256, "photos": [other]})
     for wrong in ({"photos": [other]}, {"photo": one, "upload": sha256, "photos": [1]}, {"photo": one, "photos": []}):
         home.ask("POST", "/api/rejections", 422, json=wrong)
     home.ask("POST", "/api/rejections", 422, json={"upload": "x" * 64, "photos": [other]})
@@ -152,11 +152,11 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     both = [photo["number"] for photo in page["sets"][0]["photos"]]
     home.ask("POST", "/api/duplicates/kept", json={"photos": both})
     assert home.ask("GET", "/api/duplicates")["total"] == 1
-    home.ask("DELETE", "/api/duplicates/kept", json={"photos": both})
+    home.ask("POST", "/api/duplicates/ask", json={"photos": both})
     home.ask("POST", "/api/hidden", json={"photos": both[1:], "because": "duplicate"})
     assert home.ask("GET", "/api/duplicates")["total"] == 1
     assert "astronaut_copy.png" not in home.numbers() and list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
-    home.ask("DELETE", "/api/hidden", json={"photos": both[1:]})
+    home.ask("POST", "/api/hidden/show", json={"photos": both[1:]})
     assert "astronaut_copy.png" in home.numbers()
 
     before = home.numbers()

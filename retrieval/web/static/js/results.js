@@ -1,13 +1,16 @@
 // The answer on the search page: a sentence, the photos that show what was asked for, and below them, folded away, those
 // that are only possibly similar.
 
-import { address, thumbnail } from "./api.js";
-import { offerChoice, tick } from "./choosing.js";
+import { address, photo as read, thumbnail } from "./api.js";
+import { listenToChoice, offerChoice, tick } from "./choosing.js";
 import { at, el } from "./dom.js";
+import { rejectAll, takeBack } from "./curation/rejections.js";
+import { notice } from "./curation/notice.js";
 import { frame, nameLine } from "./grid.js";
 import { fixed, percent, t, tn } from "./language.js";
 import { format, searchAddress, surround } from "./query.js";
 
+const MOST_REJECTED = 60; // photos called no match that are shown
 const LIKELY = 0.5; // probability from which a photo that is not found is called likely
 
 /** How strongly a result shows what was asked for, in a word. */
@@ -64,7 +67,74 @@ function tile(entry, turned, { queries, said, here }) {
     el("p", { class: "exact" }, title && nameLine("span", name), el("span", { class: "rank" }), el("span", { class: "number" })),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search with the region found in {name}", { name }) : t("Search with {name}", { name }) }, box ? t("Search this region") : t("Search this")),
-      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": t("Add {name} to the query", { name }) }, t("Add to query"))));
+      el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": t("Add {name} to the query", { name }) }, t("Add to query")),
+      el("button", { type: "button", class: "small writes", "aria-label": t("{name} is not a match", { name }), onclick: () => callNoMatch([entry]) }, t("Not a match"))));
+}
+
+// Photos that are no match
+
+let last = null; // the answer that is shown, as `showResults` had it
+let again = () => {}; // searches once more
+const gone = new Set(); // numbers of results that were called no match while they were shown
+
+/** Remember that photos are no match of what is searched for, and take them away; gives what was done, as a bar says it. */
+async function drop(entries) {
+  if (!last) return null;
+  const { answer, asked } = last;
+  const wrong = entries.filter((entry) => !isQuery(entry, asked.queries));
+  if (!wrong.length) return t("The photo that you search with is a match of itself.");
+  const done = await rejectAll(wrong, asked.queries, answer.uploads);
+  for (const { number } of wrong) gone.add(number);
+  const rejected = [...new Set([...(answer.rejected ?? []), ...wrong.map(({ number }) => number)])];
+  showResults({ ...answer, rejected }, asked, true);
+  const undo = async () => {
+    await done.undo();
+    again();
+  };
+  return { said: tn(wrong.length, "{n} photo is no match from now on.", "{n} photos are no match from now on."), undo };
+}
+
+async function callNoMatch(entries) {
+  try {
+    const { said, undo } = await drop(entries);
+    notice(said, undo);
+    at("results-title").focus({ preventScroll: true }); // the button has gone
+  } catch (error) {
+    notice(error.message || String(error));
+  }
+}
+
+/** Listen to what is done with results; `search`: searches once more. */
+export function listenToResults(search) {
+  again = search;
+  listenToChoice({
+    actions: [{ id: "no-match-chosen", label: t("Not a match"), run: drop, writes: true }],
+    changed: (kind) => {
+      if (kind === "hide" || kind === "remove") again();
+    },
+  });
+  at("rejected").addEventListener("toggle", showRejected);
+}
+
+/** Show the photos that are no match, once somebody asks for them. */
+async function showRejected() {
+  const { answer: { rejected = [], uploads }, asked } = last ?? { answer: {} };
+  if (!at("rejected").open) return;
+  const photos = await Promise.all(rejected.slice(0, MOST_REJECTED).map((number) => read(number).catch(() => null)));
+  if (last?.asked !== asked) return; // another answer is shown by now
+  at("no-match").replaceChildren(...photos.filter(Boolean).map((one) => el("li", { class: "result" },
+    el("a", { href: address("/photo", { number: one.number }) }, frame(one, { alt: one.name })),
+    nameLine("span", one.name),
+    el("div", { class: "row" },
+      el("button", { type: "button", class: "small writes", "aria-label": t("{name} is a match after all", { name: one.name }), onclick: async () => {
+        try {
+          await takeBack([one.number], asked.queries, uploads);
+          again();
+          at("results-title").focus({ preventScroll: true });
+        } catch (error) {
+          notice(error.message || String(error));
+        }
+      } }, t("It is a match"))))));
 }
 
 // All of them
@@ -115,8 +185,17 @@ function explain(answer) {
 }
 
 /** Show an answer. `asked`: {queries, said, top, here}, what it is for; `completes`: whether to the answer that is shown. */
-export function showResults(answer, asked, completes) {
+export function showResults(given, asked, completes) {
+  if (!completes) gone.clear();
+  const left = given.results.filter(({ number }) => !gone.has(number)); // an answer that was asked for before may have them
+  const rejected = [...new Set([...(given.rejected ?? []), ...gone])];
+  const answer = { ...given, results: left, rejected };
+  last = { answer, asked };
   replace(answer, asked, completes);
+  at("rejected").hidden = !rejected.length;
+  if (!completes) at("rejected").open = false;
+  at("rejected-title").textContent = tn(rejected.length, "{n} photo you called no match", "{n} photos you called no match");
+  showRejected();
   explain(answer);
   const notes = [];
   if (!answer.results.length && answer.passing !== 0) notes.push(t("A larger box, or another choice in the options, may find more."));
@@ -130,7 +209,8 @@ export function clearResults(said = "") {
   fill(at("found"), []);
   fill(at("perhaps"), []);
   offerChoice([]);
-  at("similar").hidden = at("how").hidden = true;
+  last = null;
+  at("similar").hidden = at("how").hidden = at("rejected").hidden = true;
   at("note").textContent = "";
   at("said").textContent = said;
 }

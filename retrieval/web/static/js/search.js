@@ -3,14 +3,14 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { listenToChoice } from "./choosing.js";
 import { at, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
 import { t } from "./language.js";
 import { complain, start } from "./page.js";
 import { format, parse, resolve, searchAddress } from "./query.js";
-import { anyResults, clearResults, showResults } from "./results.js";
+import { rememberSearch } from "./curation/recent.js";
+import { anyResults, clearResults, listenToResults, showResults } from "./results.js";
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
@@ -164,6 +164,10 @@ function listen() {
     at("results-title").focus({ preventScroll: true }); // the link is about to go
     scrollTo({ top: 0 });
   });
+  at("save-search").addEventListener("click", async () => {
+    const { askToSave } = await import("./curation/saving.js");
+    await askToSave([...queries], how());
+  });
   at("stop").addEventListener("click", () => turning.abort());
   at("cancel").addEventListener("click", cancel);
   window.addEventListener("popstate", load);
@@ -185,7 +189,21 @@ function run() {
 /** What an answer is for: the queries and options as they are now, which may be changed before it is completed. */
 const asking = () => ({ queries: [...queries], said: said(), top: Number(options().top), here: here() });
 
+/** The options as the server takes them, those that are not as they are anyway. */
+function how() {
+  const { top, turns, similarity, augmented, ...others } = said();
+  return {
+    ...others,
+    ...(top && { top: Number(top) }),
+    ...(turns && { turns: Number(turns) }),
+    ...(similarity && { similarity: false }),
+    ...(augmented && { augmented: false }),
+  };
+}
+
 function show(answer, asked, completes = false) {
+  at("save-search").hidden = false;
+  if (!completes) rememberSearch(asked);
   showResults(answer, asked, completes);
   at("similarity").hidden = !answer.similarity && !new URLSearchParams(location.search).has("similarity"); // it has none
   at("augmented").hidden = !answer.augmented && !new URLSearchParams(location.search).has("augmented"); // nothing is borrowed
@@ -206,7 +224,7 @@ async function load() {
   turning.abort();
   request = new AbortController();
   const { signal } = request;
-  at("clear").hidden = true;
+  at("clear").hidden = at("save-search").hidden = true;
   complain(null);
   showTurning("");
   busy(true);
@@ -313,7 +331,7 @@ function showTurning(state) {
 
 start(async () => {
   listen();
-  listenToChoice();
+  listenToResults(load);
   const skeleton = () => el("li", { class: "skeleton" }, el("span", { class: "frame" }), el("span", { class: "line" }));
   at("skeletons").replaceChildren(...Array.from({ length: SKELETONS }, skeleton));
   showQueries();

@@ -1,5 +1,213 @@
-// Duplicates: not there yet.
+// Near duplicates, one set after another: side by side or flickering, the best one proposed; keep, hide, or to the bin.
 
-import { start } from "../page.js";
+import { address, change, image, json } from "../api.js";
+import { at, el } from "../dom.js";
+import { nameLine } from "../grid.js";
+import { figure, moment, t, tn } from "../language.js";
+import { complain, start } from "../page.js";
+import { notice } from "./notice.js";
 
-start(async () => {});
+const FAST = 450; // milliseconds that each photo is shown for while they flicker
+const SIDE = 1024; // pixels of the pictures
+
+let total = 0;
+let place = 0; // of the set that is shown, among those that are not decided
+let shown = null; // that set
+let chosen = 0; // number of the photo that is kept
+let canBin = false;
+let busy = false;
+let timer = 0;
+const done = []; // what was decided, to be taken back
+
+const WHY = {
+  copy: () => t("the names of others say that they are copies"),
+  resolution: () => t("it has the most pixels"),
+  date: () => t("it was taken first"),
+  name: () => t("the names of others are numbered"),
+  format: () => t("its format loses less"),
+  size: () => t("its file is the largest"),
+};
+
+const reasons = (words) => words.length ? t("Proposed: {reasons}.", { reasons: words.map((word) => WHY[word]()).join(", ") }) : t("Proposed: nothing tells them apart.");
+
+const megabytes = (bytes) => bytes === null ? null : t("{size} MB", { size: figure(bytes / 1e6, { maximumFractionDigits: 1, minimumFractionDigits: 1 }) });
+
+function facts(photo) {
+  const row = (name, value, better) => value && [el("dt", {}, name), el("dd", { class: better ? "better" : null }, value)];
+  const pixels = (one) => (one.width ?? 0) * (one.height ?? 0);
+  const most = (measure) => shown.photos.every((one) => measure(one) <= measure(photo)) && shown.photos.some((one) => measure(one) < measure(photo));
+  return el("dl", { class: "facts" },
+    ...[
+      row(t("Size"), photo.width && `${figure(photo.width)} × ${figure(photo.height)}`, most(pixels)),
+      row(t("Taken"), photo.taken ? (photo.taken.length > 10 ? moment(photo.taken) : photo.taken) : t("not known")),
+      row(t("Format"), photo.format.toUpperCase() || null),
+      row(t("File"), megabytes(photo.size), most((one) => one.size ?? 0)),
+      row(t("Folder"), photo.folder || null),
+    ].filter(Boolean).flat());
+}
+
+function candidate(photo, index) {
+  const radio = el("input", { type: "radio", name: "keep", value: photo.number, checked: photo.number === chosen, onchange: () => choose(photo.number) });
+  return el("li", { class: photo.number === chosen ? "candidate kept" : "candidate" },
+    el("a", { class: "frame", href: address("/photo", { number: photo.number }) }, el("img", { src: image(photo.number, SIDE), alt: photo.name })),
+    el("label", { class: "tick" }, radio, el("kbd", {}, String(index + 1)), el("span", { class: "badge" }, photo.number === chosen ? t("Kept") : t("Keep this one"))),
+    nameLine("span", photo.name),
+    facts(photo));
+}
+
+function choose(number) {
+  chosen = number;
+  for (const [index, node] of [...at("candidates").children].entries()) {
+    const is = shown.photos[index].number === number;
+    node.classList.toggle("kept", is);
+    node.querySelector("input").checked = is;
+    node.querySelector(".badge").textContent = is ? t("Kept") : t("Keep this one");
+  }
+}
+
+// Flicker
+
+function stopFlicker() {
+  clearInterval(timer);
+  timer = 0;
+  at("flicker").setAttribute("aria-pressed", "false");
+  at("stage").hidden = true;
+  at("stage").replaceChildren();
+  at("candidates").hidden = false;
+}
+
+/** Show the photos one after the other at the same place; those who want no motion turn them by the same key. */
+function flicker() {
+  if (timer) return stopFlicker();
+  const pictures = shown.photos.map((photo, index) => el("figure", { hidden: index > 0 },
+    el("img", { src: image(photo.number, SIDE), alt: photo.name }), el("figcaption", {}, `${index + 1}. ${photo.name}`)));
+  at("stage").replaceChildren(...pictures);
+  at("stage").hidden = false;
+  at("candidates").hidden = true;
+  at("flicker").setAttribute("aria-pressed", "true");
+  let current = 0;
+  const turn = () => {
+    current = (current + 1) % pictures.length;
+    for (const [index, node] of pictures.entries()) node.hidden = index !== current;
+  };
+  timer = setInterval(turn, matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FAST : FAST);
+}
+
+// Sets
+
+async function show(next, focus = true) {
+  stopFlicker();
+  place = Math.max(0, next);
+  let page = await json("/api/duplicates", { offset: place, limit: 1 });
+  if (!page.sets.length && page.total) {
+    place = page.total - 1;
+    page = await json("/api/duplicates", { offset: place, limit: 1 });
+  }
+  ({ total, bin: canBin } = page);
+  [shown = null] = page.sets;
+  at("note").hidden = !page.out_of_date;
+  at("note").textContent = t("Photos have changed since groups were found: find groups again under Work.");
+  at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : t("There are no duplicates to decide about.");
+  at("review").hidden = !shown && !done.length;
+  at("candidates").hidden = !shown;
+  for (const id of ["hide-others", "keep-all", "bin-others", "flicker"]) at(id).disabled = !shown;
+  at("bin-others").hidden = !canBin;
+  at("undo-last").disabled = !done.length;
+  at("previous-set").disabled = place === 0;
+  at("next-set").disabled = place >= total - 1;
+  at("why").textContent = shown ? reasons(shown.reasons) : "";
+  at("set-title").textContent = shown ? t("Set {place} of {total}", { place: figure(place + 1), total: figure(total) }) : t("All is decided");
+  chosen = shown?.photos[0].number ?? 0;
+  at("candidates").replaceChildren(...(shown?.photos ?? []).map(candidate));
+  if (focus) at("set-title").focus({ preventScroll: true });
+}
+
+/** Decide about the set that is shown; `act` gives {said, undo}. */
+async function decide(act) {
+  if (busy || !shown) return;
+  busy = true;
+  try {
+    complain(null);
+    const { said, undo } = await act(shown.photos.map(({ number }) => number), shown.photos.map(({ number }) => number).filter((number) => number !== chosen));
+    if (undo) done.push({ undo, place });
+    await show(place);
+    notice(said, undo && takeBack);
+  } catch (error) {
+    complain(error);
+  }
+  busy = false;
+}
+
+async function takeBack() {
+  const last = done.pop();
+  if (!last) return;
+  try {
+    complain(null);
+    await last.undo();
+    await show(last.place);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+const keepAll = () => decide(async (photos) => {
+  await change("POST", "/api/duplicates/kept", { photos });
+  return { said: t("All are kept."), undo: () => change("POST", "/api/duplicates/ask", { photos }) };
+});
+
+const hideOthers = () => decide(async (_, others) => {
+  const { changed } = await change("POST", "/api/hidden", { photos: others, because: "duplicate" });
+  return { said: tn(changed.length, "{n} photo hidden.", "{n} photos hidden."), undo: () => change("POST", "/api/hidden/show", { photos: changed }) };
+});
+
+const binOthers = () => canBin && decide(async (_, others) => {
+  const { moved, failed } = await change("POST", "/api/bin", { photos: others });
+  const said = [moved.length && tn(moved.length, "{n} photo moved to the bin.", "{n} photos moved to the bin."), ...failed.map(({ reason }) => reason)];
+  const back = async () => {
+    const { failed: left } = await change("POST", "/api/bin/back", { entries: moved.map(({ id }) => id) });
+    if (left.length) throw new Error(left.map(({ reason }) => reason).join(" "));
+  };
+  return { said: said.filter(Boolean).join(" "), undo: moved.length ? back : null };
+});
+
+// Keys
+
+const KEYS = {
+  f: flicker, " ": flicker, h: hideOthers, k: keepAll, z: takeBack, Delete: binOthers,
+  ArrowLeft: () => place > 0 && show(place - 1), ArrowRight: () => place < total - 1 && show(place + 1),
+};
+const WRITING = new Set(["h", "k", "z", "Delete"]);
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio])")) return;
+  if ([" ", "ArrowLeft", "ArrowRight"].includes(event.key) && event.target.closest("button, a, summary, input")) return; // theirs
+  if (!shown && event.key !== "z") return;
+  const index = Number(event.key) - 1;
+  if (shown && event.key !== " " && shown.photos[index]) {
+    choose(shown.photos[index].number);
+  } else {
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (!KEYS[key] || (WRITING.has(key) && document.body.classList.contains("read-only"))) return;
+    Promise.resolve(KEYS[key]()).catch(complain);
+  }
+  event.preventDefault();
+}
+
+start(async () => {
+  const listen = (id, act) => at(id).addEventListener("click", () => Promise.resolve(act()).catch(complain));
+  listen("hide-others", hideOthers);
+  listen("keep-all", keepAll);
+  listen("bin-others", binOthers);
+  listen("undo-last", takeBack);
+  listen("flicker", flicker);
+  listen("previous-set", KEYS.ArrowLeft);
+  listen("next-set", KEYS.ArrowRight);
+  document.addEventListener("keydown", press);
+  try {
+    await show(0, false);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    at("note").hidden = false; // no error: groups were never looked for
+    at("note").textContent = t("Groups have not been looked for yet: find them under Work, and duplicates are found with them.");
+  }
+});

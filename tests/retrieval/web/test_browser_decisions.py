@@ -1,0 +1,118 @@
+"""Decisions in a real browser: no match and its way back, a saved search, duplicates by the keyboard alone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.retrieval.web.conftest import serving
+from tests.retrieval.web.test_decisions import Served, home  # noqa: F401
+from tests.support.browser import DESKTOP, PHONE, chromium, draw_box, visiting  # noqa: F401
+
+pytestmark = pytest.mark.browser
+SHOTS = os.environ.get("CAIRN_SHOTS")
+
+
+def shoot(page: Any, name: str) -> None:
+    """Keep a picture of a page where they are asked for."""
+    if SHOTS:
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
+
+
+def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # noqa: F811
+    one = home.numbers()["coffee_0.png"]
+    with visiting(chromium, home.base, DESKTOP) as visit:
+        page = visit.open(f"/search?q={one}:20,20,380,380&turns=1")
+        page.locator("#found .result").nth(1).wait_for()
+        wrong = page.get_by_role("button", name="coffee_1.png is not a match")
+        wrong.focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("1 photo you called no match").wait_for()
+        assert wrong.count() == 0 and page.locator("#said").text_content() == "No other photo surely shows this"
+        page.reload()
+        page.get_by_text("1 photo you called no match").click()
+        shoot(page, "no-match")
+        page.get_by_role("button", name="coffee_1.png is a match after all").click()
+        page.get_by_role("button", name="coffee_1.png is not a match").wait_for()
+        assert page.locator("#rejected").is_hidden()
+        # Of several at once, by the bar; and undone.
+        page.get_by_label("Select coffee_1.png").check()
+        page.locator("#choice").get_by_role("button", name="Not a match").click()
+        page.get_by_text("1 photo is no match from now on.").wait_for()
+        page.locator("#undo").click()
+        page.get_by_role("button", name="coffee_1.png is not a match").wait_for()
+
+        page.get_by_role("button", name="Save this search").click()
+        page.get_by_label("Name", exact=True).fill("The <b>cup</b>")
+        page.get_by_label("Look for it in photos that are added later").check()
+        page.get_by_label("Tag for what is found (optional)").fill("cup")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        page.get_by_text("is saved. You find it under Saved.").wait_for()
+
+        page = visit.open("/saved")
+        assert page.locator(".saved h2").all_text_contents() == ["The <b>cup</b>"]
+        assert page.locator(".recent .called").all_text_contents() == ["coffee_0.png"]
+        page.get_by_role("button", name="Favourite: The <b>cup</b>").click()
+        page.locator("[aria-pressed=true]").wait_for()
+        page.get_by_role("button", name="Change The <b>cup</b>").click()
+        page.get_by_label("Name", exact=True).fill("Cup")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        page.get_by_role("heading", name="Cup", exact=True).wait_for()
+        shoot(page, "saved")
+        page.get_by_role("button", name="Search for Cup").click()
+        page.wait_for_url(f"**/search?q={one}:20,20,380,380&turns=1")
+        page = visit.open("/saved")
+        page.get_by_role("button", name="Delete Cup").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.locator("#nothing").wait_for()
+        page.get_by_role("button", name="Forget them").click()
+        assert page.locator("#recent").is_hidden()
+
+
+def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noqa: F811
+    with visiting(chromium, home.base, DESKTOP) as visit:
+        page = visit.open("/duplicates")
+        heading = page.locator("#set-title")
+        assert heading.text_content() == "Set 1 of 2"
+        assert page.locator("#why").text_content() == "Proposed: the names of others say that they are copies."
+        shoot(page, "duplicates")
+        page.keyboard.press("f")
+        page.locator("#stage").wait_for()
+        page.locator("#stage figure").nth(1).wait_for()
+        page.keyboard.press("f")
+        page.keyboard.press("h")
+        page.get_by_text("Set 1 of 1").wait_for()
+        assert "astronaut_copy.png" not in home.numbers()
+        assert page.locator("#why").text_content() == "Proposed: it has the most pixels."
+        page.keyboard.press("2")
+        assert page.locator(".candidate.kept .name").text_content() == "chelsea_small.jpg"
+        page.keyboard.press("1")
+        page.keyboard.press("Delete")
+        page.get_by_text("All is decided").wait_for()
+        assert not (home.photos / "chelsea_small.jpg").exists()
+        page.keyboard.press("z")
+        page.get_by_text("Set 1 of 1").wait_for()
+        assert (home.photos / "chelsea_small.jpg").is_file()
+        page.keyboard.press("k")
+        page.get_by_text("All is decided").wait_for()
+        page.keyboard.press("z")
+        page.get_by_text("Set 1 of 1").wait_for()
+        page.keyboard.press("z")
+        page.get_by_text("Set 1 of 2").wait_for()
+        assert "astronaut_copy.png" in home.numbers()
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shoot(page, "duplicates-phone")
+
+
+@pytest.mark.slow
+def test_the_bin_is_not_offered_without_the_option(chromium: Any, home: Served, tmp_path: Path) -> None:  # noqa: F811
+    with serving(home.folder, tmp_path / "cache") as base, visiting(chromium, base) as visit:
+        page = visit.open("/duplicates")
+        page.locator("#set-title").wait_for()
+        assert page.locator("#bin-others").is_hidden()
+        page.keyboard.press("Delete")
+        page.wait_for_timeout(300)
+        assert page.locator("#set-title").text_content() == "Set 1 of 2"
