@@ -60,16 +60,18 @@ async function load() {
   const state = shown();
   const { filters, order, first } = state;
   try {
+    sessionStorage.removeItem("cairn.entered");
     const [layout, dates] = await Promise.all([
       json("/api/layout", { ...filters, order: ordered(order) }, signal), json("/api/timeline", filters, signal)]);
     complain(null);
+    const same = laid?.numbers.length === layout.numbers.length && laid.numbers.every((number, place) => number === layout.numbers[place]);
     laid = layout;
     showState(layout.numbers.length, state);
     mark = timeline(dates, order, jump);
     // One who comes back from a photo is where that photo is.
     const viewed = Number(sessionStorage.getItem("cairn.viewed") ?? NaN);
     sessionStorage.removeItem("cairn.viewed");
-    wall.show(layout, first);
+    if (!same) wall.show(layout, first);
     const place = Number.isNaN(viewed) ? -1 : layout.numbers.indexOf(viewed);
     if (place >= 0) wall.focus(place);
     mark(wall.first);
@@ -155,6 +157,9 @@ start(async () => {
     fillForm();
     panel.fill();
     load();
+  });
+  at("photos").addEventListener("click", (event) => {
+    if (event.target.closest("a") && !event.defaultPrevented) sessionStorage.setItem("cairn.entered", "1"); // see photo.js
   });
   addEventListener("pageshow", (event) => event.persisted && load());
   await load();

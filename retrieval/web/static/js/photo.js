@@ -1,11 +1,16 @@
-// One photo of the collection, with the box tool.
+// One photo, as large as the window: with the box tool, what is known of it, and the photos before and after it.
 
-import { address, image, photo as read } from "./api.js";
+import { address, image, photo as read, thumbnail } from "./api.js";
 import { boxTool } from "./box.js";
 import { at, el } from "./dom.js";
 import { figure, fixed, moment, t, tn } from "./language.js";
-import { entitle, start } from "./page.js";
+import { complain, entitle, start } from "./page.js";
+import { listAddress, numbersOf } from "./photos/list.js";
+import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";
+import { photoAddress } from "./photos/wall.js";
 import { format, pending, searchAddress } from "./query.js";
+
+const SIZES = [1600, 2560, 4096]; // of pictures that are asked for
 
 /** A place, as maps say it. */
 function position({ latitude, longitude }) {
@@ -19,14 +24,16 @@ function position({ latitude, longitude }) {
 /** What is known of a photo, as terms and descriptions; all of it is text, whatever it says. */
 function facts(photo) {
   const place = photo.latitude !== null && photo.latitude !== undefined;
-  const tags = photo.tags.map((tag) => el("li", {}, el("a", { href: address("/", { tag }) }, tag)));
+  const link = (text, path, fields) => el("a", { href: address(path, fields), dir: "auto" }, text);
+  const tags = photo.tags.map((tag) => el("li", {}, link(tag, "/", { tag })));
   const rows = [
+    [t("Name"), photo.name],
     [t("Title"), photo.title],
-    [t("Taken"), photo.taken?.replace("T", " ")],
-    [t("Camera"), photo.camera],
-    [t("Position"), place && position(photo)],
+    [t("Taken"), photo.taken && link(photo.taken.replace("T", " "), "/", { taken_from: photo.taken.slice(0, 10), taken_to: photo.taken.slice(0, 10) })],
+    [t("Camera"), photo.camera && link(photo.camera, "/", { camera: photo.camera })],
+    [t("Position"), place && link(position(photo), "/map", { at: [photo.latitude, photo.longitude, 12].join(",") })],
     [t("Tags"), tags.length > 0 && el("ul", { class: "tags" }, ...tags)],
-    [t("Folder"), photo.folder],
+    [t("Folder"), photo.folder && link(photo.folder, "/", { folder: photo.folder })],
     [t("Size"), t("{width} × {height} pixels", { width: photo.width, height: photo.height })],
     [t("Features"), figure(photo.features)],
     [t("Added"), photo.date_added && moment(photo.date_added)],
@@ -35,15 +42,33 @@ function facts(photo) {
   return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
 }
 
-start(async () => {
-  const fields = new URLSearchParams(location.search);
-  const number = fields.get("number");
-  if (!/^\d+$/.test(number ?? "")) throw new Error(t("The address names no photo: pick one from the photos."));
-  const photo = await read(number);
-  entitle(photo.name);
-  at("facts").replaceChildren(...facts(photo));
-  at("page").hidden = false;
+const fields = new URLSearchParams(location.search);
+const list = fields.get("list") ?? "";
+const known = new Map(); // promises of photos, by numbers
+let numbers = []; // of the list
+let current = null; // the photo that is shown
+let wanted = null; // the number that was asked for last
 
+function known_(number) {
+  if (!known.has(number)) known.set(number, read(number).catch((error) => {
+    known.delete(number);
+    throw error;
+  }));
+  return known.get(number);
+}
+
+/** The picture's address, as large as the window needs it. */
+function large(number) {
+  const side = Math.max(innerWidth, innerHeight) * Math.min(devicePixelRatio, 2);
+  return image(number, SIZES.find((size) => 1.2 * size >= side) ?? SIZES.at(-1));
+}
+
+const neighbour = (way) => {
+  const place = numbers.indexOf(current?.number);
+  return place < 0 ? undefined : numbers[place + way];
+};
+
+function showBox(photo, mode) {
   const { q, ...options } = pending();
   const update = (box) => {
     const own = format({ photo: photo.number, upload: null, box });
@@ -53,6 +78,77 @@ start(async () => {
     at("add").href = searchAddress([...q, own], options);
     at("add").textContent = tn(q.length, "Add to the query of {n} photo", "Add to the query of {n} photos");
   };
-  boxTool({ ...photo, large: image(photo.number) }, null, update);
+  const tool = boxTool({ ...photo, large: large(photo.number) }, null, update);
+  tool.canvas.style.setProperty("background-image", `url("${thumbnail(photo.number, 512)}")`); // until the large one is there
+  at("box-part").replaceChildren(...at("tool").querySelectorAll(".box-numbers, .hint"));
+  tool.surface.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && tool.box && !event.defaultPrevented) at("search").click();
+  });
   update(null);
+  if (mode.is()) tool.surface.focus({ preventScroll: true });
+}
+
+function showPlace() {
+  const place = numbers.indexOf(current.number);
+  at("place").textContent = place < 0 ? "" : t("{place} of {total}", { place: figure(place + 1), total: figure(numbers.length) });
+  for (const [id, way] of [["previous", -1], ["next", 1]]) {
+    const number = neighbour(way);
+    at(id).hidden = number === undefined;
+    if (number === undefined) continue;
+    at(id).href = photoAddress(number, list, pending());
+    known_(number).catch(() => {});
+    new Image().src = large(number);
+  }
+  at("close").href = listAddress(list, current.number);
+}
+
+async function show(number, mode) {
+  wanted = number;
+  const photo = await known_(number);
+  if (wanted !== number) return; // another one was asked for meanwhile
+  current = photo;
+  complain(null);
+  entitle(photo.name);
+  at("facts").replaceChildren(...facts(photo));
+  at("page").hidden = false;
+  showBox(photo, mode);
+  showPlace();
+}
+
+start(async () => {
+  const number = fields.get("number");
+  if (!/^\d+$/.test(number ?? "")) throw new Error(t("The address names no photo: pick one from the photos."));
+  // Whether the page before this one is the list, so that going back is the way to it.
+  if (sessionStorage.getItem("cairn.entered")) history.replaceState({ entered: true }, "");
+  sessionStorage.removeItem("cairn.entered");
+  at("close").href = listAddress(list, Number(number));
+  const toggle = panel();
+  const mode = drawing();
+  const turn = async (way) => {
+    const next = neighbour(way);
+    if (next === undefined) return;
+    history.replaceState(history.state, "", photoAddress(next, list, pending()));
+    await show(next, mode).catch(complain);
+  };
+  const leave = () => {
+    if (current) sessionStorage.setItem("cairn.viewed", current.number);
+    if (history.state?.entered) history.back();
+    else location.assign(at("close").href);
+  };
+  const plain = (event) => !event.ctrlKey && !event.metaKey && !event.shiftKey && event.button === 0;
+  for (const [id, act] of [["previous", () => turn(-1)], ["next", () => turn(1)], ["close", leave]]) {
+    at(id).addEventListener("click", (event) => {
+      if (!plain(event)) return;
+      event.preventDefault();
+      act();
+    });
+  }
+  at("full").addEventListener("click", fullScreen);
+  swipe({ turn, leave, off: mode.is });
+  keys({
+    ArrowLeft: () => turn(-1), ArrowRight: () => turn(1), Escape: leave, i: toggle, f: fullScreen, b: () => mode.set(!mode.is()),
+  });
+  await show(Number(number), mode);
+  numbers = await numbersOf(list);
+  showPlace();
 });
