@@ -49,6 +49,12 @@ def photo(number: int, name: str | None = None) -> dict[str, Any]:
     }
 
 
+def wall(photos: list[dict[str, Any]]) -> dict[str, Any]:
+    """What GET /api/layout says of photos."""
+    ratios = [round(100 * one["width"] / one["height"]) for one in photos]
+    return {"numbers": [one["number"] for one in photos], "ratios": ratios}
+
+
 def tiles(page: Any) -> list[str]:
     page.wait_for_load_state("networkidle")
     return [str(name) for name in page.locator("#photos .name").all_text_contents()]
@@ -58,7 +64,7 @@ def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     everything = sorted(path.name for path in indexed.photos.iterdir())
     assert tiles(page) == everything
-    assert page.locator("#photos img").evaluate_all("all => all.every((one) => one.alt.endsWith('.jpg'))")
+    assert page.get_by_role("link", name="coffee_001.jpg", exact=True).count() == 1
     page.locator("#photos img").last.scroll_into_view_if_needed()
     page.wait_for_function("[...document.querySelectorAll('#photos img')].every((one) => one.naturalWidth > 0)")
     page.get_by_label("Name contains").fill("COFFEE")
@@ -69,7 +75,9 @@ def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     assert page.locator("#said").text_content() == f"{VIEWS} photos pass the filter"
     page.reload()
     assert tiles(page) == coffee and page.get_by_label("Name contains").input_value() == "COFFEE"
+    page.get_by_role("button", name="Folders and tags").click()
     page.get_by_label("Folder starts with").fill("nowhere")
+    page.get_by_role("button", name="Show these photos").click()
     page.get_by_text("No photo passes the filter").wait_for()
     assert tiles(page) == []
     page.get_by_role("link", name="Clear the filter").click()
@@ -94,6 +102,7 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
     names = [*LONG, "short.jpg", "石" * 40 + "_b.jpg"]
     photos = [photo(place, name) | {"title": "The harbour" if place == 0 else None} for place, name in enumerate(names)]
     with visiting(chromium, served, size) as visit:
+        pretend(visit.page, "/api/layout", lambda _: (200, wall(photos)))
         pretend(visit.page, "/api/photos", lambda _: (200, {"total": 4, "offset": 0, "photos": photos}))
         visit.page.route(
             "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
@@ -117,42 +126,122 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
         assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
-@pytest.mark.slow
-def test_paging_holds_a_hundred_thousand_photos(visit: Visit) -> None:
+def test_a_wall_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     total = 100_000
-
-    def answer(fields: dict[str, str]) -> tuple[int, Any]:
-        offset, limit = int(fields["offset"]), int(fields["limit"])
-        assert limit <= 500
-        shown = [photo(number) for number in range(offset, min(offset + limit, total))]
-        return 200, {"total": total, "offset": offset, "photos": shown}
-
     page = visit.page
-    asked = pretend(page, "/api/photos", answer)
     page.route("**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT))
+    pretend(
+        page, "/api/layout", lambda _: (200, {"numbers": list(range(total)), "ratios": [133, 67, 150, 100] * 25_000})
+    )
+    months = [{"month": "1998-12", "photos": 60_000}, {"month": "2004-07", "photos": 39_000}]
+    pretend(page, "/api/timeline", lambda _: (200, {"months": months, "undated": 1000}))
+    asked = []
+
+    def named(route: Any) -> None:
+        from urllib.parse import parse_qs, urlsplit
+
+        numbers = [int(one) for one in parse_qs(urlsplit(route.request.url).query)["numbers"]]
+        asked.append(len(numbers))
+        route.fulfill(json={"total": len(numbers), "offset": 0, "photos": [photo(one) for one in numbers]})
+
+    page.route("**/api/photos?**", named)
     visit.open("/")
-    size = page.locator("#photos li").count()
-    last = -(-total // size)
-    pages = page.get_by_role("navigation", name="Pages of photos")
-    assert pages.get_by_role("link").all_text_contents() == ["1", "2", f"{last:,}", "Next"]
-    pages.get_by_role("link", name="Next").click()
-    page.locator(f'#photos img[alt="{photo(size)["name"]}"]').wait_for()
-    page.get_by_label("Go to page").fill("1234")
-    page.get_by_label("Go to page").press("Enter")
-    page.locator(f'#photos img[alt="{photo(1233 * size)["name"]}"]').wait_for()
-    assert pages.locator("[aria-current=page]").text_content() == "1,234"
-    pages.get_by_role("link", name=f"Page {last}").click()
-    page.locator(f'#photos img[alt="{photo(total - 1)["name"]}"]').wait_for()
-    visit.open("/?page=999999999")  # a page that was: the last there is
-    page.locator(f'#photos img[alt="{photo(total - 1)["name"]}"]').wait_for()
-    assert [int(fields["offset"]) for fields in asked] == [
-        0,
-        size,
-        1233 * size,
-        (last - 1) * size,
-        (999_999_999 - 1) * size,
-        (last - 1) * size,
-    ]
+    shown = page.locator("#photos li")
+    assert 10 < shown.count() < 120 and page.locator("#said").text_content() == "100,000 photos"
+    assert shown.first.get_attribute("aria-setsize") == str(total)
+    # By keys: to the right, a row down, to the end; what has the focus is in view.
+    page.locator("#photos a[tabindex='0']").focus()
+    row = shown.evaluate_all("all => all.filter((one) => one.style.top === all[0].style.top).length")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert row <= int(page.evaluate("document.activeElement.dataset.place")) <= 2 * row
+    page.keyboard.press("Control+End")
+    assert page.evaluate("document.activeElement.dataset.place") == str(total - 1)
+    page.wait_for_url("**at=99***")
+    page.get_by_role("link", name=photo(total - 1)["name"]).wait_for()
+    assert shown.count() < 120
+    where = page.url
+    page.reload()
+    page.wait_for_function("() => document.querySelector('#photos [data-place=\"99999\"]')")
+    assert page.url == where
+    # The time line leads to a month.
+    page.get_by_label("Jump to a month").select_option(label="December 1998 (60,000 photos)")
+    page.wait_for_url("**order=newest**")
+    page.wait_for_function("() => document.querySelector('#photos [data-place=\"39000\"]')")
+    assert page.locator("#rail [aria-current]").text_content() == "1998"
+    assert max(asked) <= 200
+
+
+def test_rows_fill_the_width_and_hold_each_photo_once(visit: Visit) -> None:
+    page = visit.open("/status")
+    found = page.evaluate(
+        """async () => {
+            const { justify, boxes, rowAt, rowOf, beside, total } = await import("/static/js/photos/justified.js");
+            const { places, years } = await import("/static/js/photos/timeline.js");
+            const { tree } = await import("/static/js/photos/drawer.js");
+            const bad = [];
+            let seed = 1;
+            const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+            for (const width of [320, 390, 1440, 2560]) {
+                const shape = () => Math.round(random() < 0.1 ? 900 * random() : 60 + 120 * random());
+                const ratios = Array.from({ length: 3000 }, shape);
+                const layout = justify(ratios, width, 200, 4);
+                const rows = layout.heights.map((_, row) => boxes(layout, row));
+                if (rows.flat().map(({ place }) => place).join() !== [...ratios.keys()].join()) bad.push("places");
+                for (const [row, some] of rows.slice(0, -1).entries()) {
+                    const right = some.at(-1).left + some.at(-1).width;
+                    if (Math.abs(right - width) > 0.01) bad.push(["width", width, row, right]);
+                    if (some[0].height > 640 || some[0].height < 60) bad.push(["height", width, some[0].height]);
+                    const { place, top } = some[0];
+                    if (rowAt(layout, top + 1) !== row || rowOf(layout, place) !== row) bad.push("row");
+                    const below = beside(layout, place, 1);
+                    const above = beside(layout, below, -1);
+                    if (rowOf(layout, below) !== row + 1 || rowOf(layout, above) !== row) bad.push("beside");
+                }
+                const { top, height } = rows.at(-1)[0];
+                if (Math.abs(total(layout) - top - height) > 0.01) bad.push("total");
+            }
+            const empty = justify([], 500, 200, 4);
+            const months = [{ month: "1923", photos: 2 }, { month: "1923-05", photos: 3 },
+                { month: "1998-01", photos: 4 }];
+            const folders = tree([{ folder: "", photos: 1 }, { folder: "a/b", photos: 2 }, { folder: "a", photos: 3 }]);
+            return { bad, empty: total(empty), newest: places(months, true).map(({ place }) => place),
+                years: years(places(months, false)).map(({ year, photos, place }) => [year, photos, place]),
+                folders: [folders.all, folders.below[0].all, folders.below[0].own, folders.below[0].below[0].path] };
+        }"""
+    )
+    assert found["bad"] == [] and found["empty"] == 0
+    assert found["newest"] == [0, 4, 7] and found["years"] == [["1923", 5, 0], ["1998", 4, 5]]
+    assert found["folders"] == [6, 5, 3, "a/b"]
+
+
+def test_by_keys_alone_from_the_wall_to_a_photo_its_neighbours_and_back(visit: Visit, indexed: Indexed) -> None:
+    names = sorted(path.name for path in indexed.photos.iterdir())
+    coffee = [name for name in names if "coffee" in name]
+    page = visit.open("/?name=coffee")
+    page.locator("#photos a[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".box-canvas")
+    assert page.locator("h1").text_content() == coffee[1]
+    page.get_by_text(f"2 of {VIEWS}").wait_for()
+    page.keyboard.press("ArrowRight")
+    page.get_by_text(f"3 of {VIEWS}").wait_for()
+    assert page.locator("h1").text_content() == coffee[2]
+    page.keyboard.press("b")  # the photo has the focus now, and Enter draws a box
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Search with this box").wait_for()
+    page.keyboard.press("ArrowRight")  # moves the box
+    assert page.locator("h1").text_content() == coffee[2]
+    page.keyboard.press("Escape")  # clears it
+    shown = page.locator("#panel").is_visible()
+    page.keyboard.press("i")
+    assert page.locator("#panel").is_visible() is not shown
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.activeElement?.dataset?.place === '2'")
+    assert "name=coffee" in page.url and tiles(page) == coffee
+    page.keyboard.press("x")
+    assert page.locator("#photos .picked").count() == 1
 
 
 def test_names_with_markup_are_text(
@@ -307,7 +396,7 @@ def test_a_busy_server_is_asked_again(visit: Visit) -> None:
         else:
             route.continue_()
 
-    page.route("**/api/photos?**", reply)
+    page.route("**/api/layout", reply)
     visit.open("/")
     page.wait_for_selector("#photos li")
     assert not busy and page.locator("#error").text_content() == ""
@@ -366,7 +455,8 @@ def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:
                 facts = page.request.get(visit.base + "/api/collection").json()
                 failed = [{"name": f"{word}.jpg", "reason": f"its header says {word}"}]
                 pretend(page, "/api/groups", lambda _, found=found: (200, found))
-                pretend(page, "/api/photos", lambda _: (200, {"total": 100_000, "offset": 0, "photos": listed}))
+                pretend(page, "/api/layout", lambda _: (200, wall(listed)))
+                pretend(page, "/api/photos", lambda _: (200, {"total": 5, "offset": 0, "photos": listed}))
                 pretend(page, "/api/collection", lambda _, facts=facts | {"failed": failed}: (200, facts))
                 page.route(
                     "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)

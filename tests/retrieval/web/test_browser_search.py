@@ -123,6 +123,7 @@ def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:
 def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
+        page.get_by_role("button", name="Draw a box").click()  # else a finger leads to the next photo
         finger = page.context.new_cdp_session(page)
         start, end = (screen_point(page, *point) for point in ((120, 90), (420, 330)))
         way = [np.add(start, np.subtract(end, start) * part).tolist() for part in (0, 0.3, 0.7, 1)]

@@ -123,7 +123,7 @@ def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
 def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:
         page = visit.open("/")
-        page.get_by_text("Dates and tags").click()
+        page.get_by_role("button", name="Folders and tags").click()
         page.get_by_label("Taken until").fill("192")  # not yet a date: nothing is asked for
         page.get_by_label("Taken until").fill("1923")
         page.wait_for_url("**/?taken_to=1923")
@@ -131,15 +131,20 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
         assert tiles(page) == ["coffee_001.jpg", "coffee_002.jpg"]
         offered = page.locator("#tags option").evaluate_all("all => all.map((one) => one.value)")
         assert offered[:2] == ["brown", "cup"] and MARKUP in offered
-        page.get_by_label("Tags").fill("cup; ")
+        page.get_by_label("Tags, with").fill("cup; ")
         assert "cup; brown" in page.locator("#tags option").evaluate_all("all => all.map((one) => one.value)")
-        page.get_by_label("Tags").fill("cup; brown")
+        page.get_by_label("Tags, with").fill("cup; brown")
         page.wait_for_url("**/?taken_to=1923&tag=cup&tag=brown")
         page.get_by_text("1 photo passes the filter").wait_for()
         page.reload()
         assert tiles(page) == ["coffee_002.jpg"]
-        assert page.get_by_label("Tags").input_value() == "cup; brown"
-        assert page.get_by_label("Taken until").is_visible()
+        assert page.get_by_label("Tags, with").input_value() == "cup; brown"
+        chips = page.locator("#chips a")
+        assert [one[:-1] for one in chips.all_text_contents()] == ["Until 1923", "Tag: cup", "Tag: brown"]
+        chips.nth(2).click()
+        page.get_by_text("2 photos pass the filter").wait_for()
+        page.go_back()
+        page.get_by_text("1 photo passes the filter").wait_for()
 
         number = visit.number("coffee_003.jpg")
         visit.open(f"/search?q={number}&tag=cup")
@@ -180,7 +185,7 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
         links.nth(1).click()
         page.get_by_text("1 photo passes the filter").wait_for()
         assert tiles(page) == ["coffee_001.jpg"]
-        assert page.get_by_label("Tags").input_value() == MARKUP
+        assert page.get_by_label("Tags, with").input_value() == MARKUP
         visit.open(f"/search?q={number}&tag={QUOTES.replace('&', '%26')}")
         assert wait_for_results(page) == ["coffee_001.jpg"]
         assert page.evaluate("document.querySelectorAll('main script, main b, img[src=x], [onerror]').length") == 0

@@ -74,7 +74,7 @@ async function load() {
     if (!same) wall.show(layout, first);
     const place = Number.isNaN(viewed) ? -1 : layout.numbers.indexOf(viewed);
     if (place >= 0) wall.focus(place);
-    mark(wall.first);
+    mark(wall.view[1]);
   } catch (error) {
     complain(error);
   }
@@ -90,7 +90,7 @@ async function jump(place, newest) {
     await load();
   }
   wall.scrollTo(Math.min(place, laid.numbers.length - 1));
-  mark(wall.first);
+  mark(wall.view[1]);
 }
 
 function show(write, filters, order = shown().order) {
@@ -131,10 +131,10 @@ start(async () => {
   wall = new Wall(at("photos"), {
     link: (number) => photoAddress(number, list(), pending()),
     selection,
-    onView: (place) => {
+    onView: (place, end) => {
       const { filters, order } = shown();
       history.replaceState(null, "", to(filters, order, place ? laid.numbers[place] : null));
-      mark(place);
+      mark(end);
     },
   });
   fillForm();

@@ -18,7 +18,7 @@ export class Wall {
    * @param host the list element
    * @param link(number) address of a photo's page
    * @param selection {has(number), toggle(number, range: numbers), size}
-   * @param onView told the place of the first photo in view, when that has changed and the view is at rest
+   * @param onView(first, last) told the places of the first row in view, when they have changed and the view is at rest
    */
   constructor(host, { link, selection, onView = () => {} }) {
     this.host = host;
@@ -56,13 +56,13 @@ export class Wall {
     this.#draw();
   }
 
-  /** The place of the first photo in view. */
-  get first() {
-    if (!this.numbers.length) return 0;
+  /** The places of the first photo in view, and of the last one in its row. */
+  get view() {
+    if (!this.numbers.length) return [0, 0];
     const y = scrollY - this.#top;
     let row = rowAt(this.layout, Math.max(y, 0));
     if (this.layout.tops[row] + this.layout.heights[row] / 2 < y && row + 1 < this.layout.heights.length) row += 1;
-    return this.layout.starts[row];
+    return [this.layout.starts[row], this.layout.starts[row + 1] - 1];
   }
 
   /** Bring a photo's row to the top of the view. */
@@ -107,7 +107,7 @@ export class Wall {
 
   #resized() {
     if (this.host.clientWidth === this.width || !this.host.clientWidth) return;
-    const first = this.first;
+    const [first] = this.view;
     const moved = scrollY > this.#top;
     this.#clear();
     this.#lay();
@@ -132,10 +132,10 @@ export class Wall {
   }
 
   #tell() {
-    const { first } = this;
+    const [first, end] = this.view;
     if (first === this.told || !this.numbers.length) return;
     this.told = first;
-    this.onView(first);
+    this.onView(first, end);
   }
 
   /** Have in the document what is near the view; `fill`: with pictures. */
