@@ -21,7 +21,7 @@ from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import INDEXED, HiddenRow, ImageRow
+from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
@@ -221,7 +221,7 @@ def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
 
     The index of the numbers has the states too, those of names, dates, cameras and places are of photos with names.
     """
-    by_number = replace(wanted, tags=(), without_tags=(), where=())
+    by_number = replace(wanted, tags=(), without_tags=(), where=(), album=None)
     return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
 
 
@@ -246,6 +246,8 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
         passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
     if wanted.near is not None:
         passing += _near(session, wanted.near)
+    if wanted.album is not None:
+        passing.append(ImageRow.number.in_(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album == wanted.album)))
     hidden = sa.select(HiddenRow.number)
     if wanted.hidden:
         passing.append(ImageRow.number.in_(hidden))

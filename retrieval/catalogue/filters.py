@@ -42,6 +42,8 @@ class PhotoFilter:
         Keys, or names of columns, and their whole values.
     hidden : bool or None
         Hidden photos alone, where it is True; they are left out where it is False. None: it makes no difference.
+    album : int, optional
+        Photos of an album alone, by its id.
 
     Raises
     ------
@@ -60,6 +62,7 @@ class PhotoFilter:
     near: Near | None = None
     where: tuple[tuple[str, str], ...] = ()
     hidden: bool | None = False
+    album: int | None = None
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -114,8 +117,8 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
     ----------
     fields : mapping
         Any of name, folder, taken_from, taken_to, camera and title, as text; tag, without_tag and where (KEY=VALUE), as
-        lists of texts; near, as LATITUDE,LONGITUDE,KM; hidden, true or false. None and what is empty asks for nothing;
-        others do not count.
+        lists of texts; near, as LATITUDE,LONGITUDE,KM; hidden, true or false; album, its id. None and what is empty
+        asks for nothing; others do not count.
 
     Raises
     ------
@@ -135,6 +138,7 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
         near=place,
         where=tuple(parse_condition(one) for one in fields.get("where") or ()),
         hidden=bool(fields.get("hidden")),
+        album=fields.get("album"),
     )
 
 
@@ -149,6 +153,8 @@ def _as_field(name: str, value: Any) -> Any:
     try:
         if name == "hidden":
             return value if value is None else bool(value)
+        if name == "album":
+            return None if value is None else int(value)
         if name in ("tags", "without_tags"):
             return (value,) if isinstance(value, str) else tuple(str(one) for one in value)
         if name == "near":
@@ -161,6 +167,7 @@ def _as_field(name: str, value: Any) -> Any:
         wanted = {
             "near": "latitude, longitude and kilometres",
             "where": "a mapping of columns to values",
+            "album": "the number of an album",
         }.get(name, "one tag, or several")
         raise CairnError(f"The field {name!r} of a filter is {wanted}, and not {value!r}.") from None
 

@@ -186,7 +186,7 @@ def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Sel
 def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
     """What counts of each of some photos; nothing of one that has no metadata, or is not there."""
     labels = key_labels(session)
-    return {number: _counting(values, labels) for number, values in _by_number(session, numbers, None).items()}
+    return {number: _counting(values, labels) for number, values in values_by_number(session, numbers, None).items()}
 
 
 def key_labels(session: Session) -> dict[str, str]:
@@ -356,10 +356,10 @@ def _indexed(session: Session, numbers: Sequence[int]) -> list[int]:
     return list(session.scalars(query))
 
 
-def _by_number(
+def values_by_number(
     session: Session, numbers: Sequence[int], keys: Sequence[str] | None
 ) -> dict[int, dict[tuple[str, str], list[str]]]:
-    """Values by number, then by source and key."""
+    """Values of some photos by number, then by source and key; those of some keys alone, where these are given."""
     found: dict[int, dict[tuple[str, str], list[str]]] = {int(number): {} for number in numbers}
     query = sa.select(MetadataRow.number, MetadataRow.source, MetadataRow.key, MetadataRow.value)
     if keys is not None:
@@ -396,7 +396,7 @@ def _counting(
 def _write_columns(session: Session, numbers: Sequence[int]) -> None:
     """Write what counts into the photos' own rows."""
     rows = []
-    for number, values in _by_number(session, numbers, SINGLE).items():
+    for number, values in values_by_number(session, numbers, SINGLE).items():
         counting = _counting(values)
         rows.append({"of": number, **{f"new_{key}": getattr(counting, key) for key in SINGLE}})
     if rows:

@@ -265,7 +265,7 @@ def _sheet(request: dict[str, Any]) -> bytes:
         with contextlib.suppress(CairnError):  # it has gone: its place says so
             picture = thumbnail(Path(photo["path"]), photo["sha256"], SIZES[-1], Path(request["cache"]))
         shown.append((picture, photo["caption"]))
-    return contact_sheet(shown)
+    return contact_sheet(shown, request["form"])
 
 
 def _unusable(name: str, reason: CairnError) -> Refused:

@@ -10,6 +10,7 @@ from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
+MAX_ALBUM = 2**31 - 1
 
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER, description="Number of a photo of the collection.")]
 BOX = "x0, y0, x1, y1: pixels of the upright original, the centre of its top-left pixel at (0, 0)."
@@ -93,6 +94,7 @@ class Filters(BaseModel):
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
     )
     where: Texts = Field([], description="KEY=VALUE: only photos with all of these values, such as imported ones.")
+    album: Annotated[int, Field(ge=0, le=MAX_ALBUM)] | None = Field(None, description="Only photos of this album.")
     hidden: bool = Field(False, description="Only photos that are hidden; they are left out otherwise.")
 
     @model_validator(mode="after")
@@ -147,8 +149,10 @@ class ExportRequest(BaseModel):
     """Photos to take away."""
 
     photos: list[Number] = Field(min_length=1, max_length=10_000, description="Numbers of photos of the collection.")
-    form: Literal["zip", "sheet"] = Field(
-        "zip", description="zip: their files in an archive; sheet: small pictures on pages, as a PDF file."
+    form: Literal["zip", "sheet", "png"] = Field(
+        "zip",
+        description="zip: their files in an archive; sheet: small pictures on pages, as a PDF file; png: these pages "
+        "below each other, as one picture.",
     )
 
 

@@ -1,7 +1,8 @@
 """What the server answers where it cannot do what was asked: one sentence, never a trace."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +13,9 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import CairnError
+from retrieval.catalogue.database import DatabaseError
+from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.curation.albums import AlbumNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.workers import Refused
 
@@ -37,6 +41,22 @@ class ProblemError(Exception):
         super().__init__(sentence)
         self.status = status
         self.sentence = " ".join(sentence.split())
+
+
+@contextmanager
+def refusing(status: int = 409) -> Iterator[None]:
+    """Refuse a request where what it asks for cannot be done: 404 where there is no such thing, else with a status.
+
+    Errors of the database itself stay as they are.
+    """
+    try:
+        yield
+    except DatabaseError:
+        raise
+    except (AlbumNotFound, PhotoNotFound) as error:
+        raise ProblemError(404, str(error)) from None
+    except CairnError as error:
+        raise ProblemError(status, str(error)) from None
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:

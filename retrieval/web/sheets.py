@@ -4,6 +4,7 @@ import contextlib
 import io
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -20,18 +21,20 @@ _LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": 
 _INK, _WELL = (40, 40, 40), (236, 238, 238)
 
 
-def contact_sheet(photos: Sequence[tuple[bytes | None, str]]) -> bytes:
+def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf", "png"] = "pdf") -> bytes:
     """Put photos on pages.
 
     Parameters
     ----------
     photos : sequence of (bytes or None, str)
         Small pictures as JPEG, None where there is none, and what stands below each.
+    form : {"pdf", "png"}
+        A PDF file, or all pages below each other in one PNG file.
 
     Returns
     -------
     bytes
-        A PDF file.
+        The file.
     """
     font = find_font()
     written = font or ImageFont.load_default(_TEXT)
@@ -55,6 +58,14 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]]) -> bytes:
             page.paste(small, (left + (room[0] - small.width) // 2, top + room[1] - small.height))
         drawing.text((left, top + room[1] + 8), fit_caption(caption, font, width), _INK, written)
     file = io.BytesIO()
+    if form == "png":
+        used = -(-(len(photos) - (len(pages) - 1) * COLUMNS * ROWS) // COLUMNS)  # rows of the last page
+        end = MARGIN + used * (height + GAP)
+        whole = Image.new("RGB", (PAGE[0], (len(pages) - 1) * PAGE[1] + min(end + MARGIN - GAP, PAGE[1])), "white")
+        for place, page in enumerate(pages):
+            whole.paste(page, (0, place * PAGE[1]))
+        whole.save(file, "PNG")
+        return file.getvalue()
     pages[0].save(file, "PDF", save_all=True, append_images=pages[1:], resolution=DPI, quality=88)
     return file.getvalue()
 

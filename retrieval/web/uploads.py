@@ -163,7 +163,7 @@ class _Form:
     def _headers_finished(self) -> None:
         _, parameters = parse_options_header(self._disposition)
         self._name = parameters.get(b"name", b"").decode("utf-8", "replace")
-        if self._name not in ("photo", "photos"):
+        if self._name not in ("photo", "photos", "table"):
             if self._name in self.uploads.fields or len(self.uploads.fields) >= 8:
                 raise ProblemError(400, "The form has too many fields.")
             return

@@ -1,6 +1,6 @@
 """Columns of a table of metadata: what each one is for, told by its header and, where that misleads, its cells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ def understand_columns(
     surveys: Sequence[Survey],
     name_column: str | None = None,
     mapping: Sequence[tuple[str, str]] = (),
+    plain: Sequence[str] = (),
 ) -> Columns:
     """Decide what the columns of a table are for.
 
@@ -83,6 +84,8 @@ def understand_columns(
         Header of the column that says which photo a row is about.
     mapping : sequence of (str, str)
         Keys of fields and the headers of their columns.
+    plain : sequence of str
+        Headers of columns that are kept as they are, whatever they look like.
 
     Raises
     ------
@@ -93,7 +96,9 @@ def understand_columns(
     warnings: list[str] = []
     photo = _photo_column(path, names, surveys, name_column, chosen, warnings)
     fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
-    open_places = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
+    left = {_find(names, header) for header in plain}
+    free = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
+    open_places = [place for place in free if place not in left]
     candidates = {key: _candidates(names, open_places, key) for key in (*SINGLE, TAG)}
     candidates["taken"] = [
         place
@@ -119,7 +124,7 @@ def understand_columns(
         keys.append(folded_key(label))
         labels.setdefault(keys[-1], label)
         kept.append(label)
-    warnings += _suspicions(names, surveys, fields, photo)
+    warnings += _suspicions(names, surveys, fields, {photo, *left})
     report = {
         "photo": names[photo],
         "understood": [{"column": names[place], "as": fields[place]} for place in sorted(fields)],
@@ -283,10 +288,12 @@ def _places(
     return {place: key for key, place in found.items()}
 
 
-def _suspicions(names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], photo: int) -> list[str]:
+def _suspicions(
+    names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], known: Collection[int | None]
+) -> list[str]:
     """Warn of columns that are kept as text and look like dates or coordinates, where no other column says these."""
     filled = set(fields.values())
-    free = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
+    free = [place for place, name in enumerate(names) if name and place not in known and place not in fields]
     warnings = []
     if "taken" not in filled:
         for place in free:

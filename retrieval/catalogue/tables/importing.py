@@ -26,6 +26,7 @@ class TableOptions:
     name_column: str | None = None  # the column that says which photo; None: name, path, file and their like
     delimiter: str = "auto"  # ",", ";", "tab", or auto: the one that parts the most lines into cells
     mapping: tuple[tuple[str, str], ...] = ()  # keys of fields and the headers of their columns, which count first
+    plain: tuple[str, ...] = ()  # headers of columns that are kept as they are, whatever they look like
 
     def __post_init__(self) -> None:
         if self.delimiter not in ("auto", *DELIMITERS):
@@ -68,7 +69,12 @@ class ImportReport:
 
 
 def import_table(
-    catalogue: Catalogue, path: Path, options: TableOptions | None = None, *, replace: bool = False
+    catalogue: Catalogue,
+    path: Path,
+    options: TableOptions | None = None,
+    *,
+    replace: bool = False,
+    dry_run: bool = False,
 ) -> ImportReport:
     """Import a table into a catalogue: all of it, or nothing where it cannot be read.
 
@@ -84,6 +90,8 @@ def import_table(
         How it is read.
     replace : bool
         Forget what was imported earlier, of all photos.
+    dry_run : bool
+        Change nothing.
 
     Returns
     -------
@@ -129,7 +137,8 @@ def import_table(
             f"{table.columns.report['photo']!r}, or choose another column with --name-column."
         )
     kept = {number: one for number, one in values.items() if one}
-    catalogue.import_values(kept, replace=replace, labels=table.columns.labels)
+    if not dry_run:
+        catalogue.import_values(kept, replace=replace, labels=table.columns.labels)
     unmatched.sort(key=lambda one: one["line"])
     warnings.sort(key=lambda one: one["line"])
     rows = len(table.rows) + len(table.unmatched)
@@ -169,7 +178,7 @@ def _columns(
         for survey, cell in zip(surveys, cells, strict=False):
             if cell:
                 survey.add(cell)
-    return understand_columns(path, names, surveys, options.name_column, options.mapping)
+    return understand_columns(path, names, surveys, options.name_column, options.mapping, options.plain)
 
 
 def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:

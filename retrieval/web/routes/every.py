@@ -4,6 +4,8 @@ from fastapi import APIRouter
 
 from retrieval.web.routes.adding import router as adding
 from retrieval.web.routes.duplicates import router as duplicates
+from retrieval.web.routes.albums import router as albums
+from retrieval.web.routes.editing import router as editing
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
 from retrieval.web.routes.improve import router as improve
@@ -15,8 +17,12 @@ from retrieval.web.routes.photos import router as photos
 from retrieval.web.routes.rejections import router as rejections
 from retrieval.web.routes.saved import router as saved
 from retrieval.web.routes.search import router as search
+from retrieval.web.routes.tables import router as tables
 
 ROUTERS: tuple[APIRouter, ...] = (
+    editing,
+    albums,
+    tables,
     photos,
     layout,
     objects,

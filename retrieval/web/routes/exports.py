@@ -12,10 +12,10 @@ from retrieval.web.service import describe_photos, service_of
 router = APIRouter(prefix="/api", tags=["photos"])
 
 
-KINDS = ("application/zip", "application/pdf")
+KINDS = {"zip": "application/zip", "sheet": "application/pdf", "png": "image/png"}
 
 
-@router.post("/export", responses={200: {"content": {kind: {} for kind in KINDS}}}, response_class=Response)
+@router.post("/export", responses={200: {"content": {kind: {} for kind in KINDS.values()}}}, response_class=Response)
 async def export(request: Request, asked: ExportRequest) -> Response:
     """Give the files of some photos, as they were indexed, or a contact sheet of them."""
     service = service_of(request)
@@ -25,14 +25,15 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     if len(numbers) > most:
         raise ProblemError(413, f"At most {most} photos can be taken at once: select fewer.")
     rows = [await service.row(number) for number in numbers]
-    if asked.form == "sheet":
+    if asked.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)
         photos = [
             {"path": row.path, "sha256": row.sha256, "caption": one.title or one.name}
             for row, one in zip(rows, described, strict=True)
         ]
-        _, sheet = await service.decode("sheet", {"photos": photos, "cache": str(service.cache)})
-        return Response(sheet, media_type=KINDS[1], headers=_headers("contact-sheet.pdf"))
+        form = "png" if asked.form == "png" else "pdf"
+        _, sheet = await service.decode("sheet", {"photos": photos, "cache": str(service.cache), "form": form})
+        return Response(sheet, media_type=KINDS[asked.form], headers=_headers(f"contact-sheet.{form}"))
     if not options.files:
         raise ProblemError(403, "This server does not give out the files of photos: start it with --originals.")
     if service.exporting >= options.requests:
@@ -42,7 +43,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
         sizes = await run_in_threadpool(check_files, rows, options)
     finally:
         service.exporting -= 1
-    return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS[0], headers=_headers("photos.zip"))
+    return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS["zip"], headers=_headers("photos.zip"))
 
 
 def _headers(name: str) -> dict[str, str]:

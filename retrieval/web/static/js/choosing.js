@@ -18,12 +18,15 @@
 //
 // and uses chosen.offer(photos, keep) when it shows other photos (a list page), or chosen.refresh() when ticks have come
 // (a page that makes and drops tiles as one scrolls), chosen.set(photo, on), chosen.has(number), chosen.numbers(),
-// chosen.photos(), chosen.clear() and chosen.listen((size) => …).
+// chosen.photos(), chosen.clear() and chosen.listen((size) => …). A page that knows numbers alone, such as a wall of many
+// thousand photos, uses chosen.toggle(numbers, on), chosen.has(number) and chosen.size: what is missing of a photo is asked for.
 
-import { take } from "./api.js";
+import { photos as read, take } from "./api.js";
 import { at, el, save } from "./dom.js";
 import { toCsv, toJson, toNames } from "./exporting.js";
 import { t, tn } from "./language.js";
+
+const AT_ONCE = 200; // photos that are asked for together
 
 /** The tick of a photo. */
 export const tick = ({ number, name }) => el("input", { type: "checkbox", class: "pick", value: number, "aria-label": t("Select {name}", { name }) });
@@ -74,39 +77,49 @@ export function selection({ container, place = container, rest = null, photo = n
   let busy = false;
 
   const ticks = () => [...container.querySelectorAll(".pick")];
-  const find = (number) => photo?.(number) ?? offered.get(number) ?? chosen.get(number);
+  const find = (number) => photo?.(number) ?? offered.get(number) ?? chosen.get(number) ?? { number };
   const inOrder = () => {
     const known = [...offered.values()].filter(({ number }) => chosen.has(number));
     return known.length === chosen.size ? known : [...chosen.values()];
   };
 
+  /** Ask for what is not known of the chosen photos, of all of which names are needed. */
+  async function complete() {
+    const unknown = [...chosen.values()].filter(({ name }) => name === undefined).map(({ number }) => number);
+    for (let from = 0; from < unknown.length; from += AT_ONCE) {
+      const found = await read({ numbers: unknown.slice(from, from + AT_ONCE) });
+      for (const one of found.photos) if (chosen.has(one.number)) chosen.set(one.number, one);
+    }
+    return inOrder().filter(({ name }) => name !== undefined); // others are not there any more
+  }
+
   const counted = el("span", { id: "chosen", role: "status" });
   const told = el("span", { class: "said", id: "copied", role: "status" });
-  const button = (id, label, run, writes) => {
+  const button = (id, label, run, { writes = false, named = false } = {}) => {
     const node = el("button", { type: "button", class: writes ? "small writes" : "small", id }, label);
-    node.addEventListener("click", () => perform(run));
+    node.addEventListener("click", () => perform(run, named));
     return node;
   };
-  const own = actions.map((one) => [one, button(one.id, one.label, one.run, one.writes)]);
+  const own = actions.map((one) => [one, button(one.id, one.label, one.run, one)]);
   const bar = el("div", { class: "choice", id: "choice", role: "group", "aria-label": t("Selected photos"), hidden: true },
     counted, told,
     el("div", { class: "acts" },
       ...own.map(([, node]) => node),
-      button("to-album", t("Add to album"), dialog("askAlbum"), true),
-      button("edit-tags", t("Tags"), dialog("askTags"), true),
-      button("edit-photos", t("Title and date"), dialog("askDetails"), true),
-      button("hide-photos", t("Hide"), dialog("hidePhotos"), true),
-      button("remove-photos", t("Remove"), dialog("askRemoval"), true),
+      button("to-album", t("Add to album"), dialog("askAlbum"), { writes: true }),
+      button("edit-tags", t("Tags"), dialog("askTags"), { writes: true }),
+      button("edit-photos", t("Title and date"), dialog("askDetails"), { writes: true }),
+      button("hide-photos", t("Hide"), dialog("hidePhotos"), { writes: true }),
+      button("remove-photos", t("Remove"), dialog("askRemoval"), { writes: true, named: true }),
       menu("save", t("Save"),
         button("save-files", t("Photos as a ZIP file"), () => collect("zip", "photos.zip")),
         button("save-sheet", t("Contact sheet (PDF)"), () => collect("sheet", "contact-sheet.pdf")),
         button("save-png", t("Contact sheet (PNG)"), () => collect("png", "contact-sheet.png")),
-        button("save-csv", t("Table (CSV)"), (photos) => save(new Blob([toCsv(photos)], { type: "text/csv;charset=utf-8" }), `${called}.csv`)),
-        button("save-json", t("Table (JSON)"), (photos) => save(new Blob([toJson(photos)], { type: "application/json" }), `${called}.json`)),
+        button("save-csv", t("Table (CSV)"), (photos) => save(new Blob([toCsv(photos)], { type: "text/csv;charset=utf-8" }), `${called}.csv`), { named: true }),
+        button("save-json", t("Table (JSON)"), (photos) => save(new Blob([toJson(photos)], { type: "application/json" }), `${called}.json`), { named: true }),
         button("copy-names", t("Copy names"), async (photos) => {
           const done = await copy(toNames(photos));
           return done ? tn(photos.length, "{n} name copied", "{n} names copied") : t("This browser does not let a page copy: save a file.");
-        })),
+        }, { named: true })),
       el("button", { type: "button", class: "small", id: "choose-none", onclick: () => clear() }, t("Select none"))));
   place.append(bar);
 
@@ -123,11 +136,11 @@ export function selection({ container, place = container, rest = null, photo = n
   }
 
   /** Do something with the chosen photos, one thing at a time, and say how it went. */
-  async function perform(run) {
+  async function perform(run, named) {
     if (busy || !chosen.size) return;
     busy = true;
-    const photos = inOrder();
     try {
+      const photos = named ? await complete() : inOrder();
       const answer = await run(photos, chooser);
       const { said = "", undo = null, kind = null } = typeof answer === "string" ? { said: answer } : answer ?? {};
       if (kind) changed(kind, photos);
@@ -217,6 +230,10 @@ export function selection({ container, place = container, rest = null, photo = n
     },
     refresh: show,
     set: (one, on) => put([one], on),
+    toggle: (numbers, on) => put(numbers.map(find), on),
+    get size() {
+      return chosen.size;
+    },
     add: (photos) => put(photos, true),
     has: (number) => chosen.has(number),
     numbers: () => inOrder().map(({ number }) => number),

@@ -140,9 +140,9 @@ export async function askDetails(photos) {
 
 /** Leave photos out of lists and answers. */
 export async function hidePhotos(photos) {
-  const { changed } = await change("POST", "/api/hidden", { photos: numbers(photos) });
-  const undo = () => change("POST", "/api/hidden/show", { photos: changed });
-  return { said: tn(changed.length, "{n} photo hidden.", "{n} photos hidden."), undo: changed.length ? undo : null, kind: "hide" };
+  const { changed: hidden } = await change("POST", "/api/hidden", { photos: numbers(photos) });
+  const undo = () => change("POST", "/api/hidden/show", { photos: hidden });
+  return { said: tn(hidden.length, "{n} photo hidden.", "{n} photos hidden."), undo: hidden.length ? undo : null, kind: "hide" };
 }
 
 /** Take photos out of the collection, after a question. */

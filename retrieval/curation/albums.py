@@ -1,0 +1,221 @@
+"""Albums of a collection: made by hand or of groups, renamed, split, merged, put in order."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation import albums as rows
+from retrieval.catalogue.curation.albums import Album
+from retrieval.catalogue.photos import rows_of
+from retrieval.catalogue.schema import AlbumRow
+from retrieval.metadata.text import clean
+
+LONGEST_NAME = 200
+"""Characters of an album's name."""
+Order = Literal["name", "taken"]
+
+
+class AlbumNotFound(CairnError):
+    """There is no such album."""
+
+
+def list_albums(catalogue: Catalogue) -> list[Album]:
+    """List all albums, those that were made last first."""
+    with catalogue.reading() as session:
+        return rows.albums_in(session)
+
+
+def read_album(catalogue: Catalogue, album: int) -> Album:
+    """Read one album.
+
+    Raises
+    ------
+    AlbumNotFound
+        There is none.
+    """
+    with catalogue.reading() as session:
+        return _shown(session, album)
+
+
+def albums_of_photo(catalogue: Catalogue, number: int) -> list[Album]:
+    """List the albums that a photo is in, those that were made last first."""
+    with catalogue.reading() as session:
+        return rows.albums_in(session, rows.albums_of_photo(session, number))
+
+
+def photos_of_album(catalogue: Catalogue, album: int) -> list[int]:
+    """Give the numbers of the photos of an album, in its order; AlbumNotFound where there is none."""
+    with catalogue.reading(snapshot=True) as session:
+        _row(session, album)
+        return rows.numbers_in_album(session, album)
+
+
+def make_album(catalogue: Catalogue, name: str, photos: Sequence[int] = (), cover: int | None = None) -> Album:
+    """Make an album.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    name : str
+        No other album is called so, in upper or lower case.
+    photos : sequence of int
+        Numbers of photos, in order; those that are not in the collection are left out.
+    cover : int, optional
+        Number of the photo that stands for it; the first one where it is left out.
+
+    Returns
+    -------
+    Album
+
+    Raises
+    ------
+    CairnError
+        It has no name, or one that is taken.
+    """
+    with catalogue.writing() as session:
+        album = rows.insert_album(session, _free_name(session, name))
+        rows.put_in(session, album, photos)
+        _row(session, album).cover = cover
+        session.flush()
+        return _shown(session, album)
+
+
+def change_album(
+    catalogue: Catalogue, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
+) -> Album:
+    """Rename an album, choose its cover, or put it in order, whichever is given.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    album : int
+    name : str, optional
+        Its new name.
+    cover : int, optional
+        Number of one of its photos.
+    order : {"name", "taken"}, optional
+        By what its photos are put in order; those without a date come last.
+
+    Raises
+    ------
+    AlbumNotFound
+        There is none.
+    CairnError
+        The name is empty or taken, or the cover is not in it.
+    """
+    with catalogue.writing() as session:
+        row = _row(session, album)
+        if name is not None:
+            row.name = _free_name(session, name, album)
+        if cover is not None:
+            if cover not in rows.numbers_in_album(session, album):
+                raise CairnError("That photo is not in the album: add it first.")
+            row.cover = cover
+        if order is not None:
+            photos = rows_of(session, rows.numbers_in_album(session, album), indexed=True)
+            photos.sort(key=lambda one: (one.taken or "~" if order == "taken" else "", one.name or ""))
+            rows.put_in_order(session, album, [one.number for one in photos])
+        session.flush()
+        return _shown(session, album)
+
+
+def delete_album(catalogue: Catalogue, album: int) -> tuple[Album, list[int]]:
+    """Forget an album, whose photos stay in the collection; give what it was, and its photos in order."""
+    with catalogue.writing() as session:
+        before = _shown(session, album), rows.numbers_in_album(session, album)
+        rows.delete_album(session, album)
+    return before
+
+
+def add_to_album(catalogue: Catalogue, album: int, photos: Sequence[int]) -> list[int]:
+    """Put photos at the end of an album; give the numbers of those that were not in it."""
+    with catalogue.writing() as session:
+        _row(session, album)
+        return rows.put_in(session, album, photos)
+
+
+def remove_from_album(catalogue: Catalogue, album: int, photos: Sequence[int]) -> list[int]:
+    """Take photos out of an album; give the numbers of those that were in it."""
+    with catalogue.writing() as session:
+        _row(session, album)
+        return rows.take_out(session, album, photos)
+
+
+def move_in_album(catalogue: Catalogue, album: int, photos: Sequence[int], before: int | None = None) -> None:
+    """Move photos of an album to before another one of it, or to its end; they stay in the order that they are in."""
+    with catalogue.writing() as session:
+        _row(session, album)
+        moved = {int(number) for number in photos} - {before}
+        there = rows.numbers_in_album(session, album)
+        left, taken = ([one for one in there if (one in moved) is so] for so in (False, True))
+        place = left.index(before) if before in left else len(left)
+        rows.put_in_order(session, album, [*left[:place], *taken, *left[place:]])
+
+
+def split_album(catalogue: Catalogue, album: int, photos: Sequence[int], name: str) -> Album:
+    """Take photos out of an album into another one that is made for them, in the same order.
+
+    Raises
+    ------
+    AlbumNotFound
+        There is no such album.
+    CairnError
+        None of the photos is in it, or the name is empty or taken.
+    """
+    with catalogue.writing() as session:
+        _row(session, album)
+        made = rows.insert_album(session, _free_name(session, name))
+        taken = rows.take_out(session, album, photos)
+        if not taken:
+            raise CairnError("None of these photos is in the album: choose some of its photos.")
+        rows.put_in(session, made, taken)
+        return _shown(session, made)
+
+
+def merge_albums(catalogue: Catalogue, album: int, others: Sequence[int]) -> Album:
+    """Put the photos of other albums at the end of one, and forget those; a photo that is in several is in it once.
+
+    Raises
+    ------
+    AlbumNotFound
+        There is no such album.
+    """
+    with catalogue.writing() as session:
+        row = _row(session, album)
+        for other in dict.fromkeys(others):
+            if other == album:
+                continue
+            merged = _row(session, other)
+            rows.put_in(session, album, rows.numbers_in_album(session, other))
+            row.cover = merged.cover if row.cover is None else row.cover
+            session.flush()
+            rows.delete_album(session, other)
+        session.flush()
+        return _shown(session, album)
+
+
+def _row(session: Session, album: int) -> AlbumRow:
+    row = rows.album_row(session, album)
+    if row is None:
+        raise AlbumNotFound("There is no such album: it may have been deleted.")
+    return row
+
+
+def _shown(session: Session, album: int) -> Album:
+    found = rows.albums_in(session, [album])
+    if not found:
+        raise AlbumNotFound("There is no such album: it may have been deleted.")
+    return found[0]
+
+
+def _free_name(session: Session, name: str, album: int | None = None) -> str:
+    """A name as it is kept, where no other album has it."""
+    cleaned = clean(name, LONGEST_NAME)
+    if not cleaned:
+        raise CairnError("An album needs a name.")
+    if rows.named(session, cleaned) not in (None, album):
+        raise CairnError(f"There is an album called {cleaned!r} already: choose another name.")
+    return cleaned

@@ -1,0 +1,192 @@
+"""Titles, dates and tags of photos, changed by hand: kept as if a table had been imported, and undone as a whole."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.metadata_store import TAG, import_values, values_by_number
+from retrieval.catalogue.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow
+from retrieval.metadata.dates import read_date
+from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
+
+TITLE, TAKEN = "title", "taken"
+KEYS = (TITLE, TAKEN, TAG)
+"""Keys of the metadata that are edited."""
+MOST_SAID = 5
+"""Different titles, and dates, that a summary says."""
+
+Values = dict[str, tuple[str, ...]]
+"""What was imported for a photo, by key; nothing: what its file says counts."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is to be changed; what is None or empty stays as it is.
+
+    Parameters
+    ----------
+    title : str, optional
+        The title; "": what the file says.
+    taken : str, optional
+        The date, such as 1923, 1923-05 or 1923-05-17; "": what the file says.
+    tags_add : tuple of str
+        Tags that the photos get.
+    tags_remove : tuple of str
+        Tags that they lose, in upper or lower case; those that a file says stay.
+    """
+
+    title: str | None = None
+    taken: str | None = None
+    tags_add: tuple[str, ...] = ()
+    tags_remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edited:
+    """What an edit did."""
+
+    kept: int  # photos that keep a tag that was to be removed, as their files say it
+    before: dict[int, Values]  # of the photos that were changed, what was imported for what was changed
+
+
+@dataclass(frozen=True)
+class TagOfSome:
+    """A tag that some photos have."""
+
+    tag: str
+    photos: int
+    imported: int  # for so many of them it was imported, and can be removed
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What some photos have of what can be edited."""
+
+    tags: list[TagOfSome]  # those of the most photos first
+    titles: list[str]  # the first different ones; "" of photos without one
+    dates: list[str]
+
+
+def edit_photos(catalogue: Catalogue, photos: Sequence[int], edit: Edit) -> Edited:
+    """Change titles, dates and tags of photos: of all of them, or of none.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    photos : sequence of int
+        Numbers; those that are not in the collection are left out.
+    edit : Edit
+
+    Returns
+    -------
+    Edited
+        `restore_photos` takes `before`.
+
+    Raises
+    ------
+    CairnError
+        The date is none.
+    """
+    single = _cleaned({TITLE: (edit.title,)} if edit.title is not None else {})
+    single |= _cleaned({TAKEN: (edit.taken,)} if edit.taken is not None else {})
+    add = clean_tags(edit.tags_add)
+    gone = {tag.casefold() for tag in clean_tags(edit.tags_remove)} - {tag.casefold() for tag in add}
+    keys = [*single, *([TAG] if add or gone else [])]
+    kept, before, after = 0, dict[int, Values](), dict[int, Values]()
+    with catalogue.writing() as session:
+        for number, values in values_by_number(session, _indexed(session, photos), keys).items():
+            of_file = {key: tuple(values.get((FROM_FILE, key), ())) for key in keys}
+            imported = {key: tuple(values.get((IMPORTED, key), ())) for key in keys}
+            changed = {key: value for key, value in single.items() if value != (imported[key] or of_file[key])}
+            if add or gone:
+                own = {tag.casefold() for tag in of_file[TAG]}
+                left = [tag for tag in imported[TAG] if tag.casefold() not in gone]
+                tags = clean_tags([*left, *(tag for tag in add if tag.casefold() not in own)])
+                kept += not own.isdisjoint(gone)
+                changed[TAG] = tags
+            changed = {key: value for key, value in changed.items() if value != imported[key]}
+            if changed:
+                after[number] = changed
+                before[number] = {key: imported[key] for key in changed}
+        import_values(session, after)
+    return Edited(kept, before)
+
+
+def restore_photos(catalogue: Catalogue, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
+    """Undo an edit; give how many photos there still are of it.
+
+    Raises
+    ------
+    CairnError
+        A value is not one that an edit gives.
+    """
+    values = {int(number): _cleaned(of_photo) for number, of_photo in before.items()}
+    with catalogue.writing() as session:
+        there = _indexed(session, list(values))
+        import_values(session, {number: values[number] for number in there})
+    return len(there)
+
+
+def summarise(catalogue: Catalogue, photos: Sequence[int]) -> Summary:
+    """Tell what some photos have of what can be edited; those that are not in the collection are left out."""
+    spelt: dict[str, str] = {}
+    counts: dict[str, list[int]] = {}
+    said: dict[str, dict[str, None]] = {TITLE: {}, TAKEN: {}}
+    with catalogue.reading(snapshot=True) as session:
+        found = values_by_number(session, _indexed(session, photos), KEYS)
+    for values in found.values():
+        imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}
+        for tag in {
+            tag.casefold(): tag for source in (FROM_FILE, IMPORTED) for tag in values.get((source, TAG), ())
+        }.values():
+            spelt.setdefault(tag.casefold(), tag)
+            count = counts.setdefault(tag.casefold(), [0, 0])
+            count[0] += 1
+            count[1] += tag.casefold() in imported
+        for key, different in said.items():
+            one = (values.get((IMPORTED, key)) or values.get((FROM_FILE, key)) or [""])[0]
+            if len(different) < MOST_SAID:
+                different[one] = None
+    tags = [TagOfSome(spelt[key], *count) for key, count in counts.items()]
+    tags.sort(key=lambda one: (-one.photos, one.tag.casefold()))
+    return Summary(tags, list(said[TITLE]), list(said[TAKEN]))
+
+
+def _indexed(session: Session, photos: Sequence[int]) -> list[int]:
+    """Those of some photos that are in the collection, each once, in their order."""
+    wanted = list(dict.fromkeys(int(number) for number in photos))
+    there: set[int] = set()
+    for some in chunks(wanted):
+        query = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
+        there.update(session.scalars(query))
+    return [number for number in wanted if number in there]
+
+
+def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
+    """Values as they are kept.
+
+    Raises
+    ------
+    CairnError
+        A key cannot be edited, or a date is none.
+    """
+    cleaned: Values = {}
+    for key, several in values.items():
+        if key == TAG:
+            cleaned[key] = clean_tags(several)
+        elif key == TITLE:
+            cleaned[key] = tuple(text for text in (clean(one, LONGEST_TITLE) for one in several[:1]) if text)
+        elif key == TAKEN:
+            given = [one.strip() for one in several[:1] if one.strip()]
+            dates = [read_date(one) for one in given]
+            if None in dates:
+                raise CairnError(f"{clean(given[0], 40)!r} is no date: write it as 1923, 1923-05 or 1923-05-17.")
+            cleaned[key] = tuple(date for date in dates if date is not None)
+        else:
+            raise CairnError("Titles, dates and tags can be edited, and nothing else.")
+    return cleaned

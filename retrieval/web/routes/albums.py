@@ -1,0 +1,235 @@
+"""Routes of albums."""
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation import albums as rows
+from retrieval.curation import albums as curation
+from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.web.access.rights import WRITING
+from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
+from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.service import Service, describe_photos, service_of
+
+router = APIRouter(prefix="/api", tags=["albums"])
+
+MOST = 10_000
+"""Photos of one request."""
+
+Numbers = Annotated[list[Number], Field(max_length=MOST, description="Numbers of photos.")]
+AlbumId = Annotated[int, Path(ge=0, le=MAX_ALBUM, description="Id of the album.")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class AlbumFacts(BaseModel):
+    """An album."""
+
+    album: int = Field(description="Its id, which no other album gets.")
+    name: str
+    created: str = Field(description="ISO 8601, UTC.")
+    cover: int | None = Field(description="Number of the photo that stands for it.")
+    photos: int = Field(description="How many it has.")
+
+
+class Albums(BaseModel):
+    """All albums, those that were made last first."""
+
+    albums: list[AlbumFacts]
+
+
+class NewAlbum(BaseModel):
+    """An album to be made."""
+
+    name: Name
+    photos: Numbers = []
+    group: int | None = Field(None, ge=1, le=MAX_NUMBER, description="Number of a group, whose photos it gets as well.")
+    cover: Number | None = Field(None, description="The photo that stands for it; left out: the first.")
+
+
+class AlbumChange(BaseModel):
+    """What is to be changed of an album."""
+
+    name: Name | None = None
+    cover: Number | None = Field(None, description="One of its photos.")
+    order: Literal["name", "taken"] | None = Field(None, description="By what its photos are put in order.")
+
+    @model_validator(mode="after")
+    def _anything(self) -> "AlbumChange":
+        if self.name is None and self.cover is None and self.order is None:
+            raise ValueError("say what to change: name, cover or order")
+        return self
+
+
+class SomePhotos(BaseModel):
+    """Photos."""
+
+    photos: Annotated[Numbers, Field(min_length=1)]
+
+
+class Move(SomePhotos):
+    """Photos of an album that are to be elsewhere in it."""
+
+    before: Number | None = Field(None, description="A photo of the album; left out: its end.")
+
+
+class Split(SomePhotos):
+    """Photos of an album that are to be in one of their own."""
+
+    name: Name
+
+
+class Merge(BaseModel):
+    """Albums whose photos are to be in one."""
+
+    albums: list[Annotated[int, Field(ge=0, le=MAX_ALBUM)]] = Field(min_length=1, max_length=1000)
+
+
+class ChangedPhotos(BaseModel):
+    """Photos that were added, or taken out."""
+
+    changed: list[int] = Field(description="Their numbers: those that were not there, or were.")
+
+
+class DeletedAlbum(AlbumFacts):
+    """What an album was."""
+
+    numbers: list[int] = Field(description="Its photos, in order: to make it again.")
+
+
+@router.get("/albums")
+def albums(request: Request) -> Albums:
+    """List the albums, those that were made last first."""
+    return Albums(albums=[_facts(one) for one in curation.list_albums(_catalogue(request))])
+
+
+@router.post("/albums", status_code=201, dependencies=WRITING)
+def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
+    """Make an album of some photos, of a group, or of none."""
+    service = service_of(request)
+    photos = list(asked.photos)
+    if asked.group is not None:
+        photos += _group(service, asked.group)
+    with refusing():
+        made = curation.make_album(service.collection.catalogue, asked.name, photos, asked.cover)
+    service.wrote()
+    return _facts(made)
+
+
+@router.get("/albums/{album}")
+def album(request: Request, album: AlbumId) -> AlbumFacts:
+    """Tell about one album."""
+    with refusing():
+        return _facts(curation.read_album(_catalogue(request), album))
+
+
+@router.get("/albums/{album}/photos")
+def album_photos(
+    request: Request,
+    album: AlbumId,
+    offset: Annotated[int, Query(ge=0, le=MAX_NUMBER)] = 0,
+    limit: Annotated[int, Query(ge=0, le=500)] = 60,
+) -> PhotoPage:
+    """List the photos of an album in its order, a page at a time."""
+    service = service_of(request)
+    with refusing():
+        curation.read_album(service.collection.catalogue, album)
+    with service.collection.catalogue.reading(snapshot=True) as session:
+        total, found = rows.page_of_album(session, album, offset, limit)
+    service.recent.remember(found)
+    return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))
+
+
+@router.get("/photos/{number}/albums")
+def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
+    """List the albums that a photo is in."""
+    return Albums(albums=[_facts(one) for one in curation.albums_of_photo(_catalogue(request), number)])
+
+
+@router.patch("/albums/{album}", dependencies=WRITING)
+def change_album(request: Request, album: AlbumId, asked: AlbumChange) -> AlbumFacts:
+    """Rename an album, choose its cover, or put it in order."""
+    with refusing():
+        changed = curation.change_album(
+            _catalogue(request), album, name=asked.name, cover=asked.cover, order=asked.order
+        )
+    service_of(request).wrote()
+    return _facts(changed)
+
+
+@router.delete("/albums/{album}", dependencies=WRITING)
+def delete_album(request: Request, album: AlbumId) -> DeletedAlbum:
+    """Delete an album; its photos stay in the collection."""
+    with refusing():
+        before, numbers = curation.delete_album(_catalogue(request), album)
+    service_of(request).wrote()
+    return DeletedAlbum(**asdict(before), numbers=numbers)
+
+
+@router.post("/albums/{album}/photos", dependencies=WRITING)
+def add_to_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
+    """Put photos at the end of an album."""
+    with refusing():
+        changed = curation.add_to_album(_catalogue(request), album, asked.photos)
+    service_of(request).wrote()
+    return ChangedPhotos(changed=changed)
+
+
+@router.post("/albums/{album}/remove", dependencies=WRITING)
+def remove_from_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
+    """Take photos out of an album; they stay in the collection."""
+    with refusing():
+        changed = curation.remove_from_album(_catalogue(request), album, asked.photos)
+    service_of(request).wrote()
+    return ChangedPhotos(changed=changed)
+
+
+@router.post("/albums/{album}/move", dependencies=WRITING)
+def move_in_album(request: Request, album: AlbumId, asked: Move) -> AlbumFacts:
+    """Move photos of an album to another place in it."""
+    with refusing():
+        curation.move_in_album(_catalogue(request), album, asked.photos, asked.before)
+        changed = curation.read_album(_catalogue(request), album)
+    service_of(request).wrote()
+    return _facts(changed)
+
+
+@router.post("/albums/{album}/split", status_code=201, dependencies=WRITING)
+def split_album(request: Request, album: AlbumId, asked: Split) -> AlbumFacts:
+    """Take photos out of an album into one that is made for them."""
+    with refusing():
+        made = curation.split_album(_catalogue(request), album, asked.photos, asked.name)
+    service_of(request).wrote()
+    return _facts(made)
+
+
+@router.post("/albums/{album}/merge", dependencies=WRITING)
+def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
+    """Put the photos of other albums at the end of this one, and delete those."""
+    with refusing():
+        merged = curation.merge_albums(_catalogue(request), album, asked.albums)
+    service_of(request).wrote()
+    return _facts(merged)
+
+
+def _facts(one: rows.Album) -> AlbumFacts:
+    return AlbumFacts(**asdict(one))
+
+
+def _catalogue(request: Request) -> Catalogue:
+    return service_of(request).collection.catalogue
+
+
+def _group(service: Service, number: int) -> tuple[int, ...]:
+    """Photos of a group."""
+    try:
+        groups = read_groups(service.collection).groups
+    except NotGrouped as error:
+        raise ProblemError(404, str(error)) from None
+    found = next((group for group in groups if group.number == number), None)
+    if found is None:
+        raise ProblemError(404, f"There is no group {number}: the groups may have been looked for again.")
+    return found.photos

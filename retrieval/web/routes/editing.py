@@ -1,0 +1,128 @@
+"""Routes that change what is known of photos, and take photos out of the collection."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, StringConstraints, model_validator
+
+from retrieval.curation import editing as curation
+from retrieval.curation.editing import Edit
+from retrieval.web.access.rights import WRITING
+from retrieval.web.models import Number
+from retrieval.web.problems import refusing
+from retrieval.web.routes.albums import MOST, SomePhotos
+from retrieval.web.service import service_of
+
+router = APIRouter(prefix="/api/photos", tags=["photos"])
+
+LongText = Annotated[str, StringConstraints(max_length=10_000)]
+EditedTags = Annotated[list[Annotated[str, StringConstraints(max_length=1000)]], Field(max_length=100)]
+
+
+class Before(BaseModel):
+    """What was imported for a photo, or typed in, before an edit."""
+
+    number: Number
+    values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
+        description="Of title, taken and tag, what was changed; an empty list: what the photo's file says counted."
+    )
+
+
+class PhotoEdit(BaseModel):
+    """What is to be changed of some photos; what is left out stays as it is."""
+
+    photos: Annotated[list[Number], Field(max_length=MOST)] = []
+    title: LongText | None = Field(None, description='"": what the file says.')
+    taken: Annotated[str, StringConstraints(max_length=100)] | None = Field(
+        None, description='1923, 1923-05, 1923-05-17 or 1923-05-17T12:00:00; "": what the file says.'
+    )
+    tags_add: EditedTags = []
+    tags_remove: EditedTags = Field([], description="In upper or lower case; those that a photo's file says stay.")
+    restore: Annotated[list[Before], Field(max_length=MOST)] = Field(
+        [], description="In place of all others: what an edit gave as `before`, which undoes it."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "PhotoEdit":
+        edits = self.title is not None or self.taken is not None or self.tags_add or self.tags_remove
+        if bool(self.restore) == bool(edits) or (self.photos != [] and bool(self.restore)):
+            raise ValueError("say what to change of which photos, or what to restore")
+        if edits and not self.photos:
+            raise ValueError("say of which photos")
+        return self
+
+
+class PhotosEdited(BaseModel):
+    """What an edit did."""
+
+    changed: int = Field(description="Photos that are not as they were.")
+    kept: int = Field(description="Photos that keep a tag that was to be removed, as their files say it.")
+    before: list[Before] = Field(description="What they had: send it as `restore` to undo the edit.")
+
+
+class TagOfPhotos(BaseModel):
+    """A tag that some of the photos have."""
+
+    tag: str
+    photos: int
+    imported: int = Field(description="From so many it can be removed; the files of the others say it.")
+
+
+class PhotosSummary(BaseModel):
+    """What some photos have of what can be edited."""
+
+    tags: list[TagOfPhotos] = Field(description="Those of the most photos first.")
+    titles: list[str] = Field(description=f'At most {curation.MOST_SAID} different ones; "": none.')
+    dates: list[str]
+
+
+class Removal(SomePhotos):
+    """Photos to be taken out of the collection."""
+
+    for_good: bool = Field(False, description="Leave them out, also when their folders are indexed again.")
+
+
+class RemovedPhotos(BaseModel):
+    """What was removed."""
+
+    removed: int
+
+
+@router.patch("", dependencies=WRITING)
+def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
+    """Change titles, dates and tags of photos, or undo such a change."""
+    service = service_of(request)
+    catalogue = service.collection.catalogue
+    with refusing(422):
+        if asked.restore:
+            restored = curation.restore_photos(catalogue, {one.number: one.values for one in asked.restore})
+            answer = PhotosEdited(changed=restored, kept=0, before=[])
+        else:
+            edit = Edit(asked.title, asked.taken, tuple(asked.tags_add), tuple(asked.tags_remove))
+            edited = curation.edit_photos(catalogue, asked.photos, edit)
+            before = [
+                Before(number=number, values={key: list(some) for key, some in values.items()})
+                for number, values in edited.before.items()
+            ]
+            answer = PhotosEdited(changed=len(before), kept=edited.kept, before=before)
+    service.wrote()
+    return answer
+
+
+@router.post("/summary")
+def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
+    """Tell which tags, titles and dates some photos have."""
+    found = curation.summarise(service_of(request).collection.catalogue, asked.photos)
+    return PhotosSummary(**asdict(found))
+
+
+@router.post("/remove", dependencies=WRITING)
+def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
+    """Take photos out of the collection; their files stay where they are."""
+    service = service_of(request)
+    catalogue = service.collection.catalogue
+    there = catalogue.names_of(asked.photos)
+    catalogue.remove(sorted(there), for_good=asked.for_good)
+    service.wrote()
+    return RemovedPhotos(removed=len(there))

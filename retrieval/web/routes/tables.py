@@ -1,0 +1,170 @@
+"""Routes of tables that say something of photos: looked at first, then imported."""
+
+import itertools
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from index.errors import CairnError
+from retrieval.catalogue.database import DatabaseError
+from retrieval.catalogue.metadata_store import LONGEST_KEY
+from retrieval.catalogue.tables.columns import FIELDS
+from retrieval.catalogue.tables.importing import ImportReport, TableOptions, import_table
+from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
+from retrieval.metadata.text import clean
+from retrieval.web.access.rights import WRITING
+from retrieval.web.problems import ProblemError, validation_sentence
+from retrieval.web.service import service_of
+
+router = APIRouter(prefix="/api/tables", tags=["photos"])
+
+SAMPLE = 8  # rows that are shown
+_SHOWN = 100  # rows that are about no photo, and values that make no sense, that are told
+_LONGEST_CELL = 200  # characters
+_MOST_COLUMNS = 200
+# What a sentence says of options of the command line, which nobody can give here.
+_OPTIONS = re.compile(r"(?:; |: |, )?(?:if [^.;]*, |or [^.;,]*?)?(?:give )?--[a-z][^.]*")
+
+Meaning = Literal["photo", "date", "title", "camera", "latitude", "longitude", "tags", "text"]
+Header = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class HowToImport(BaseModel):
+    """How a table is to be understood."""
+
+    columns: dict[Header, Meaning] = Field({}, description="By header, what its column says; others are understood.")
+    delimiter: Literal["auto", ",", ";", "tab"] = "auto"
+    replace: bool = Field(False, description="Forget what was imported or typed in earlier, of all photos.")
+
+
+class TableColumn(BaseModel):
+    """A column of a table."""
+
+    header: str
+    means: Meaning = Field(description="photo: which photo a row is about; text: it is kept as it is.")
+
+
+class TableLine(BaseModel):
+    """A row that is about no photo, or a value that makes no sense."""
+
+    line: int
+    what: str = Field(description="The photo it names, or the column.")
+    reason: str
+
+
+class TableReport(BaseModel):
+    """What a table says of the photos, or said."""
+
+    imported: bool
+    rows: int
+    matched: int = Field(description="Rows that are about photos of the collection.")
+    photos: int = Field(description="Photos that they are about.")
+    columns: list[TableColumn]
+    sample: list[list[str]] = Field(description="The cells of the first rows.")
+    unmatched: list[TableLine] = Field(description=f"The first {_SHOWN} rows that are about no photo.")
+    warnings: list[TableLine] = Field(description=f"The first {_SHOWN} values that make no sense.")
+    notes: list[str] = Field(description="Sentences.")
+
+
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "table": {"type": "string", "format": "binary", "description": "A CSV file."},
+                        "request": {"type": "string", "description": "JSON: columns, delimiter and replace."},
+                    },
+                    "required": ["table"],
+                }
+            }
+        },
+    }
+}
+
+
+@router.post("/preview", openapi_extra=_FORM)
+async def preview_table(request: Request) -> TableReport:
+    """Tell how a table is understood and which photos it is about; nothing is changed."""
+    return await _read(request, dry_run=True)
+
+
+@router.post("/import", dependencies=WRITING, openapi_extra=_FORM)
+async def import_a_table(request: Request) -> TableReport:
+    """Import what a table says of the photos: it counts more than what their files say."""
+    answer = await _read(request, dry_run=False)
+    service_of(request).wrote()
+    return answer
+
+
+async def _read(request: Request, *, dry_run: bool) -> TableReport:
+    service = service_of(request)
+    async with service.forms.receive(request) as form:
+        if len(form.photos) != 1:
+            raise ProblemError(400, "Send one table, as the field table of the form.")
+        try:
+            asked = HowToImport.model_validate_json(form.fields.get("request") or "{}")
+        except ValidationError as error:
+            raise ProblemError(422, validation_sentence(error.errors())) from None
+        return await run_in_threadpool(_report, service, form.photos[0], form.names[0], asked, dry_run)
+
+
+def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bool) -> TableReport:
+    """Read a table, and import it where it is more than looked at."""
+    named = [header for header, means in asked.columns.items() if means == "photo"]
+    options = TableOptions(
+        named[0] if named else None,
+        asked.delimiter,
+        tuple((FIELDS[means], header) for header, means in asked.columns.items() if means in FIELDS),
+        tuple(header for header, means in asked.columns.items() if means == "text"),
+    )
+
+    def said(sentence: object) -> str:
+        return _OPTIONS.sub("", str(sentence).replace(str(path), name))
+
+    try:
+        told = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
+        header, *sample = itertools.islice(_cells(path, asked.delimiter), SAMPLE + 1)
+    except DatabaseError:
+        raise
+    except CairnError as error:
+        raise ProblemError(422, said(error)) from None
+    return TableReport(
+        imported=not dry_run,
+        rows=told.rows,
+        matched=told.matched,
+        photos=told.photos,
+        columns=_columns(header, told),
+        sample=sample,
+        unmatched=[
+            TableLine(line=int(one["line"]), what=str(one["name"]), reason=str(one["reason"]))
+            for one in told.unmatched[:_SHOWN]
+        ],
+        warnings=[
+            TableLine(line=int(one["line"]), what=str(one["column"]), reason=str(one["reason"]))
+            for one in told.warnings[:_SHOWN]
+        ],
+        notes=[said(one) for one in (*told.columns["warnings"], *told.notes)],
+    )
+
+
+def _cells(path: Path, delimiter: str) -> Any:
+    """The cells of a table as they are shown, row by row."""
+    for _, cells in open_csv(path, DELIMITERS.get(delimiter)).records():
+        if any(cells):
+            yield [clean(cell, _LONGEST_CELL) for cell in cells[:_MOST_COLUMNS]]
+
+
+def _columns(header: list[str], told: ImportReport) -> list[TableColumn]:
+    """What each column is understood as."""
+    words = {key: word for word, key in FIELDS.items()}
+    means: dict[str, Any] = {one["column"]: words[one["as"]] for one in told.columns["understood"]}
+    means[told.columns["photo"]] = "photo"
+    names = [clean(name, LONGEST_KEY) for name in header]
+    return [TableColumn(header=name, means=means.get(name, "text")) for name in names]

@@ -1,0 +1,183 @@
+"""Albums: whatever is done to them, no photo is lost and none is in an album twice."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation.albums import page_of_album
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.schema import HiddenRow, ImageRow, SegmentRow
+from retrieval.curation.albums import (
+    AlbumNotFound,
+    add_to_album,
+    albums_of_photo,
+    change_album,
+    delete_album,
+    list_albums,
+    make_album,
+    merge_albums,
+    move_in_album,
+    photos_of_album,
+    read_album,
+    remove_from_album,
+    split_album,
+)
+
+PHOTOS = 8
+
+
+def with_photos(address: str, photos: int = PHOTOS) -> Catalogue:
+    catalogue = Catalogue.open(address, create=True)
+    first = catalogue.reserve_numbers(photos)
+    rows = [ImageRow(number=first + i, path=f"/{i}.jpg", position=i) for i in range(photos)]
+    values: dict[str, Any] = {"images": photos, "features": 0, "bytes": 0}
+    segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
+    catalogue.commit_segment(segment, rows)
+    return catalogue
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Catalogue:
+    if request.param == "postgresql":
+        new_address: Callable[[], str] = request.getfixturevalue("postgresql")
+        return with_photos(new_address())
+    return with_photos(f"sqlite:///{tmp_path}/catalogue.sqlite")
+
+
+def test_what_is_done_to_albums(catalogue: Catalogue) -> None:
+    one = make_album(catalogue, "  <b>Bridges</b>\n ", [3, 1, 99, 3, 2], cover=1)
+    assert (one.name, one.photos, one.cover) == ("<b>Bridges</b>", 3, 1)
+    other = make_album(catalogue, "Arches", [5])
+    assert (other.cover, other.photos) == (5, 1)
+    empty = make_album(catalogue, "x" * 300)
+    assert (len(empty.name), empty.cover, empty.photos) == (200, None, 0)
+    assert [album.album for album in list_albums(catalogue)] == [empty.album, other.album, one.album]
+    for name in ("ARCHES", " "):
+        with pytest.raises(CairnError, match=r"called 'ARCHES' already|needs a name"):
+            make_album(catalogue, name)
+        with pytest.raises(CairnError):
+            change_album(catalogue, one.album, name=name)
+    assert change_album(catalogue, other.album, name="arches").name == "arches"  # its own name
+    assert add_to_album(catalogue, one.album, [2, 4, 6, 4]) == [4, 6]
+    assert photos_of_album(catalogue, one.album) == [3, 1, 2, 4, 6]
+    move_in_album(catalogue, one.album, [6, 3], before=2)
+    assert photos_of_album(catalogue, one.album) == [1, 3, 6, 2, 4]
+    assert remove_from_album(catalogue, one.album, [6, 7, 1]) == [1, 6]
+    assert read_album(catalogue, one.album).cover == 3  # the one that was chosen is not in it
+    with pytest.raises(CairnError, match="not in the album"):
+        change_album(catalogue, one.album, cover=7)
+    catalogue.import_values({4: {"taken": ["1923"]}, 2: {"taken": ["1930"]}})
+    change_album(catalogue, one.album, order="taken")
+    assert photos_of_album(catalogue, one.album) == [4, 2, 3]
+    made = split_album(catalogue, one.album, [3, 4], "Split")
+    assert photos_of_album(catalogue, made.album) == [4, 3] and photos_of_album(catalogue, one.album) == [2]
+    with pytest.raises(CairnError, match="None of these"):
+        split_album(catalogue, one.album, [7], "Nothing")
+    assert not [album for album in list_albums(catalogue) if album.name == "Nothing"]
+    add_to_album(catalogue, other.album, [3])
+    merged = merge_albums(catalogue, one.album, [made.album, one.album, other.album])
+    assert photos_of_album(catalogue, merged.album) == [2, 4, 3, 5]
+    assert [album.album for album in albums_of_photo(catalogue, 5)] == [one.album]
+    for gone in (made.album, other.album):
+        with pytest.raises(AlbumNotFound):
+            read_album(catalogue, gone)
+    assert catalogue.page(0, 9, wanted=PhotoFilter(album=one.album))[0] == 4
+    assert catalogue.numbers(wanted=PhotoFilter(album=one.album, taken_to="1929")).tolist() == [4]
+    with catalogue.writing() as session:
+        session.add(HiddenRow(number=2))
+    catalogue.remove([4])
+    with catalogue.reading() as session:
+        total, rows = page_of_album(session, one.album, 1, 5)
+    assert (total, [row.number for row in rows]) == (2, [5]) == (read_album(catalogue, one.album).photos, [5])
+    before, numbers = delete_album(catalogue, one.album)
+    assert numbers == [2, 3, 5] and before.photos == 2
+    assert make_album(catalogue, "Again").album > empty.album > one.album  # an id is never given twice
+    catalogue.close()
+
+
+class AlbumMachine(RuleBasedStateMachine):
+    """Splits and merges beside a model of lists."""
+
+    some = st.lists(st.integers(0, PHOTOS - 1), max_size=4)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.catalogue = with_photos("sqlite://")
+        self.model: dict[int, list[int]] = {}
+        self.made = 0
+
+    def pick(self, place: int) -> int:
+        return sorted(self.model)[place % len(self.model)]
+
+    def name(self) -> str:
+        self.made += 1
+        return f"album {self.made}"
+
+    @rule(photos=some)
+    def make(self, photos: list[int]) -> None:
+        if len(self.model) < 4:
+            self.model[make_album(self.catalogue, self.name(), photos).album] = list(dict.fromkeys(photos))
+
+    @rule(place=st.integers(0, 3), photos=some, before=st.integers(0, PHOTOS - 1))
+    def move(self, place: int, photos: list[int], before: int) -> None:
+        if self.model:
+            album = self.pick(place)
+            there = self.model[album]
+            moved = [one for one in there if one in photos and one != before]
+            left = [one for one in there if one not in moved]
+            at = left.index(before) if before in left else len(left)
+            self.model[album] = [*left[:at], *moved, *left[at:]]
+            move_in_album(self.catalogue, album, photos, before)
+
+    @rule(place=st.integers(0, 3), photos=some)
+    def split(self, place: int, photos: list[int]) -> None:
+        if self.model:
+            album = self.pick(place)
+            taken = [one for one in self.model[album] if one in photos]
+            if not taken:
+                with pytest.raises(CairnError):
+                    split_album(self.catalogue, album, photos, self.name())
+                return
+            made = split_album(self.catalogue, album, photos, self.name())
+            self.model[album] = [one for one in self.model[album] if one not in taken]
+            self.model[made.album] = taken
+
+    @rule(place=st.integers(0, 3), others=st.lists(st.integers(0, 3), min_size=1, max_size=2))
+    def merge(self, place: int, others: list[int]) -> None:
+        if self.model:
+            album = self.pick(place)
+            merged = list(dict.fromkeys(self.pick(other) for other in others))
+            merge_albums(self.catalogue, album, merged)
+            for other in merged:
+                if other != album:
+                    self.model[album] += [one for one in self.model.pop(other) if one not in self.model[album]]
+
+    @invariant()
+    def same(self) -> None:
+        assert {one.album: one.photos for one in list_albums(self.catalogue)} == {
+            album: len(photos) for album, photos in self.model.items()
+        }
+        for album, photos in self.model.items():
+            assert photos_of_album(self.catalogue, album) == photos
+
+    def teardown(self) -> None:
+        self.catalogue.close()
+
+
+TestAlbumMachine = AlbumMachine.TestCase
+TestAlbumMachine.settings = settings(max_examples=8, stateful_step_count=12, deadline=None)
+
+
+def test_no_two_albums_are_called_the_same_by_two_at_once(catalogue: Catalogue) -> None:
+    make_album(catalogue, "a")
+    with pytest.raises(CairnError), catalogue.writing() as session:  # the database itself says so
+        session.execute(sa.text("INSERT INTO albums (name, created) VALUES ('a', '')"))
+    catalogue.close()
