@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from retrieval.web.routes.adding import router as adding
-from retrieval.web.routes.duplicates import router as duplicates
 from retrieval.web.routes.albums import router as albums
+from retrieval.web.routes.duplicates import router as duplicates
 from retrieval.web.routes.editing import router as editing
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
