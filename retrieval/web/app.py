@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web import problems
-from retrieval.web.guard import Guard
+from retrieval.web.access.network import surround
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.routes.pages import Static
@@ -20,13 +20,16 @@ __all__ = ["ServeOptions", "create_app"]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The request is wrong."},
-    403: {"model": Problem, "description": "The server was not started so that this may be done."},
+    401: {"model": Problem, "description": "The server has a password: sign in, or send a token."},
+    403: {"model": Problem, "description": "This may not be done here, or not by who asks."},
     404: {"model": Problem, "description": "There is no such thing."},
     409: {"model": Problem, "description": "That cannot be done with it as it is."},
     410: {"model": Problem, "description": "The photo's file is no longer there."},
+    408: {"model": Problem, "description": "The request took too long to arrive."},
     413: {"model": Problem, "description": "The upload, or what is asked for, is too large."},
     415: {"model": Problem, "description": "The upload is no photo that can be read."},
     422: {"model": Problem, "description": "A field is wrong."},
+    429: {"model": Problem, "description": "That was too often; Retry-After says when to try again."},
     503: {"model": Problem, "description": "The server is busy; Retry-After says when to try again."},
     504: {"model": Problem, "description": "The request took too long."},
     507: {"model": Problem, "description": "The server's disk is full."},
@@ -83,8 +86,8 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", Static(), name="static")
-    if not options.mounted:
-        app.add_middleware(Guard, hosts=options.hosts)
+    if options.access is not None:
+        surround(app, options.access, lambda: [service])
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

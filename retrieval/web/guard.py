@@ -19,7 +19,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 log = logging.getLogger("cairn.web")
 
@@ -57,7 +56,7 @@ class Guard:
             await send(message)
 
         if self._hosts is not None and host_name(Headers(scope=scope).get("host", "")) not in self._hosts:
-            sentence = "This server answers at localhost and 127.0.0.1 only: open it by that name."
+            sentence = "This server does not go by this name: open it at localhost, or name it with --allowed-host."
             await JSONResponse({"detail": sentence}, 400)(scope, receive, guarded)
             return
         try:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_val
 from index.errors import CairnError
 from retrieval.catalogue.filters import PhotoFilter, filter_of
 from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS
+from retrieval.web.access.roles import Role
 
 MAX_QUERIES = 8
 MAX_NUMBER = 2**63 - 1
@@ -168,6 +169,8 @@ class Health(BaseModel):
     originals: bool = Field(description="Whether the files of photos may be taken away.")
     ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
     shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
+    role: Role = Field(description="What the one who asks may do.")
+    user: str | None = Field(description="Name of the one who asks; null where there is no password.")
 
 
 class Photo(BaseModel):

@@ -23,7 +23,12 @@ BUSY_SECONDS = 2  # after which a client may try again
 
 _KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 413, "photo": 415}
 _KINDS |= {"memory": 503, "cluster": 503}
-_KNOWN = {404: "There is nothing at this address.", 405: "This address does not take that kind of request."}
+_KNOWN = {
+    404: "There is nothing at this address.",
+    405: "This address does not take that kind of request.",
+    408: "The request took too long to arrive: try again.",
+    413: "The request is too large.",
+}
 
 
 class ProblemError(Exception):
@@ -35,11 +40,13 @@ class ProblemError(Exception):
         HTTP status.
     sentence : str
         What is wrong, and what to do.
+    retry : int, optional
+        Seconds after which it may be asked again.
     """
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(self, status: int, sentence: str, retry: int | None = None) -> None:
         super().__init__(sentence)
-        self.status = status
+        self.status, self.retry = status, retry
         self.sentence = " ".join(sentence.split())
 
 
@@ -74,10 +81,11 @@ def validation_sentence(errors: Sequence[Any]) -> str:
 
 def problem(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     """The answer to a request that is not met: JSON, or a small page where a browser asked for one; without paths."""
-    sentence = without_paths(sentence, request.app.state.service.places)
+    service = getattr(request.app.state, "service", None)  # a server of several collections has none of its own
+    sentence = without_paths(sentence, service.places if service is not None else ())
     headers = dict(headers or {})
     if status == 503:
-        headers["Retry-After"] = str(BUSY_SECONDS)
+        headers.setdefault("Retry-After", str(BUSY_SECONDS))
     root = request.scope.get("root_path", "")
     page = not request.url.path.removeprefix(root).startswith("/api") and "text/html" in request.headers.get(
         "accept", ""
@@ -93,7 +101,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ProblemError)
     async def _problem(request: Request, error: ProblemError) -> Response:
-        return problem(request, error.status, error.sentence)
+        headers = None if error.retry is None else {"Retry-After": str(error.retry)}
+        return problem(request, error.status, error.sentence, headers)
 
     @app.exception_handler(CairnError)
     async def _cairn(request: Request, error: CairnError) -> Response:

@@ -77,7 +77,7 @@ def read_page(name: str) -> tuple[dict[str, str], str]:
 def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
     fields, main = read_page(name)
-    text = translate_html((PAGES / f"{SHELL}.html").read_text(encoding="utf-8"), language)
+    text = translate_html((PAGES / f"{fields.get('shell', SHELL)}.html").read_text(encoding="utf-8"), language)
     if fields.get("nav") == "none":  # it belongs to no collection
         text = _NAV.sub("", text)
     here = f'<a href="{fields.get("here")}"'

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from index.errors import CairnError
 from retrieval.commands.console import say
+from retrieval.web.access.options import LOOPBACK, AccessOptions, LogLevel
 
 if TYPE_CHECKING:
     import socket
@@ -24,7 +25,10 @@ STOPPING = "cairn.stopping"
 """Where the scope of a request has a function that says whether the server is about to end."""
 
 Host = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="Address to listen at; anything but this machine's own is open to all.")
+    str,
+    typer.Option(
+        metavar="ADDRESS", help="Address to listen at; others than this machine are answered only with --password-file."
+    ),
 ]
 Workers = Annotated[
     int, typer.Option(help="Processes that search a collection, and as many that decode photos.", min=1)
@@ -68,6 +72,8 @@ class RunOptions:
     originals: bool | None = None  # whether photos' files may be taken away; None: where only this machine may ask
     photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder, as with originals
     bin: Path | None = None  # folder that duplicates may be moved to
+    access: AccessOptions = field(default_factory=lambda: AccessOptions(hosts=LOOPBACK))  # who is answered
+    log_level: LogLevel = LogLevel.WARNING  # what is logged
 
     @property
     def is_local(self) -> bool:
@@ -83,10 +89,9 @@ class RunOptions:
 
     def serve_options(self) -> "ServeOptions":
         """Say how a collection is served by such a server."""
-        from retrieval.web.guard import LOOPBACK
         from retrieval.web.service import ServeOptions
 
-        options = ServeOptions(hosts=LOOPBACK | {self.host.lower()} if self.is_local else None, roots=self.roots())
+        options = ServeOptions(access=self.access, roots=self.roots())
         return replace(
             options,
             bin=self.bin.absolute() if self.bin else None,
@@ -114,12 +119,17 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
     import uvicorn
 
+    from retrieval.web.access.connections import most_connections, patient_protocol
+    from retrieval.web.access.watch import set_up_logs
+
     where = address_of(listening, options.host)
-    if not options.is_local:
+    if not options.is_local and options.access.password_file is None:
         print(
-            f"cairn: everyone who can reach {options.host} can see these photos: there is no password.",
+            f"cairn: there is no password, so this machine alone is answered, though others reach {options.host}: "
+            "let people in with --password-file.",
             file=sys.stderr,
         )
+    set_up_logs(options.log_level, options.access.access_log)
     say(f"Serving at {where} (end with Ctrl-C)")
     sys.stdout.flush()
     begun(where)
@@ -131,9 +141,11 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
     config = uvicorn.Config(
         told,
-        log_level="warning",
+        http=patient_protocol(most_connections()),
+        log_config=None,  # it is set up above
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # they are believed only of whom --forwarded-from names
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)

@@ -8,7 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
-from retrieval.web.running import OPENING, Bin, Host, Originals, Roots, RunOptions, Workers, listen, run, show
+from retrieval.web.access.options import (
+    Access,
+    AccessLog,
+    AccessOptions,
+    AllowedHosts,
+    Cors,
+    ForwardedFrom,
+    Level,
+    LogLevel,
+    PasswordFile,
+    RootPath,
+    SearchLimit,
+    access_options,
+)
+from retrieval.web.running import (
+    OPENING,
+    Bin,
+    Host,
+    Originals,
+    Roots,
+    RunOptions,
+    Workers,
+    is_loopback,
+    listen,
+    run,
+    show,
+)
 
 if TYPE_CHECKING:
     from retrieval.web.service import Service
@@ -30,10 +56,29 @@ def serve(
     originals: Originals = None,
     photos: Roots = None,
     bin: Bin = None,
+    password_file: PasswordFile = None,
+    allowed_host: AllowedHosts = None,
+    root_path: RootPath = "",
+    forwarded_from: ForwardedFrom = None,
+    cors: Cors = None,
+    search_limit: SearchLimit = AccessOptions.searches,
+    log_level: Level = LogLevel.WARNING,
+    access_log: Access = AccessLog.NONE,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
-    running = RunOptions(host, port, workers, originals, tuple(photos or ()), bin)
+    access = access_options(
+        loopback=is_loopback(host),
+        host=host,
+        password_file=password_file,
+        allowed_host=allowed_host,
+        root_path=root_path,
+        forwarded_from=forwarded_from,
+        cors=cors,
+        search_limit=search_limit,
+        access_log=access_log,
+    )
+    running = RunOptions(host, port, workers, originals, tuple(photos or ()), bin, access, log_level)
     with _shared_by(cluster, shards) as shared:
         more = {"cache": cache, "catalogue": catalogue, "similarity": similarity, **shared}
         serve_collection(collection, running, show if open_browser else lambda _: None, **more)

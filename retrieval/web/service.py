@@ -17,6 +17,7 @@ from retrieval.collection.layout import JOBS
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
+from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
 from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
@@ -44,10 +45,10 @@ class ServeOptions:
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
-    hosts: frozenset[str] | None = None  # names that the server goes by; None: any
     title: str | None = None  # what people call the collection; None: as its folder is called
-    mounted: bool = False  # in another application, which guards it
     decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
+    # Who is answered; None: what this is mounted in decides.
+    access: AccessOptions | None = field(default_factory=AccessOptions)
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
     search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.

@@ -63,7 +63,9 @@ class Client:
             "Content-Type: image/jpeg\r\n\r\n"
         ).encode()
         body += photo.read_bytes() + f"\r\n--{boundary}--\r\n".encode()
-        return self._ask("POST", path, body, {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+        return self._ask(
+            "POST", path, body, {"X-Cairn": "1", "Content-Type": f"multipart/form-data; boundary={boundary}"}
+        )
 
     def _ask(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
         try:

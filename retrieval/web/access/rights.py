@@ -9,11 +9,19 @@ from retrieval.web.problems import ProblemError
 
 ROLE = "cairn.role"
 """Where the scope of a request says the role of the one who asks."""
+USER = "cairn.user"
+"""Where the scope of a request says the name of the one who asks; None for one who has none."""
 
 
 def role_of(request: Request) -> Role:
     """Give the role of the one who asks."""
     return Role(request.scope.get(ROLE, Role.WRITE))
+
+
+def user_of(request: Request) -> str | None:
+    """Give the name of the one who asks; None where this machine alone is answered."""
+    user = request.scope.get(USER)
+    return None if user is None else str(user)
 
 
 def require_write(request: Request) -> None:

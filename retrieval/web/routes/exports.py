@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from retrieval.web.access.limits import SEARCHING
 from retrieval.web.exports import check_files, stream_archive
 from retrieval.web.models import ExportRequest
 from retrieval.web.problems import ProblemError
@@ -15,7 +16,12 @@ router = APIRouter(prefix="/api", tags=["photos"])
 KINDS = {"zip": "application/zip", "sheet": "application/pdf", "png": "image/png"}
 
 
-@router.post("/export", responses={200: {"content": {kind: {} for kind in KINDS.values()}}}, response_class=Response)
+@router.post(
+    "/export",
+    dependencies=SEARCHING,
+    responses={200: {"content": {kind: {} for kind in KINDS.values()}}},
+    response_class=Response,
+)
 async def export(request: Request, asked: ExportRequest) -> Response:
     """Give the files of some photos, as they were indexed, or a contact sheet of them."""
     service = service_of(request)

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
+from retrieval.web.access.limits import SEARCHING
+from retrieval.web.access.rights import role_of, user_of
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
@@ -41,6 +43,8 @@ def health(request: Request) -> Health:
         originals=service.options.exports.files,
         ready=service.searching.is_open,
         shelf=request.scope.get(SHELF),
+        role=role_of(request),
+        user=user_of(request),
     )
 
 
@@ -140,7 +144,9 @@ _FORM = {
 }
 
 
-@router.post("/preview", responses={200: JPEG[200]}, response_class=Response, openapi_extra=_FORM)
+@router.post(
+    "/preview", dependencies=SEARCHING, responses={200: JPEG[200]}, response_class=Response, openapi_extra=_FORM
+)
 async def preview(request: Request) -> Response:
     """Show an upload as the server sees it: upright, whatever its format; or say why it cannot be used."""
     service = service_of(request)

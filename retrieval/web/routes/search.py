@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import (
     HowToExplain,
     HowToSearch,
@@ -62,14 +63,14 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"multipart/form-data": content}}}
 
 
-@router.get("/search", response_model_exclude_unset=True)  # as the command has it: without what is not said
+@router.get("/search", dependencies=SEARCHING, response_model_exclude_unset=True)  # as the command has it: what is said
 async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> SearchAnswer:
     """Search with photos of the collection, or boxes in them."""
     fields = asked.model_dump(exclude={"q"})
     return await _search(service_of(request), SearchRequest(queries=_parse(asked.q), **fields), None)
 
 
-@router.post("/search", openapi_extra=_form(SearchRequest), response_model_exclude_unset=True)
+@router.post("/search", dependencies=SEARCHING, openapi_extra=_form(SearchRequest), response_model_exclude_unset=True)
 async def search_uploads(request: Request) -> SearchAnswer:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)
@@ -77,14 +78,14 @@ async def search_uploads(request: Request) -> SearchAnswer:
         return await _search(service, SearchRequest.model_validate_json(_field(form)), form)
 
 
-@router.get("/match", response_model=MatchAnswer)
+@router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer)
 async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
     """Explain why a photo of the collection, or a box in one, matches another."""
     fields = asked.model_dump(exclude={"q"})
     return await _match(service_of(request), MatchRequest(queries=_parse([asked.q]), **fields), None, format)
 
 
-@router.post("/match", response_model=MatchAnswer, openapi_extra=_form(MatchRequest))
+@router.post("/match", dependencies=SEARCHING, response_model=MatchAnswer, openapi_extra=_form(MatchRequest))
 async def match_upload(request: Request, format: Format = "json") -> Any:
     """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
     service = service_of(request)

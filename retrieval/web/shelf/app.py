@@ -7,8 +7,8 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from retrieval.web import problems
+from retrieval.web.access.network import surround
 from retrieval.web.app import PROBLEMS
-from retrieval.web.guard import Guard
 from retrieval.web.routes.pages import Static
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf import routes
@@ -60,5 +60,6 @@ def create_shelf_app(home: Path, options: ServeOptions | None = None) -> FastAPI
     app.include_router(routes.pages)
     app.mount("/static", Static(), name="static")
     app.mount(MOUNTED, Mounted(service))
-    app.add_middleware(Guard, hosts=options.hosts)
+    if options.access is not None:
+        surround(app, options.access, service.open_services)
     return app

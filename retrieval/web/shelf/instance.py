@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from index.arrays import save_bytes
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked, lock_file
-from retrieval.web.guard import LOOPBACK
+from retrieval.web.access.options import LOOPBACK
 
 FILE = "server.json"
 LOCK = "server.lock"

@@ -16,7 +16,7 @@ from retrieval.jobs.queue import Job, Queue
 from retrieval.jobs.store import ENDED
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
-from retrieval.web.service import ServeOptions, run_job
+from retrieval.web.service import ServeOptions, Service, run_job
 from retrieval.web.shelf.opened import OpenCollections
 from retrieval.web.shelf.shelf import Shelf
 from retrieval.web.workers import Answer, Pool
@@ -61,6 +61,11 @@ class ShelfService:
         if self._decoding is not None:
             await asyncio.to_thread(self._decoding.close)
 
+    def open_services(self) -> list[Service]:
+        """The collections that are served now."""
+        apps = [self.opened.app(name) for name in self.opened.names]
+        return [app.state.service for app in apps if app is not None]
+
     def jobs(self, name: str) -> list[Job]:
         """Jobs of a collection that have not ended."""
         return [job for job in self.queue.jobs(self.home / name) if job.state not in ENDED]
@@ -83,7 +88,7 @@ class ShelfService:
     def _make(self, name: str) -> FastAPI:
         folder = self.shelf.find(name)
         title = self.shelf.title(name)
-        options = replace(self.options, title=title, mounted=True, decoding=self._decoding, queue=self.queue)
+        options = replace(self.options, title=title, access=None, decoding=self._decoding, queue=self.queue)
         return create_app(folder, options)
 
 

@@ -59,5 +59,5 @@ def served(indexed: Indexed, cache: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def client(served: str) -> Iterator[httpx.Client]:
     """A client of the live server."""
-    with httpx.Client(base_url=served, timeout=120) as client:
+    with httpx.Client(base_url=served, timeout=120, headers={"X-Cairn": "1"}) as client:
         yield client

@@ -124,7 +124,7 @@ def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) 
 def test_a_server_may_keep_files_to_itself(indexed: Indexed, tmp_path: Path) -> None:
     with serving(indexed.folder, tmp_path / "cache", exports=ExportOptions(files=False)) as address:
         assert httpx.get(f"{address}/api/health").json()["originals"] is False
-        refused = httpx.post(f"{address}/api/export", json={"photos": [0]})
+        refused = httpx.post(f"{address}/api/export", json={"photos": [0]}, headers={"X-Cairn": "1"})
         assert refused.status_code == 403 and "--originals" in refused.json()["detail"]
 
 

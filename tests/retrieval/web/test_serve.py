@@ -87,9 +87,10 @@ def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: 
 
 
 @pytest.mark.slow
-def test_all_the_network_is_told_of_with_a_warning(indexed: Indexed, tmp_path: Path) -> None:
+def test_without_a_password_the_network_is_told_that_it_is_not_answered(indexed: Indexed, tmp_path: Path) -> None:
     with _serve(indexed.folder, "--cache", tmp_path, "--host", "0.0.0.0", "--workers", 1) as (process, address):
-        assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 200
+        assert httpx.get(f"{address}api/health").status_code == 200
+        assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 400
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         assert err.count("\n") == 1 and "no password" in err

@@ -1,0 +1,94 @@
+"""Connections that ask for nothing, or slowly: they are closed, so that they keep nobody out.
+
+The server behind this, uvicorn, waits for ever for the head of a request. Here a connection that no request is under
+way on has some seconds for the next one to be whole, however its bytes drip in; and where too many are open, the one
+that has waited longest is closed for the one that comes.
+"""
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS = 15.0
+"""In which the head of a request must have arrived."""
+MOST = 4096
+"""Connections at a time, where the system allows as many files."""
+SPARE = 128
+"""Files that are left for all else."""
+
+
+def most_connections() -> int:
+    """Have the system allow as many open files as it may; give how many connections that is enough for."""
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return MOST
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST + SPARE
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft = allowed
+    return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - SPARE))
+
+
+def patient_protocol(most: int, seconds: float = HEAD_SECONDS) -> type[asyncio.Protocol]:
+    """Make the class of connections of one server.
+
+    Parameters
+    ----------
+    most : int
+        Connections at a time.
+    seconds : float
+        In which the head of a request must have arrived.
+
+    Returns
+    -------
+    type of asyncio.Protocol
+        For the option `http` of uvicorn.
+    """
+    idle: OrderedDict[Any, None] = OrderedDict()  # connections on which no request is under way, oldest first
+
+    class Patient(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > most:
+                oldest = next(iter(idle), None)
+                (oldest or self).transport.abort()
+                if oldest is None:
+                    return
+                idle.pop(oldest, None)
+            self._look()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._look()
+
+        def on_response_complete(self) -> None:
+            self._forget()
+            super().on_response_complete()
+            self._look()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            """Let the time run while no request is under way."""
+            if (self.cycle is not None and not self.cycle.response_complete) or self.transport.is_closing():
+                self._forget()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(seconds, self.transport.abort)
+                idle[self] = None
+
+        def _forget(self) -> None:
+            idle.pop(self, None)
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Patient

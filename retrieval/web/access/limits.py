@@ -1,0 +1,94 @@
+"""How often a client may do what costs the server work."""
+
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Depends, Request
+
+from retrieval.web.problems import ProblemError
+
+CLIENT = "cairn.client"
+"""Where the scope of a request says which client it is of: see `client_key`."""
+LIMITER = "cairn.limiter"
+"""Where the scope of a request has the `Limiter` of searches; without one there is no limit."""
+
+
+class Limiter:
+    """Lets each client do something so many times in a while (token bucket).
+
+    Parameters
+    ----------
+    number : int
+        Of times at once.
+    seconds : float
+        In which as many times come back.
+    clients : int
+        That are remembered; the one that was seen longest ago is forgotten.
+    clock : callable
+        Gives the time, seconds.
+    """
+
+    def __init__(
+        self, number: int, seconds: float, clients: int = 10_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._number, self._rate, self._clients, self._clock = number, number / seconds, clients, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # times left, and when that was counted
+
+    def take(self, client: str) -> float:
+        """Take one time; give 0, or where none is left the seconds until there is one again."""
+        now = self._clock()
+        left, then = self._left.get(client, (float(self._number), now))
+        left = min(self._number, left + (now - then) * self._rate)
+        wait = 0.0 if left >= 1 else (1 - left) / self._rate
+        self._keep(client, left - 1 if not wait else left, now)
+        return wait
+
+    def give_back(self, client: str) -> None:
+        """Let one time not have counted."""
+        left, then = self._left.get(client, (float(self._number), self._clock()))
+        self._keep(client, min(self._number, left + 1), then)
+
+    def _keep(self, client: str, left: float, now: float) -> None:
+        self._left[client] = left, now
+        self._left.move_to_end(client)
+        while len(self._left) > self._clients:
+            self._left.popitem(last=False)
+
+
+def client_key(address: str, user: str | None = None) -> str:
+    """Name a client: by who signed in, or else by its address; of IPv6 by its network of 64 bits, which is one's own.
+
+    >>> client_key("2001:db8::1:2"), client_key("192.0.2.7"), client_key("192.0.2.7", "anna")
+    ('2001:db8::/64', '192.0.2.7', 'anna of the password file')
+    """
+    if user is not None:
+        return f"{user} of the password file"
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+
+
+def waiting(wait: float, what: str) -> ProblemError:
+    """Say that a client has to wait."""
+    seconds = math.ceil(wait)
+    unit = "second" if seconds == 1 else "seconds"
+    return ProblemError(429, f"{what}: try again in {seconds} {unit}.", retry=seconds)
+
+
+def _spend(request: Request) -> None:
+    """Refuse a client that searches too often."""
+    limiter: Limiter | None = request.scope.get(LIMITER)
+    if limiter is not None and (wait := limiter.take(request.scope[CLIENT])):
+        raise waiting(wait, "You have searched often in a short time")
+
+
+SEARCHING: list[Any] = [Depends(_spend)]
+"""What every route depends on that searches or takes an upload: ``dependencies=SEARCHING``."""

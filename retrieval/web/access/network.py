@@ -1,0 +1,90 @@
+"""Puts an application on the network: everything that stands between a connection and its routes."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from retrieval.web.access import signing
+from retrieval.web.access.gate import Gate
+from retrieval.web.access.limits import Limiter
+from retrieval.web.access.options import AccessOptions
+from retrieval.web.access.passwords import Accounts
+from retrieval.web.access.patience import Patience
+from retrieval.web.access.sessions import Sessions
+from retrieval.web.access.watch import Figures, Watch
+from retrieval.web.guard import Guard
+
+if TYPE_CHECKING:
+    from retrieval.web.service import Service
+
+
+def surround(app: FastAPI, options: AccessOptions, services: "Callable[[], Iterable[Service]]") -> None:
+    """Put around an application what decides who is answered, and add the routes for that.
+
+    Parameters
+    ----------
+    app : FastAPI
+        The whole application: what is mounted in it needs nothing of its own.
+    options : AccessOptions
+    services : callable
+        Gives the collections that are served now.
+
+    Raises
+    ------
+    CairnError
+        The file of passwords cannot be used.
+    """
+    accounts = sessions = desk = None
+    if options.password_file is not None:
+        accounts = Accounts(options.password_file)
+        key = options.password_file.with_name(options.password_file.name + ".key")
+        sessions = Sessions(accounts, options.session_seconds, key)
+        desk = signing.Desk(accounts, sessions, options)
+    figures = Figures(services)
+    app.include_router(signing.routes(desk, figures, services))
+    searches = Limiter(options.searches, 60) if options.searches else None
+    # The last one is the outermost.
+    app.add_middleware(Patience, options=options)
+    app.add_middleware(Gate, accounts=accounts, sessions=sessions, searches=searches, origins=options.cors)
+    if options.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=options.cors,
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-Cairn"],
+            expose_headers=["Retry-After", "X-Photo-Width", "X-Photo-Height"],
+        )
+    app.add_middleware(Guard, hosts=options.hosts)
+    app.add_middleware(Watch, figures=figures, log=options.access_log)
+    if options.root_path:
+        app.add_middleware(Below, root=options.root_path)
+    if options.forwarded_from:
+        from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(options.forwarded_from))
+
+
+class Below:
+    """Serves an application below a path, whether a proxy takes that path away or not.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    root : str
+        The path, such as ``/photos``.
+    """
+
+    def __init__(self, app: ASGIApp, root: str) -> None:
+        self._app, self._root = app, root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            path = scope["path"]
+            whole = path if path == self._root or path.startswith(f"{self._root}/") else self._root + path
+            scope = {**scope, "root_path": self._root, "path": whole if whole != self._root else f"{self._root}/"}
+        await self._app(scope, receive, send)
