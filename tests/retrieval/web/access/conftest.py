@@ -71,10 +71,10 @@ class Visitor:
         """Look at something."""
         return self.ask("GET", path, **more)
 
-    def sign_in(self, name: str, password: str, target: str = "", **fields: str) -> httpx.Response:
+    def sign_in(self, name: str, password: str, target: str = "", root: str = "", **fields: str) -> httpx.Response:
         """Fill in the page to sign in."""
-        form = {**hidden(self.get("/login", params={"next": target})), "name": name, "password": password}
-        return self.ask("POST", "/login", data=form | fields)
+        form = {**hidden(self.get(f"{root}/login", params={"next": target})), "name": name, "password": password}
+        return self.ask("POST", f"{root}/login", data=form | fields)
 
 
 def hidden(page: httpx.Response) -> dict[str, str]:

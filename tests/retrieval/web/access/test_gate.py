@@ -1,0 +1,241 @@
+"""Who is let in: addresses, tokens, names of the server, proxies, and other sites' requests."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from index.errors import CairnError
+from retrieval.web.access.options import LOOPBACK, AccessOptions, access_options
+from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, STRANGER, Visitor, make_app
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture(scope="module")
+def without_password() -> Any:
+    return make_app(AccessOptions())
+
+
+@pytest.mark.parametrize(
+    "address", [STRANGER, "192.168.1.2", "10.0.0.1", "2001:db8::1", "::ffff:192.0.2.1", "", "localhost"]
+)
+def test_without_a_password_nobody_but_this_machine_is_answered(without_password: Any, address: str) -> None:
+    visitor = Visitor(without_password, address)
+    for path in ("/", "/api/things/1", "/static/js/api.js", "/metrics", "/login", "/api/ready", "/nothing"):
+        refused = visitor.get(path)
+        assert refused.status_code == 403 and "--password-file" in refused.json()["detail"], path
+    # What a stranger says of where they are is not believed.
+    for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):
+        assert visitor.get("/", headers={name: "127.0.0.1"}).status_code == 403
+
+
+@pytest.mark.parametrize("address", [MACHINE, "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+def test_this_machine_may_do_all_without_a_password(without_password: Any, address: str) -> None:
+    visitor = Visitor(without_password, address)
+    assert visitor.get("/").json() == {"user": None, "role": "write", "scheme": "http"}
+    assert visitor.ask("POST", "/api/things", json={}, headers={"X-Cairn": "1"}).status_code == 200
+    assert visitor.get("/login").headers["Location"] == "/"
+    assert visitor.get("/metrics").status_code == 200
+
+
+def test_with_a_password_a_stranger_gets_the_login_page_and_nothing_else(visit: Visit) -> None:
+    for address in (STRANGER, MACHINE):
+        visitor = visit(address)
+        for path in (
+            "/",
+            "/api/things/1",
+            "/api/things/x",
+            "/nothing",
+            "/api/nothing",
+            "/login/x",
+            "/static",
+            "/api/ready/",
+        ):
+            assert visitor.get(path).status_code == 401, path
+        for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "BREW"):
+            assert visitor.ask(method, "/api/things", headers={"X-Cairn": "1"}).status_code == 401, method
+        assert visitor.get("/login").status_code == visitor.get("/api/ready").status_code == 200
+        assert visitor.get("/static/css/cairn.css").status_code == 200
+
+
+def test_programs_come_in_with_a_token(visit: Visit, tokens: dict[str, str]) -> None:
+    visitor = visit()
+
+    def bearing(token: str, method: str = "GET", path: str = "/") -> Any:
+        return visitor.ask(method, path, json={} if method == "POST" else None, headers={"Authorization": token})
+
+    assert bearing(f"Bearer {tokens['read']}").json()["role"] == "read"
+    assert bearing(f"bearer {tokens['write']}").json()["user"] == "program-write"
+    # No browser sends this header by itself, so a token needs no other.
+    assert bearing(f"Bearer {tokens['write']}", "POST", "/api/things").status_code == 200
+    assert bearing(f"Bearer {tokens['read']}", "POST", "/api/things").status_code == 403
+    for wrong in (
+        "Bearer",
+        "Bearer x",
+        f"Bearer {tokens['read']}x",
+        tokens["read"],
+        f"Basic {tokens['read']}",
+        "Bearer \xff",
+    ):
+        assert visitor.get("/", headers={b"Authorization": wrong.encode("latin-1")}).status_code == 401
+    # A wrong token beside a right session is a mistake that is said.
+    visitor.sign_in(*ANNA)
+    assert visitor.get("/").status_code == 200 and bearing("Bearer x").status_code == 401
+
+
+def test_figures_are_for_tokens_and_for_this_machine(visit: Visit, tokens: dict[str, str]) -> None:
+    assert visit().get("/metrics").status_code == 401
+    anna = visit()
+    anna.sign_in(*ANNA)
+    assert anna.get("/metrics").status_code == 401
+    assert visit().get("/metrics", headers={"Authorization": f"Bearer {tokens['read']}"}).status_code == 200
+    assert visit(MACHINE).get("/metrics").status_code == 200
+    # What a proxy on this machine passes on is not of this machine.
+    assert visit(MACHINE).get("/metrics", headers={"X-Forwarded-For": STRANGER}).status_code == 401
+
+
+OWN = [{"X-Cairn": "1"}, {"Origin": "http://photos.example"}, {"Sec-Fetch-Site": "same-origin"}]
+FOREIGN: list[dict[str, str]] = [
+    {},
+    {"Origin": "null"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "https://photos.example"},  # another scheme
+    {"Origin": "http://photos.example:8000"},
+    {"Origin": "http://photos.example.evil.example"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "http://photos.example"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "none"},
+    {"Referer": "http://photos.example/"},
+]
+
+
+def test_no_other_site_has_a_browser_change_anything(visit: Visit) -> None:
+    """CSRF: a request that changes something says that a page of this server has sent it."""
+    anna = visit()
+    anna.sign_in(*ANNA)
+    local = Visitor(make_app(AccessOptions()), MACHINE)
+    for visitor in (anna, local):
+        for headers in OWN:
+            assert visitor.ask("POST", "/api/things", json={}, headers=headers).status_code == 200, headers
+        for headers in FOREIGN:
+            refused = visitor.ask("POST", "/api/things", json={}, headers=headers)
+            assert refused.status_code == 403 and "X-Cairn" in refused.json()["detail"], headers
+    assert anna.ask("POST", "/logout", headers=FOREIGN[2]).status_code == 403 and anna.get("/").status_code == 200
+    assert anna.ask("POST", "/logout", headers=OWN[0]).status_code == 303 and anna.get("/").status_code == 401
+
+
+def test_another_site_may_ask_where_an_option_names_it(visit: Visit, tokens: dict[str, str]) -> None:
+    friend, evil = {"Origin": "https://www.example.org"}, {"Origin": "https://evil.example"}
+    ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,x-cairn"}
+    named = visit(cors=("https://www.example.org",))
+    allowed = named.ask("OPTIONS", "/api/things", headers=friend | ask)
+    assert (allowed.status_code, allowed.headers["Access-Control-Allow-Origin"]) == (200, friend["Origin"])
+    assert "Access-Control-Allow-Credentials" not in allowed.headers  # cookies are not for other sites
+    token = {"Authorization": f"Bearer {tokens['read']}"}
+    assert named.get("/", headers=friend | token).headers["Access-Control-Allow-Origin"] == friend["Origin"]
+    assert "Access-Control-Allow-Origin" not in named.get("/", headers=evil | token).headers
+    assert named.ask("OPTIONS", "/api/things", headers=evil | ask).status_code == 400
+    unnamed = visit()
+    assert "Access-Control-Allow-Origin" not in unnamed.get("/", headers=friend | token).headers
+    assert unnamed.ask("OPTIONS", "/api/things", headers=friend | ask).status_code == 401
+
+
+def test_only_proxies_that_are_named_say_who_asks(visit: Visit, tokens: dict[str, str]) -> None:
+    said = {"X-Forwarded-For": "198.51.100.9", "X-Forwarded-Proto": "https"}
+    token = {"Authorization": f"Bearer {tokens['read']}"}
+    options = {"forwarded_from": ("10.0.0.0/8", "::1")}
+    assert visit("10.1.2.3", **options).get("/", headers=said | token).json()["scheme"] == "https"
+    assert visit("::1", **options).get("/", headers=said | token).json()["scheme"] == "https"
+    assert visit("11.1.2.3", **options).get("/", headers=said | token).json()["scheme"] == "http"
+    assert visit("10.1.2.3").get("/", headers=said | token).json()["scheme"] == "http"
+    # Without a password: the proxy is on this machine, who asks is not; and what the nearest proxy says counts.
+    app = make_app(AccessOptions(forwarded_from=(MACHINE,)))
+    assert Visitor(app, MACHINE).get("/", headers=said).status_code == 403
+    assert Visitor(app, MACHINE).get("/", headers={"X-Forwarded-For": "127.0.0.1, 198.51.100.9"}).status_code == 403
+    assert Visitor(app, STRANGER).get("/", headers={"X-Forwarded-For": MACHINE}).status_code == 403
+
+
+def test_a_secure_cookie_is_set_behind_a_named_proxy_with_tls(visit: Visit) -> None:
+    proxied = visit(MACHINE, forwarded_from=(MACHINE,), root_path="/photos")
+    proxied.client.headers["X-Forwarded-Proto"] = "https"
+    proxied.client.base_url = "https://photos.example"  # as the browser sees it
+    answer = proxied.sign_in(*ANNA, target="/photos/?q=1", root="/photos")
+    assert answer.headers["Location"] == "/photos/?q=1"
+    assert "Secure" in answer.headers["Set-Cookie"] and "Path=/photos;" in answer.headers["Set-Cookie"]
+
+
+def test_all_of_it_lies_below_a_path_whether_the_proxy_takes_it_away_or_not(visit: Visit) -> None:
+    for prefix in ("", "/photos"):
+        visitor = visit(root_path="/photos")
+        page = visitor.get(f"{prefix}/login")
+        assert 'action="/photos/login"' in page.text and 'href="/photos/static/css/cairn.css"' in page.text
+        sent = visitor.get(f"{prefix}/?q=1", headers={"Accept": "text/html"})
+        assert sent.headers["Location"] == "/photos/login?next=/photos/%3Fq%3D1"
+        assert visitor.get(f"{prefix}/static/css/cairn.css").status_code == 200
+        assert visitor.get(f"{prefix}/api/ready").status_code == 200
+    assert visit(root_path="/photos").get("/photos", headers={"Accept": "text/html"}).status_code == 303
+    signed = visit(root_path="/photos")
+    signed.sign_in(*BEN, root="/photos")
+    assert signed.get("/photos/api/things/1").json()["user"] == "ben"
+
+
+def test_names_of_the_server_are_those_that_are_allowed(visit: Visit) -> None:
+    named = access_options(loopback=False, host="0.0.0.0", allowed_host=["Photos.Example"])
+    assert named.hosts == LOOPBACK | {"0.0.0.0", "photos.example"}
+    visitor = visit(hosts=named.hosts)
+    assert visitor.get("/api/ready").status_code == 200
+    assert visitor.get("/api/ready", headers={"Host": "photos.example:8443"}).status_code == 200
+    refused = visitor.get("/api/ready", headers={"Host": "evil.example"})
+    assert refused.status_code == 400 and "--allowed-host" in refused.json()["detail"]
+    assert access_options(loopback=True, host="localhost").hosts == LOOPBACK
+    assert access_options(loopback=False, host="0.0.0.0").hosts == LOOPBACK | {"0.0.0.0"}  # no password
+    assert access_options(loopback=False, host="0.0.0.0", password_file=named.password_file or __file__).hosts is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"forwarded_from": ["proxy"]},
+        {"cors": ["*"]},
+        {"cors": ["example.org"]},
+        {"root_path": "photos"},
+        {"root_path": "/a b"},
+    ],
+)
+def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(CairnError, match=r"^--(forwarded-from|cors|root-path) takes"):
+        access_options(loopback=True, host="127.0.0.1", **wrong)
+
+
+def test_who_searches_too_often_has_to_wait(visit: Visit) -> None:
+    anna, again, ben = (visit(searches=3) for _ in range(3))
+    for visitor, who in ((anna, ANNA), (again, ANNA), (ben, BEN)):
+        visitor.sign_in(*who)
+    assert [anna.get("/api/search").status_code for _ in range(3)] == [200, 200, 200]
+    refused = again.get("/api/search")
+    assert refused.status_code == 429 and 1 <= int(refused.headers["Retry-After"]) <= 20
+    assert ben.get("/api/search").status_code == 200 and anna.get("/api/things/1").status_code == 200
+    local = Visitor(make_app(AccessOptions(searches=3)), MACHINE)
+    assert [local.get("/api/search").status_code for _ in range(9)] == [200] * 9
+
+
+def test_every_answer_has_the_headers_and_a_defect_is_one_sentence(visit: Visit, tokens: dict[str, str]) -> None:
+    visitor = visit()
+    token = {"Authorization": f"Bearer {tokens['read']}"}
+    answers = [
+        visitor.get("/login"),
+        visitor.get("/"),
+        visitor.get("/", headers=token),
+        visitor.get("/metrics", headers=token),
+    ]
+    answers += [
+        visitor.get("/api/breaks", headers=token),
+        visitor.get("/static/css/cairn.css"),
+        visitor.get("/api/ready"),
+    ]
+    assert [one.status_code for one in answers] == [200, 401, 200, 200, 500, 200, 200]
+    for one in answers:
+        assert one.headers["X-Content-Type-Options"] == "nosniff" and one.headers["Referrer-Policy"] == "no-referrer"
+        assert "frame-ancestors 'none'" in one.headers["Content-Security-Policy"]
+    assert "RuntimeError" not in answers[4].text and answers[4].json()["detail"].endswith(".")
