@@ -67,7 +67,7 @@ def choose_language(chosen: str | None, accepted: str) -> str:
     for one in accepted.split(",")[:20]:
         code, _, weight = one.strip().partition(";")
         found = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
-        wanted.append((float(found[1]) if found else 1.0, code.strip().lower()))
+        wanted.append((float(found[1]) if found else float(not weight), code.strip().lower()))
     for preference, code in sorted(wanted, key=lambda one: -one[0]):
         # "de-AT" is served by "de".
         for candidate in (code, code.partition("-")[0]):

@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.web.languages import messages
 from retrieval.web.routes.pages import PAGES
-from tests.support.browser import SMALLEST, Visit, chromium, visit, visiting  # noqa: F401  # fixtures
+from tests.support.browser import SMALLEST, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
@@ -17,8 +17,8 @@ WIDE, NARROW = (1440, 900), (390, 844)
 PAPER = "getComputedStyle(document.body).backgroundColor"
 
 
-def test_the_header_is_reached_and_left_by_keys(chromium: Any, served: str) -> None:  # noqa: F811
-    with visiting(chromium, served, NARROW) as visit:  # noqa: F811
+def test_the_header_is_reached_and_left_by_keys(chromium: Any, served: str) -> None:
+    with visiting(chromium, served, NARROW) as visit:
         page = visit.open("/status")
         menu, nav = page.get_by_role("button", name="Menu"), page.get_by_role("navigation", name="Main")
         page.keyboard.press("Tab")
@@ -47,8 +47,8 @@ def test_the_header_is_reached_and_left_by_keys(chromium: Any, served: str) -> N
         assert page.locator(":focus").get_attribute("aria-label") == "Settings"
 
 
-def test_light_and_dark_are_as_the_system_has_them_or_as_chosen(visit: Visit) -> None:  # noqa: F811
-    page = visit.open("/groups")
+def test_light_and_dark_are_as_the_system_has_them_or_as_chosen(visit: Visit) -> None:
+    page = visit.open("/search")
     seen = {}
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -68,7 +68,7 @@ def test_light_and_dark_are_as_the_system_has_them_or_as_chosen(visit: Visit) ->
     assert page.evaluate(PAPER) == seen["dark"]
 
 
-def test_german_pages_show_no_english(chromium: Any, served: str) -> None:  # noqa: F811
+def test_german_pages_show_no_english(chromium: Any, served: str) -> None:
     """Texts that German says otherwise; names of photos and commands stay as they are."""
     german = messages("de")
     english = {
@@ -76,7 +76,7 @@ def test_german_pages_show_no_english(chromium: Any, served: str) -> None:  # no
         for text, other in german.items()
         if isinstance(other, str) and other != text and "{" not in text and re.search(r"[a-z]{3}", text)
     }
-    with visiting(chromium, served, WIDE, locale="de-DE") as visit:  # noqa: F811
+    with visiting(chromium, served, WIDE, locale="de-DE") as visit:
         number = visit.number("coffee_001.jpg")
         for address in ("/search", f"/search?q={number}", f"/photo?number={number}", "/status"):
             page = visit.open(address)
@@ -110,12 +110,12 @@ def find(page: Any, axe: str) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [WIDE, NARROW])
-def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[int, int]) -> None:  # noqa: F811
+def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[int, int]) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text()
     # axe is put in from outside, which the content security policy would not let a page do; colours that change
     # little by little would be judged on their way.
-    with visiting(chromium, served, size, bypass_csp=True, reduced_motion="reduce") as visit:  # noqa: F811
+    with visiting(chromium, served, size, bypass_csp=True, reduced_motion="reduce") as visit:
         number = visit.number("coffee_001.jpg")
         fields = {"/photo": f"?number={number}", "/match": f"?q={number}&photo={number}"}
         for path in PAGES:
@@ -134,9 +134,9 @@ def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[i
 
 
 @pytest.mark.slow
-def test_pages_fit_all_widths_in_english_and_german(chromium: Any, served: str) -> None:  # noqa: F811
+def test_pages_fit_all_widths_in_english_and_german(chromium: Any, served: str) -> None:
     for language in ("en-GB", "de-DE"):
-        with visiting(chromium, served, SMALLEST, locale=language) as visit:  # noqa: F811
+        with visiting(chromium, served, SMALLEST, locale=language) as visit:
             for path in PAGES:
                 page = visit.open(path)
                 for width in (320, 390, 768, 1023, 1024, 1280, 1440, 2560):

@@ -20,10 +20,16 @@ function show(value) {
   if (typeof value === "boolean") return value ? t("yes") : t("no");
   if (typeof value === "number") return figure(value, { maximumFractionDigits: 4 });
   if (/^[0-9a-f]{64}$/.test(value)) return el("code", { title: value }, `${value.slice(0, SHORT)}…`);
-  return String(value).replace(/^1 photos /, "1 photo ");
+  const [, photos, of] = /^(\d+) photos of (.*)$/.exec(value) ?? []; // what a vocabulary was made from
+  return of ? tn(Number(photos), "{n} photo of {collection}", "{n} photos of {collection}", { collection: of }) : String(value);
 }
 
-const TITLES = { images: "Photos", dim: "Dimensions", missing: "Files that are gone", removed: "Removed photos" };
+const TITLES = {
+  images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"),
+  name: t("Name"), dim: t("Dimensions"), fingerprint: t("Fingerprint"), foreign: t("Of another program"), descriptor: t("Descriptor"), signature: t("Signature"), augmentation: t("Augmentation"),
+  recall_at_1: t("Recall at 1"), trained_on: t("Trained on"), imbalance: t("Imbalance"),
+  postings: t("Postings"), geometry: t("Geometry"), signatures: t("Signatures"), notes: t("Notes"),
+};
 const title = (key) => TITLES[key] ?? key.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
 
 function card(name, rows) {
