@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 _WIDTH, _HEIGHT = 640, 300
-_LEFT, _RIGHT = 150, 560  # of the bars
+_LEFT, _RIGHT = 165, 560  # of the bars
 _ROWS = (("verified", "Verified searches"), ("words", "By words alone"))
 _STYLE = """
 text { font: 15px system-ui, sans-serif; fill: #1c2224; }

@@ -25,7 +25,7 @@ def widths(picture: str, kind: str) -> list[float]:
 
 def test_bars_are_as_long_as_their_figures() -> None:
     picture = draw_verdict(FOUND)
-    full = 410.0
+    full = 395.0
     assert widths(picture, "before") == pytest.approx([0.25 * full, 0.5 * full])
     assert widths(picture, "after") == pytest.approx([full, 0.75 * full])
     assert widths(picture, "won") == pytest.approx([30 / 80 * full] * 2, abs=0.1)

@@ -65,10 +65,12 @@ export async function objects(node, photo, panel) {
 
   const layer = svg("svg", { class: "objects", viewBox: pixels(photo.width, photo.height), "aria-hidden": "true" });
   const details = el("div", { class: "object-photos", hidden: true });
-  const entries = found.objects.map((object, place) => {
-    const name = object.whole ? t("All of this photo") : t("Part {n} of this photo", { n: place + 1 });
+  let parts = 0;
+  const entries = found.objects.map((object) => {
+    if (!object.whole) parts += 1;
+    const name = object.whole ? t("All of this photo") : t("Part {n} of this photo", { n: parts });
     const points = object.region.map((point) => point.join(",")).join(" ");
-    const mark = svg("g", { class: "object" },
+    const mark = svg("g", { class: object.whole ? "object whole" : "object" },
       svg("polygon", { class: "halo", points }),
       svg("polygon", { class: "region", points }),
       svg("polygon", { class: "catch", points }));

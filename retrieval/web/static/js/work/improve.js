@@ -1,11 +1,11 @@
 // Improve search: learn from the collection's own photos, and say what it is worth.
 
-import { address, change, json } from "../api.js";
+import { address, json } from "../api.js";
 import { at, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
 import { complain, start } from "../page.js";
+import { begin, isOpen, showCards, watch } from "./jobs.js";
 
-const OPEN = ["queued", "running", "paused"];
 const SECONDS = 2; // for each photo, roughly, on one core: to learn, to judge and to index anew
 
 function duration(seconds) {
@@ -77,22 +77,18 @@ async function show() {
   at("page").hidden = false;
 }
 
-/** Follow the job, as the work page does. */
-async function follow() {
+/** Follow the work, and show what came of it when it has ended. */
+function follow() {
   let before = null;
-  const told = (value, jobCard) => {
-    const all = (value.jobs ?? value).filter(({ kind }) => kind === "improve");
-    const job = all.at(-1);
-    const open = job && OPEN.includes(job.state);
-    at("begin").disabled = Boolean(open) || at("begin").dataset.refused === "yes";
-    if (open || (job && job.state === "failed")) at("progress").replaceChildren(jobCard(job));
-    else at("progress").replaceChildren();
+  watch((jobs) => {
+    const job = jobs.findLast(({ kind }) => kind === "improve");
+    const open = Boolean(job && isOpen(job));
+    at("begin").disabled = open || at("begin").dataset.refused === "yes";
+    showCards(at("progress"), job && (open || job.state === "failed") ? [job] : []);
     const ended = job && !open ? `${job.id} ${job.state}` : "";
     if (before !== null && ended && ended !== before) show().catch(complain);
     before = ended;
-  };
-  const { watch, jobCard } = await import("./jobs.js");
-  watch((value) => told(value, jobCard));
+  });
 }
 
 start(async () => {
@@ -100,12 +96,12 @@ start(async () => {
     complain(null);
     at("begin").disabled = true;
     try {
-      await change("POST", "/api/jobs", { kind: "improve" });
+      await begin("improve");
     } catch (error) {
       at("begin").disabled = false;
       complain(error);
     }
   });
   await show();
-  await follow();
+  follow();
 });

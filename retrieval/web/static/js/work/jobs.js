@@ -116,6 +116,15 @@ const STEPS = {
   Checking: t("Checking"),
   Reading: t("Reading"),
   Copying: t("Copying"),
+  Views: t("Rendering views"),
+  "Image pairs": t("Comparing photos"),
+  Patches: t("Cutting out what matches"),
+  Describing: t("Describing what matches"),
+  Whitenings: t("Learning"),
+  "Judge: indexing": t("Judging: indexing"),
+  "Judge: linking": t("Judging: comparing photos"),
+  "Judge: matching": t("Judging: comparing photos"),
+  "Judge: searches": t("Judging: searches"),
 };
 const STATES = {
   queued: t("Waiting"),
@@ -181,6 +190,8 @@ function outcome({ kind, result }) {
       return [tn(result.read ?? 0, "{n} file was read.", "{n} files were read.")];
     case "check":
       return [lengths.damaged ? tn(lengths.damaged, "{n} file is damaged.", "{n} files are damaged.") : t("Everything is sound.")];
+    case "improve":
+      return [result.switched ? t("Search finds more now.") : t("Everything stays as it was: nothing better was found.")];
     default:
       return [];
   }
