@@ -16,7 +16,7 @@ SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
 """Of a page: another visitor may get it in another language."""
 
-_NAV = re.compile(r"\s*<nav\b.*?</nav>", re.DOTALL)
+_NAV = re.compile(r'\s*<button[^>]* id="menu".*?</button>|\s*<nav\b.*?</nav>', re.DOTALL)
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
 
 

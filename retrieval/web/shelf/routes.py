@@ -15,7 +15,7 @@ from retrieval.catalogue.catalogue_reader import Cover as KnownCover
 from retrieval.photos.thumbnails import CACHE, SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, role_of
 from retrieval.web.problems import ProblemError
-from retrieval.web.rendering import render
+from retrieval.web.rendering import show_page
 from retrieval.web.routes.adding import Root, RootFolder, describe_folder, folder_below, named_roots
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
@@ -119,8 +119,7 @@ class ShelfRoots(BaseModel):
 @pages.api_route("/", methods=["GET", "HEAD"])
 def page(request: Request) -> HTMLResponse:
     """Show the list of collections."""
-    text = render("shelf", request.scope.get("root_path", ""))
-    return HTMLResponse(text, headers={"Cache-Control": "no-cache"})
+    return show_page(request, "shelf")
 
 
 @router.get("/health")

@@ -9,6 +9,7 @@ import { drawer } from "./photos/drawer.js";
 import { timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";
 import { pending, searchAddress } from "./query.js";
+import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];
 const form = at("filter");
@@ -47,7 +48,7 @@ function showState(total, { filters, order }) {
   at("clear").href = to({}, order);
   at("to-map").href = address("/map", filters);
   at("empty").hidden = total > 0 || filtered;
-  if (!at("empty").hidden) at("empty").replaceChildren(el("p", {}, t("No photos yet: run cairn index")));
+  if (!at("empty").hidden) beginning(at("empty"), load);
   at("chips").replaceChildren(...inForce(filters).map(({ text, rest }) => el("li", {},
     el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
       el("span", { dir: "auto" }, text), el("span", { class: "cross", "aria-hidden": "true" }, "×")))));

@@ -1,8 +1,8 @@
 // What every page does: the header, whose collection it is, and what went wrong, as a sentence.
 
 import { health } from "./api.js";
-import { at } from "./dom.js";
-import { tn } from "./language.js";
+import { at, el } from "./dom.js";
+import { t, tn } from "./language.js";
 
 /** Show a sentence in the page's place for errors; an empty one hides it. */
 export function complain(error, id = "error") {
@@ -30,6 +30,7 @@ function closing(button, inside, isOpen, close) {
 
 function menu() {
   const button = at("menu");
+  if (!button) return; // a page of no collection
   const isOpen = () => button.getAttribute("aria-expanded") === "true";
   const open = (is) => button.setAttribute("aria-expanded", String(is));
   button.addEventListener("click", () => open(!isOpen()));
@@ -66,10 +67,11 @@ export async function start(main) {
   menu();
   settings();
   health()
-    .then(({ collection, images, originals, role }) => {
+    .then(({ collection, images, originals, role, shelf }) => {
       document.body.classList.toggle("no-originals", originals === false);
       document.body.classList.toggle("read-only", role === "read");
-      at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
+      if (shelf) at("collection").before(el("a", { class: "to-shelf", href: shelf }, t("All collections")));
+      if (collection) at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
     })
     .catch(() => {}); // the page's own request says what is wrong
   try {
