@@ -1,6 +1,7 @@
 // The collection: a wall of photos, filtered and in an order. The address says what is shown, and where one is in it.
 
 import { address, json } from "./api.js";
+import { selection } from "./choosing.js";
 import { at, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
 import { parts, t, tn } from "./language.js";
@@ -13,19 +14,10 @@ import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];
 const form = at("filter");
-const picked = new Set();
 let request = new AbortController();
 let mark = () => {};
 let wall = null;
 let laid = null; // what the wall shows, as the server said it
-
-const selection = {
-  has: (number) => picked.has(number),
-  toggle: (numbers, on) => numbers.forEach((number) => picked[on ? "add" : "delete"](number)),
-  get size() {
-    return picked.size;
-  },
-};
 
 function shown() {
   const fields = new URLSearchParams(location.search);
@@ -81,6 +73,13 @@ async function load() {
   }
 }
 
+/** Photos were changed: ask for their names again too. */
+function anew() {
+  wall.known.clear();
+  laid = null;
+  load();
+}
+
 /** Show a place of the order of the dates. */
 async function jump(place, newest) {
   const { filters, order } = shown();
@@ -131,7 +130,10 @@ start(async () => {
   history.scrollRestoration = "manual"; // the address says where one is
   wall = new Wall(at("photos"), {
     link: (number) => photoAddress(number, list(), pending()),
-    selection,
+    choose: (own) => selection({
+      container: at("photos"), place: at("main"), rest: () => at("photos").querySelector("a[tabindex='0']"), photo: (number) => own.photo(number),
+      between: (one, other) => own.between(one, other), changed: anew, called: t("photos"),
+    }),
     onView: (place, end) => {
       const { filters, order } = shown();
       history.replaceState(null, "", to(filters, order, place ? laid.numbers[place] : null));

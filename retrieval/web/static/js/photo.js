@@ -6,6 +6,7 @@ import { at, el } from "./dom.js";
 import { figure, fixed, moment, t, tn } from "./language.js";
 import { complain, entitle, start } from "./page.js";
 import { listAddress, numbersOf } from "./photos/list.js";
+import { objects } from "./photos/objects.js";
 import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";
 import { photoAddress } from "./photos/wall.js";
 import { format, pending, searchAddress } from "./query.js";
@@ -49,7 +50,7 @@ let numbers = []; // of the list
 let current = null; // the photo that is shown
 let wanted = null; // the number that was asked for last
 
-function known_(number) {
+function know(number) {
   if (!known.has(number)) known.set(number, read(number).catch((error) => {
     known.delete(number);
     throw error;
@@ -96,7 +97,7 @@ function showPlace() {
     at(id).hidden = number === undefined;
     if (number === undefined) continue;
     at(id).href = photoAddress(number, list, pending());
-    known_(number).catch(() => {});
+    know(number).catch(() => {});
     new Image().src = large(number);
   }
   at("close").href = listAddress(list, current.number);
@@ -104,7 +105,7 @@ function showPlace() {
 
 async function show(number, mode) {
   wanted = number;
-  const photo = await known_(number);
+  const photo = await know(number);
   if (wanted !== number) return; // another one was asked for meanwhile
   current = photo;
   complain(null);
@@ -113,6 +114,7 @@ async function show(number, mode) {
   at("page").hidden = false;
   showBox(photo, mode);
   showPlace();
+  objects(at("tool").querySelector(".box-canvas"), photo, at("objects")).catch(() => {}); // the photo is seen without them
 }
 
 start(async () => {

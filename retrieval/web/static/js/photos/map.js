@@ -1,5 +1,276 @@
-// Map: not there yet.
+// A map of the photos that say where they were taken: an outline of the land that is kept here, and photos gathered on it.
 
-import { start } from "../page.js";
+import { address, json, thumbnail } from "../api.js";
+import { at, debounce, el } from "../dom.js";
+import { everyFilter, inForce } from "../filters.js";
+import { figure, t, tn } from "../language.js";
+import { complain, start } from "../page.js";
+import { root } from "../root.js";
+import { circle, fit, gather, project, unproject } from "./mercator.js";
 
-start(async () => {});
+const TILE = 256; // pixels of the world's side at zoom 0
+const CELL = 84; // pixels: photos nearer than that are gathered
+const MOST = 18; // zoom
+const STEP = 90; // pixels that a key moves the map
+const CLICK = 5; // pixels: less is no drag
+const GRID = [30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001]; // degrees between lines
+const view = at("view");
+const canvas = at("land");
+const drawn = new Map(); // list items by keys of clusters
+const levels = new Map(); // clusters by zoom
+let world = null;
+let [xs, ys, numbers] = [[], [], []];
+let now = { x: 0.5, y: 0.4, zoom: 1 };
+let frame = 0;
+
+const scale = () => TILE * 2 ** now.zoom;
+const size = () => [view.clientWidth, view.clientHeight];
+
+/** The outline as paths in the square of the projection. */
+function paths({ scale: parts, land, borders }) {
+  const path = new Path2D();
+  const lines = new Path2D();
+  const trace = (into, line, close) => {
+    let [east, north] = [0, 0];
+    for (let place = 0; place < line.length; place += 2) {
+      east += line[place];
+      north += line[place + 1];
+      const [x, y] = project(north / parts, east / parts);
+      if (place) into.lineTo(x, y);
+      else into.moveTo(x, y);
+    }
+    if (close) into.closePath();
+  };
+  for (const line of land) trace(path, line, true);
+  for (const line of borders) trace(lines, line, false);
+  return { land: path, borders: lines };
+}
+
+function drawLand() {
+  const [width, height] = size();
+  const ratio = Math.min(devicePixelRatio, 2);
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext("2d");
+  const style = getComputedStyle(view);
+  const colour = (name) => style.getPropertyValue(name);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.fillStyle = colour("--sea");
+  context.fillRect(0, 0, width, height);
+  const side = scale();
+  const [left, top] = [width / 2 - now.x * side, height / 2 - now.y * side];
+  if (world) {
+    context.setTransform(ratio * side, 0, 0, ratio * side, ratio * left, ratio * top);
+    context.fillStyle = colour("--land");
+    context.fill(world.land, "evenodd");
+    context.strokeStyle = colour("--coast");
+    context.lineWidth = 1 / side;
+    context.stroke(world.land);
+    context.strokeStyle = colour("--border");
+    context.stroke(world.borders);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+  // Lines of latitude and longitude: where the outline says nothing any more, they still say where one is.
+  const step = GRID.findLast((degrees) => (degrees / 360) * side >= 110) ?? GRID[0];
+  const [north, west] = unproject(now.x - width / 2 / side, now.y - height / 2 / side);
+  const [south, east] = unproject(now.x + width / 2 / side, now.y + height / 2 / side);
+  context.strokeStyle = context.fillStyle = colour("--grid");
+  context.lineWidth = 1;
+  context.font = "11px system-ui, sans-serif";
+  context.beginPath();
+  for (let degrees = Math.ceil(Math.max(west, -180) / step) * step; degrees <= Math.min(east, 180); degrees += step) {
+    const x = Math.round(left + project(0, degrees)[0] * side) + 0.5;
+    context.moveTo(x, 0);
+    context.lineTo(x, height);
+    context.fillText(`${figure(degrees, { maximumFractionDigits: 3 })}°`, x + 3, height - 5);
+  }
+  for (let degrees = Math.ceil(Math.max(south, -85) / step) * step; degrees <= Math.min(north, 85); degrees += step) {
+    const y = Math.round(top + project(degrees, 0)[1] * side) + 0.5;
+    context.moveTo(0, y);
+    context.lineTo(width, y);
+    context.fillText(`${figure(degrees, { maximumFractionDigits: 3 })}°`, 4, y - 3);
+  }
+  context.stroke();
+}
+
+/** The photos as they are gathered at a zoom. */
+function clusters(level) {
+  if (!levels.has(level)) {
+    if (levels.size > 4) levels.clear();
+    levels.set(level, gather(xs, ys, CELL / (TILE * 2 ** level)));
+  }
+  return levels.get(level);
+}
+
+function marker(cluster) {
+  const number = numbers[cluster.place];
+  const near = circle(cluster.box);
+  const [latitude, longitude] = near.split(",");
+  const href = cluster.count === 1
+    ? address("/photo", { number, list: address("", { ...everyFilter(), near }).slice(1) })
+    : address("/", { ...everyFilter(), near });
+  const label = tn(cluster.count, "{n} photo at {latitude}, {longitude}", "{n} photos at {latitude}, {longitude}", { latitude, longitude });
+  return el("li", { class: "cluster" }, el("a", { href, "aria-label": label, title: label, draggable: "false" },
+    el("img", { src: thumbnail(number), alt: "", draggable: "false", decoding: "async" }),
+    cluster.count > 1 && el("span", { class: "cluster-count" }, figure(cluster.count))));
+}
+
+function drawClusters() {
+  const level = Math.max(Math.floor(now.zoom), 0);
+  const [width, height] = size();
+  const side = scale();
+  const kept = new Set();
+  for (const cluster of clusters(level)) {
+    const [x, y] = [(cluster.x - now.x) * side + width / 2, (cluster.y - now.y) * side + height / 2];
+    if (x < -40 || y < -40 || x > width + 40 || y > height + 40) continue;
+    const key = `${level}:${cluster.place}`;
+    kept.add(key);
+    if (!drawn.has(key)) {
+      drawn.set(key, marker(cluster));
+      at("clusters").append(drawn.get(key));
+    }
+    drawn.get(key).style.setProperty("transform", `translate(${x}px, ${y}px)`);
+  }
+  for (const [key, item] of drawn) {
+    if (kept.has(key)) continue;
+    if (item.contains(document.activeElement)) view.focus({ preventScroll: true });
+    item.remove();
+    drawn.delete(key);
+  }
+}
+
+const remember = debounce(() => {
+  const [latitude, longitude] = unproject(now.x, now.y);
+  const here = [latitude.toFixed(5), longitude.toFixed(5), now.zoom.toFixed(2)].join(",");
+  history.replaceState(null, "", address("/map", { ...everyFilter(), at: here }));
+}, 300);
+
+function show(x, y, zoom, keep = true) {
+  const [width, height] = size();
+  const least = Math.log2(Math.max(width, height) / TILE / 2);
+  now = {
+    zoom: Math.min(Math.max(zoom, Math.min(least, 1)), MOST),
+    x: Math.min(Math.max(x, 0), 1),
+    y: Math.min(Math.max(y, 0), 1),
+  };
+  if (keep) remember();
+  if (frame) return;
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    drawLand();
+    drawClusters();
+  });
+}
+
+/** Zoom so that what is at a point of the window stays there. */
+function zoomAt(zoom, left, top) {
+  const [width, height] = size();
+  const [dx, dy] = [left - width / 2, top - height / 2];
+  const before = scale();
+  const to = Math.min(Math.max(zoom, 0), MOST);
+  const after = TILE * 2 ** to;
+  show(now.x + dx / before - dx / after, now.y + dy / before - dy / after, to);
+}
+
+const zoomBy = (by) => zoomAt(now.zoom + by, ...size().map((one) => one / 2));
+const pan = (dx, dy) => show(now.x + dx / scale(), now.y + dy / scale(), now.zoom);
+
+function showAll(keep = true) {
+  if (!xs.length) return show(0.5, 0.4, 1, keep);
+  const box = [Infinity, Infinity, -Infinity, -Infinity];
+  for (let place = 0; place < xs.length; place += 1) {
+    box[0] = Math.min(box[0], xs[place]);
+    box[1] = Math.min(box[1], ys[place]);
+    box[2] = Math.max(box[2], xs[place]);
+    box[3] = Math.max(box[3], ys[place]);
+  }
+  show(...fit(box, ...size(), 12), keep);
+}
+
+function listen() {
+  const fingers = new Map();
+  let moved = 0;
+  const spot = (event) => {
+    const { left, top } = view.getBoundingClientRect();
+    return [event.clientX - left, event.clientY - top];
+  };
+  view.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    if (!fingers.size) moved = 0;
+    fingers.set(event.pointerId, spot(event));
+  });
+  view.addEventListener("pointermove", (event) => {
+    const before = fingers.get(event.pointerId);
+    if (!before) return;
+    const [x, y] = spot(event);
+    moved += Math.hypot(x - before[0], y - before[1]);
+    if (moved < CLICK) return;
+    view.setPointerCapture(event.pointerId); // not before: a click on a photo is one
+    const other = [...fingers].find(([id]) => id !== event.pointerId)?.[1];
+    fingers.set(event.pointerId, [x, y]);
+    if (!other) {
+      pan(before[0] - x, before[1] - y);
+      return;
+    }
+    const apart = ([a, b]) => Math.hypot(a - other[0], b - other[1]);
+    zoomAt(now.zoom + Math.log2(Math.max(apart([x, y]), 1) / Math.max(apart(before), 1)), (x + other[0]) / 2, (y + other[1]) / 2);
+  });
+  for (const end of ["pointerup", "pointercancel"]) view.addEventListener(end, (event) => fingers.delete(event.pointerId));
+  view.addEventListener("click", (event) => {
+    if (moved >= CLICK) event.preventDefault(); // the end of a drag
+  }, { capture: true });
+  view.addEventListener("dblclick", (event) => {
+    if (!event.target.closest("a")) zoomAt(now.zoom + 1, ...spot(event));
+  });
+  view.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    zoomAt(now.zoom - (event.deltaY * lines) / (event.ctrlKey ? 60 : 250), ...spot(event));
+  }, { passive: false });
+  const keys = {
+    ArrowLeft: () => pan(-STEP, 0), ArrowRight: () => pan(STEP, 0), ArrowUp: () => pan(0, -STEP), ArrowDown: () => pan(0, STEP),
+    "+": () => zoomBy(1), "=": () => zoomBy(1), "-": () => zoomBy(-1), Home: () => showAll(),
+  };
+  view.addEventListener("keydown", (event) => {
+    if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  at("nearer").addEventListener("click", () => zoomBy(1));
+  at("farther").addEventListener("click", () => zoomBy(-1));
+  at("whole").addEventListener("click", () => showAll());
+  new ResizeObserver(() => show(now.x, now.y, now.zoom, false)).observe(view);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(now.x, now.y, now.zoom, false));
+}
+
+async function load() {
+  const filters = everyFilter();
+  at("to-wall").href = address("/", filters);
+  at("chips").replaceChildren(...inForce(filters).map(({ text, rest }) => el("li", {},
+    el("a", { class: "wall-chip", href: address("/map", rest), "aria-label": t("Remove the filter {text}", { text }) },
+      el("span", { dir: "auto" }, text), el("span", { class: "cross", "aria-hidden": "true" }, "×")))));
+  const found = await json("/api/places", filters);
+  numbers = found.numbers;
+  const points = numbers.map((_, place) => project(found.latitudes[place], found.longitudes[place]));
+  xs = Float64Array.from(points, ([x]) => x);
+  ys = Float64Array.from(points, ([, y]) => y);
+  levels.clear();
+  at("said").textContent = numbers.length
+    ? tn(numbers.length, "{n} photo says where it was taken", "{n} photos say where they were taken")
+    : t("No photo says where it was taken.");
+}
+
+start(async () => {
+  listen();
+  const outline = fetch(`${root}/static/world.json`).then((answer) => answer.json()).then((found) => {
+    world = paths(found);
+  }).catch(complain);
+  await load();
+  const here = (new URLSearchParams(location.search).get("at") ?? "").split(",").map(Number);
+  if (here.length === 3 && here.every(Number.isFinite)) show(...project(here[0], here[1]), here[2], false);
+  else showAll(false);
+  await outline;
+  show(now.x, now.y, now.zoom, false);
+});

@@ -1,6 +1,7 @@
 // A wall of photos: as many as there are, of which only those near the view are in the document.
 
 import { address, photos as read, thumbnail } from "../api.js";
+import { tick } from "../choosing.js";
 import { el } from "../dom.js";
 import { nameLine, titleLine } from "../grid.js";
 import { figure, t } from "../language.js";
@@ -17,13 +18,12 @@ export class Wall {
   /**
    * @param host the list element
    * @param link(number) address of a photo's page
-   * @param selection {has(number), toggle(number, range: numbers), size}
+   * @param choose(wall) gives the selection of the photos: see choosing.js
    * @param onView(first, last) told the places of the first row in view, when they have changed and the view is at rest
    */
-  constructor(host, { link, selection, onView = () => {} }) {
+  constructor(host, { link, choose, onView = () => {} }) {
     this.host = host;
     this.link = link;
-    this.selection = selection;
     this.onView = onView;
     this.numbers = [];
     this.layout = justify([], 1, 1, GAP);
@@ -31,7 +31,6 @@ export class Wall {
     this.known = new Map(); // photos by numbers
     this.current = 0; // the place that the Tab key reaches
     this.told = -1;
-    this.marked = null; // where a range of the selection begins
     this.seen = { y: 0, at: 0 };
     this.width = 0;
     addEventListener("scroll", () => this.#soon(), { passive: true });
@@ -39,6 +38,29 @@ export class Wall {
     host.addEventListener("click", (event) => this.#click(event));
     host.addEventListener("focusin", (event) => this.#focused(event));
     new ResizeObserver(() => this.#resized()).observe(host);
+    this.selection = choose(this);
+    this.selection.listen(() => this.#mark());
+  }
+
+  /** A photo as far as it is known. */
+  photo(number) {
+    return this.known.get(number) ?? { number, name: t("Photo {number}", { number }) };
+  }
+
+  /** The photos from one number to another; those that were never in view get their names as these come. */
+  between(one, other) {
+    const ends = [one, other].map((number) => this.numbers.indexOf(number)).sort((a, b) => a - b);
+    if (ends[0] < 0) return [this.photo(other)];
+    const some = this.numbers.slice(ends[0], ends[1] + 1);
+    this.#learn(some.filter((number) => !this.known.has(number)));
+    return some.map((number) => this.photo(number));
+  }
+
+  async #learn(numbers) {
+    for (let first = 0; first < numbers.length; first += ASKED) {
+      const { photos } = await read({ numbers: numbers.slice(first, first + ASKED) });
+      this.selection.add(photos.filter(({ number }) => this.selection.has(number)));
+    }
   }
 
   /** Show photos. `numbers`, `ratios`: of each (GET /api/layout); `at`: number of the photo that is seen first. */
@@ -46,7 +68,6 @@ export class Wall {
     this.numbers = numbers;
     this.ratios = ratios;
     this.told = -1;
-    this.marked = null;
     this.#clear();
     this.#lay();
     const place = at === null ? -1 : numbers.indexOf(at);
@@ -78,11 +99,6 @@ export class Wall {
     this.#reveal(place);
     this.#draw();
     this.shown.get(place)?.firstElementChild.focus({ preventScroll: true });
-  }
-
-  /** Show again which photos are selected. */
-  refresh() {
-    for (const [place, item] of this.shown) this.#mark(item, this.numbers[place]);
   }
 
   get #top() {
@@ -173,11 +189,13 @@ export class Wall {
     const number = this.numbers[place];
     const picture = el("img", { alt: "", decoding: "async", draggable: "false" });
     const link = el("a", { href: this.link(number), tabindex: place === this.current ? 0 : -1, "data-place": place }, picture);
-    const pick = this.selection && el("button", { type: "button", class: "wall-pick", tabindex: -1, "aria-hidden": "true" });
+    const pick = tick(this.photo(number));
+    pick.tabIndex = -1; // the key x does it
+    pick.checked = this.selection.has(number);
     const item = el("li", { class: "wall-photo", "aria-setsize": this.numbers.length, "aria-posinset": place + 1 }, link, pick);
+    item.classList.toggle("picked", pick.checked);
     for (const [name, value] of Object.entries({ left, top, width, height })) item.style.setProperty(name, `${value}px`);
     this.shown.set(place, item);
-    this.#mark(item, number);
     this.#say(item, place);
     // In the order of the places, which is that of screen readers and of the Tab key.
     const next = this.shown.get(place + 1);
@@ -201,12 +219,9 @@ export class Wall {
     picture.src = thumbnail(this.numbers[Number(item.firstElementChild.dataset.place)], longer > 300 ? 512 : 256);
   }
 
-  #mark(item, number) {
-    const chosen = Boolean(this.selection?.has(number));
-    item.classList.toggle("picked", chosen);
-    const link = item.firstElementChild;
-    if (chosen) link.setAttribute("aria-description", t("selected"));
-    else link.removeAttribute("aria-description");
+  /** Show which photos are selected. */
+  #mark() {
+    for (const [place, item] of this.shown) item.classList.toggle("picked", this.selection.has(this.numbers[place]));
   }
 
   /** Say what a photo is called, where that is known. */
@@ -218,6 +233,7 @@ export class Wall {
       return;
     }
     link.setAttribute("aria-label", photo.title ? `${photo.name} ${photo.title}` : photo.name);
+    item.querySelector(".pick").setAttribute("aria-label", t("Select {name}", { name: photo.name }));
     if (item.querySelector(".wall-caption")) return;
     link.append(el("span", { class: "wall-caption", "aria-hidden": "true" }, titleLine(photo), nameLine("span", photo.name)));
   }
@@ -279,10 +295,12 @@ export class Wall {
     };
     if (moves[event.key]) {
       const place = moves[event.key]();
-      if (event.shiftKey && this.selection) this.#range(place);
+      if (event.shiftKey) this.selection.add(this.between(this.numbers[current], this.numbers[place]));
       this.focus(place);
-    } else if ((event.key === " " || event.key === "x") && this.selection && !event.ctrlKey) {
-      this.#pick(current, event.shiftKey);
+    } else if ((event.key === " " || event.key === "x") && !event.ctrlKey) {
+      this.#tick(current, event.shiftKey);
+    } else if (event.key === "Escape" && this.selection.numbers().length) {
+      this.selection.clear();
     } else {
       return;
     }
@@ -290,29 +308,17 @@ export class Wall {
   }
 
   #click(event) {
-    const item = event.target.closest(".wall-photo");
-    if (!item || !this.selection) return;
-    const place = Number(item.firstElementChild.dataset.place);
+    const place = event.target.closest("a[data-place]")?.dataset.place;
     // While some are selected, a click with Shift or Ctrl selects too; else it opens the photo.
-    if (!event.target.closest(".wall-pick") && !((event.shiftKey || event.ctrlKey || event.metaKey) && this.selection.size)) return;
+    if (place === undefined || !(event.shiftKey || event.ctrlKey || event.metaKey) || !this.selection.numbers().length) return;
     event.preventDefault();
-    this.#pick(place, event.shiftKey);
+    this.#tick(Number(place), event.shiftKey);
+  }
+
+  /** Click a photo's tick. */
+  #tick(place, shiftKey) {
+    this.shown.get(place)?.querySelector(".pick").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey }));
     this.#reach(place);
-  }
-
-  #pick(place, range) {
-    if (range && this.marked !== null) this.#range(place);
-    else this.selection.toggle([this.numbers[place]], !this.selection.has(this.numbers[place]));
-    this.marked = place;
-    this.refresh();
-  }
-
-  /** Select all from the one that was marked last to a place. */
-  #range(place) {
-    const from = this.marked ?? this.current;
-    this.selection.toggle(this.numbers.slice(Math.min(from, place), Math.max(from, place) + 1), true);
-    this.marked ??= from;
-    this.refresh();
   }
 }
 
