@@ -62,21 +62,29 @@ function drawLand() {
   const side = scale();
   const [left, top] = [width / 2 - now.x * side, height / 2 - now.y * side];
   if (world) {
+    context.save();
     context.setTransform(ratio * side, 0, 0, ratio * side, ratio * left, ratio * top);
+    context.beginPath();
+    context.rect(0, 0, 1, 1);
+    context.clip();
     context.fillStyle = colour("--land");
-    context.fill(world.land, "evenodd");
-    context.strokeStyle = colour("--coast");
     context.lineWidth = 1 / side;
-    context.stroke(world.land);
-    context.strokeStyle = colour("--border");
-    context.stroke(world.borders);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    for (const round of [-1, 0, 1]) { // what crosses 180° is on both sides
+      context.setTransform(ratio * side, 0, 0, ratio * side, ratio * (left + round * side), ratio * top);
+      context.fill(world.land, "evenodd");
+      context.strokeStyle = colour("--coast");
+      context.stroke(world.land);
+      context.strokeStyle = colour("--border");
+      context.stroke(world.borders);
+    }
+    context.restore();
   }
   // Lines of latitude and longitude: where the outline says nothing any more, they still say where one is.
   const step = GRID.findLast((degrees) => (degrees / 360) * side >= 110) ?? GRID[0];
   const [north, west] = unproject(now.x - width / 2 / side, now.y - height / 2 / side);
   const [south, east] = unproject(now.x + width / 2 / side, now.y + height / 2 / side);
-  context.strokeStyle = context.fillStyle = colour("--grid");
+  context.strokeStyle = colour("--grid");
+  context.fillStyle = colour("--faint");
   context.lineWidth = 1;
   context.font = "11px system-ui, sans-serif";
   context.beginPath();
@@ -266,11 +274,11 @@ start(async () => {
   listen();
   const outline = fetch(`${root}/static/world.json`).then((answer) => answer.json()).then((found) => {
     world = paths(found);
+    show(now.x, now.y, now.zoom, false);
   }).catch(complain);
   await load();
   const here = (new URLSearchParams(location.search).get("at") ?? "").split(",").map(Number);
   if (here.length === 3 && here.every(Number.isFinite)) show(...project(here[0], here[1]), here[2], false);
   else showAll(false);
   await outline;
-  show(now.x, now.y, now.zoom, false);
 });
