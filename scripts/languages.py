@@ -31,7 +31,15 @@ SCRIPTS = ROOT / "retrieval" / "web" / "static" / "js"
 SPEAKING = ("retrieval/web", "retrieval/jobs", "retrieval/curation", "retrieval/catalogue/curation")
 """Rooms whose errors visitors read, but for `SILENT`."""
 
-SILENT = ("serve_command.py", "commands.py")
+SILENT = (
+    "commands.py",
+    "instance.py",
+    "open_command.py",
+    "options.py",
+    "passwords.py",
+    "running.py",
+    "serve_command.py",
+)
 """Modules whose errors are read in the terminal alone."""
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
