@@ -23,7 +23,7 @@ from babel.messages.jslexer import tokenize, unquote_string
 from babel.messages.pofile import read_po, write_po
 
 from retrieval.web.languages import FOLDER, PATTERNS, map_texts
-from retrieval.web.rendering import PAGES, SHELL, read_page
+from retrieval.web.rendering import PAGES, read_page
 from retrieval.web.routes.pages import engine_choices, expansion_choices
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,8 +88,8 @@ def page_texts(path: Path) -> list[str]:
         found.append(text)
         return text
 
-    if path.stem == SHELL:
-        map_texts(path.read_text(encoding="utf-8"), note)
+    if (whole := path.read_text(encoding="utf-8")).startswith("<!doctype"):  # a shell
+        map_texts(whole, note)
         return found
     fields, main = read_page(path.stem)
     found.append(fields["title"])

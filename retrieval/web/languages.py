@@ -25,7 +25,7 @@ ATTRIBUTES = ("title", "placeholder", "aria-label", "alt")
 
 Messages = dict[str, str | dict[str, str] | list[str]]
 
-_MARKUP = re.compile(r"(<!--.*?-->|<[^>]*>)", re.DOTALL)
+_MARKUP = re.compile(r'(<!--.*?-->|<(?:[^>"]|"[^"]*")*>)', re.DOTALL)
 _ATTRIBUTE = re.compile(rf'(\s(?:{"|".join(ATTRIBUTES)})=")([^"]*)"')
 _LETTER = re.compile(r"[^\W\d_]")
 _PLACE = re.compile(r"\{\{\w+\}\}|<!--")

@@ -35,7 +35,7 @@ def test_visitors_get_what_they_chose_or_their_browser_prefers(
 def test_texts_and_read_attributes_change_and_nothing_else() -> None:
     html = (
         '<p title="Say &quot;x&quot;" class="Class">\n  Two  words &amp; <b>bold</b> 12 <!-- a comment --></p>'
-        '<input value="Value" placeholder="Place" aria-label="Label"><img alt="" src="/a.png">{{main}}'
+        '<input value="<!-- Value -->" placeholder="Place" aria-label="Label"><img alt="" src="/a.png">{{main}}'
     )
     seen: list[str] = []
 
@@ -47,7 +47,7 @@ def test_texts_and_read_attributes_change_and_nothing_else() -> None:
     assert seen == ['Say "x"', "Two words &", "bold", "Place", "Label"]
     assert 'title="&lt;Say &quot;x&quot;&quot;&gt;" class="Class"' in changed  # nothing becomes markup
     assert "\n  &lt;Two words &amp;&quot;&gt; <b>&lt;bold&quot;&gt;</b> 12 <!-- a comment -->" in changed
-    assert 'value="Value"' in changed and 'alt=""' in changed and changed.endswith("{{main}}")
+    assert 'value="<!-- Value -->"' in changed and 'alt=""' in changed and changed.endswith("{{main}}")
     assert map_texts(html, lambda text: text) == html
     assert translate_html("<b>Photos</b>", "de") == "<b>Fotos</b>" and translate_html("<b>Xyzzy</b>", "de")
 

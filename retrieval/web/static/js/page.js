@@ -71,7 +71,10 @@ export async function start(main) {
       document.body.classList.toggle("no-originals", originals === false);
       document.body.classList.toggle("read-only", role === "read");
       if (shelf) at("collection").before(el("a", { class: "to-shelf", href: shelf }, t("All collections")));
-      if (collection) at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
+      if (!collection) return;
+      at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
+      // Later, and not above: that module needs this one.
+      import("./work/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
     })
     .catch(() => {}); // the page's own request says what is wrong
   try {
