@@ -40,7 +40,7 @@ function showState(total, { filters, order }) {
   at("clear").href = to({}, order);
   at("to-map").href = address("/map", filters);
   at("empty").hidden = total > 0 || filtered;
-  if (!at("empty").hidden) beginning(at("empty"), load);
+  if (!at("empty").hidden) beginning(at("empty"), () => location.reload());
   at("chips").replaceChildren(...inForce(filters).map(({ text, rest }) => el("li", {},
     el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
       el("span", { dir: "auto" }, text), el("span", { class: "cross", "aria-hidden": "true" }, "×")))));

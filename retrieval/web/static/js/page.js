@@ -62,6 +62,14 @@ function settings() {
   });
 }
 
+/** Lead back to the list of collections, where there is one: from the mark, and in words where there is room. */
+function leadBack(shelf) {
+  const mark = document.querySelector(".mark");
+  mark.href = shelf;
+  mark.setAttribute("aria-label", t("Cairn: all collections"));
+  at("collection").before(el("a", { class: "to-shelf", href: shelf }, t("All collections")));
+}
+
 /** Run a page. */
 export async function start(main) {
   menu();
@@ -70,7 +78,7 @@ export async function start(main) {
     .then(({ collection, images, originals, role, shelf }) => {
       document.body.classList.toggle("no-originals", originals === false);
       document.body.classList.toggle("read-only", role === "read");
-      if (shelf) at("collection").before(el("a", { class: "to-shelf", href: shelf }, t("All collections")));
+      if (shelf) leadBack(shelf);
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
       // Later, and not above: that module needs this one.

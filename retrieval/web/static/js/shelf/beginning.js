@@ -13,6 +13,7 @@ const begun = new WeakSet(); // nodes that say so already
 export function beginning(node, shown) {
   if (begun.has(node)) return;
   begun.add(node);
+  node.classList.add("beginning");
   const now = el("div", { class: "stack" });
   const ways = el("div", { class: "stack" });
   const title = el("h2", {});

@@ -1,0 +1,95 @@
+"""The first run in a real browser: an empty home, a collection of a folder, its photos, and the way back."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrieval.web.running import listen
+from retrieval.web.service import ServeOptions
+from retrieval.web.shelf.app import create_shelf_app
+from retrieval.web.shelf.shelf import Shelf
+from tests.conftest import Indexed
+from tests.retrieval.web.shelf.test_app import small
+from tests.support.browser import PHONE, SMALLEST, visiting
+from tests.support.browser import chromium as chromium
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def shelf(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a live server of an empty home, and the home."""
+    import uvicorn
+
+    home = tmp_path_factory.mktemp("shelf") / "home"
+    app = create_shelf_app(home, small(ServeOptions(), roots=(indexed.photos.parent,)))
+    with listen("127.0.0.1", 0) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", home
+        server.should_exit = True
+        thread.join(30)
+
+
+def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: Indexed) -> None:
+    base, home = shelf
+    with visiting(chromium, base, SMALLEST) as visit:
+        page = visit.open("/")
+        make = page.get_by_role("button", name="Make the collection")
+        make.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= SMALLEST[0]
+        assert page.get_by_label("Name of the collection").evaluate("one => one === document.activeElement")
+        page.get_by_role("button", name=indexed.photos.name, exact=True).press("Enter")
+        photos = len(list(indexed.photos.iterdir()))
+        page.get_by_text(f"{photos} photos", exact=True).wait_for()
+        assert page.get_by_label("Name of the collection").input_value() == indexed.photos.name
+        page.get_by_label("Name of the collection").fill("Été <b>1998</b>")
+        make.press("Enter")
+        page.wait_for_url("**/c/ete-b-1998-b/")
+        page.get_by_text("Your photos are being added").wait_for()
+        page.locator("#collection").get_by_text(f"Été <b>1998</b> · {photos} photos").wait_for()  # it comes by itself
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for address in ("search?q=0", "photo?number=0", "groups", "match?q=0&photo=1", "status", "work"):
+            visit.open(f"/c/ete-b-1998-b/{address}")
+        assert [one for one in asked if not one.startswith((f"{base}/c/ete-b-1998-b/", "blob:", "data:"))] == []
+        visit.excuse("/api/groups")  # none were looked for yet
+        page.get_by_role("link", name="Cairn: all collections").click()
+        page.locator(".volume img").evaluate("picture => picture.decode()")
+        page.get_by_label("More for “Été <b>1998</b>”").press("Enter")
+        page.get_by_role("button", name="Rename").press("Enter")
+        page.get_by_role("dialog").get_by_label("Name of the collection").fill("Summer")
+        page.get_by_role("dialog").get_by_role("button", name="Rename").click()
+        page.get_by_role("link", name="Summer", exact=True).wait_for()
+        page.get_by_label("More for “Summer”").click()
+        page.get_by_role("button", name="Move to the bin").click()
+        page.get_by_role("dialog").get_by_role("button", name="Move to the bin").click()
+        make.wait_for()  # the home is empty again
+    assert Shelf(home).names() == [] and len(list((home / "bin").iterdir())) == 1
+
+
+@pytest.mark.parametrize("size", [PHONE, (2560, 1200)])
+@pytest.mark.slow
+def test_the_list_fits_every_window_and_keeps_markup_as_text(
+    chromium: Any, indexed: Indexed, shelf: tuple[str, Path], size: tuple[int, int]
+) -> None:
+    base, home = shelf
+    link = home / "<img src=x onerror=alert(1)>.cairn"
+    link.symlink_to(indexed.folder)
+    try:
+        with visiting(chromium, base, size) as visit:
+            page = visit.open("/")
+            page.get_by_role("link", name="<img src=x onerror=alert(1)>").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            page.get_by_role("button", name="New collection").click()
+            page.get_by_role("button", name="Cancel").click()
+            assert page.get_by_role("button", name="New collection").evaluate("one => one === document.activeElement")
+    finally:
+        link.unlink()
