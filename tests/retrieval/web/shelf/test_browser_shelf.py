@@ -17,7 +17,7 @@ from tests.retrieval.web.shelf.test_app import small
 from tests.support.browser import PHONE, SMALLEST, visiting
 from tests.support.browser import chromium as chromium
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,6 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
 
 
 @pytest.mark.parametrize("size", [PHONE, (2560, 1200)])
-@pytest.mark.slow
 def test_the_list_fits_every_window_and_keeps_markup_as_text(
     chromium: Any, indexed: Indexed, shelf: tuple[str, Path], size: tuple[int, int]
 ) -> None:
