@@ -26,8 +26,8 @@ def widths(picture: str, kind: str) -> list[float]:
 def test_bars_are_as_long_as_their_figures() -> None:
     picture = draw_verdict(FOUND)
     full = 395.0
-    assert widths(picture, "before") == pytest.approx([0.25 * full, 0.5 * full])
-    assert widths(picture, "after") == pytest.approx([full, 0.75 * full])
+    assert widths(picture, "before") == pytest.approx([0.25 * full, 0.5 * full], abs=0.1)
+    assert widths(picture, "after") == pytest.approx([full, 0.75 * full], abs=0.1)
     assert widths(picture, "won") == pytest.approx([30 / 80 * full] * 2, abs=0.1)
     assert widths(picture, "lost") == pytest.approx([10 / 80 * full] * 2, abs=0.1)
     assert "+25.0 ± 19.6 points" in picture and "30 found more" in picture
