@@ -8,7 +8,7 @@ import pytest
 
 from tests.retrieval.web.conftest import serving
 from tests.retrieval.web.test_decisions import Served, home  # noqa: F401
-from tests.support.browser import DESKTOP, PHONE, chromium, draw_box, visiting  # noqa: F401
+from tests.support.browser import DESKTOP, PHONE, chromium, visiting  # noqa: F401
 
 pytestmark = pytest.mark.browser
 SHOTS = os.environ.get("CAIRN_SHOTS")
@@ -21,6 +21,7 @@ def shoot(page: Any, name: str) -> None:
         page.screenshot(path=str(Path(SHOTS) / f"{name}.png"), full_page=True)
 
 
+@pytest.mark.slow
 def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # noqa: F811
     one = home.numbers()["coffee_0.png"]
     with visiting(chromium, home.base, DESKTOP) as visit:
