@@ -42,6 +42,7 @@ export function sentence({ results, passing }, { queries, top }) {
 function grade(item, entry, own) {
   const word = item.querySelector(".strength");
   word.textContent = own ? t("The photo you search with") : strength(entry);
+  item.querySelector(".wrong").hidden = own; // it shows itself
   const likely = percent(entry.probability);
   word.title = t("{percent} likely to show this", { percent: likely });
   item.querySelector(".rank").textContent = `${entry.rank}.`;
@@ -68,7 +69,7 @@ function tile(entry, turned, { queries, said, here }) {
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search with the region found in {name}", { name }) : t("Search with {name}", { name }) }, box ? t("Search this region") : t("Search this")),
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": t("Add {name} to the query", { name }) }, t("Add to query")),
-      el("button", { type: "button", class: "small writes", "aria-label": t("{name} is not a match", { name }), onclick: () => callNoMatch([entry]) }, t("Not a match"))));
+      el("button", { type: "button", class: "small writes wrong", "aria-label": t("{name} is not a match", { name }), onclick: () => callNoMatch([entry]) }, t("Not a match"))));
 }
 
 // Photos that are no match

@@ -145,6 +145,7 @@ async function takeBack() {
     complain(null);
     await last.undo();
     await show(last.place);
+    notice(t("Undone"));
   } catch (error) {
     complain(error);
   }
