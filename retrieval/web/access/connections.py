@@ -1,4 +1,4 @@
-"""Connections that ask for nothing, or slowly: they are closed, so that they keep nobody out.
+"""Connections that ask for nothing, or slowly, or take no answer: they are closed, so that they keep nobody out.
 
 The server behind this, uvicorn, waits for ever for the head of a request. Here a connection that no request is under
 way on has some seconds for the next one to be whole, however its bytes drip in; and where too many are open, the one
@@ -13,6 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 15.0
 """In which the head of a request must have arrived."""
+SEND_SECONDS = 60.0
+"""In which a client must take what the server keeps for it."""
 MOST = 4096
 """Connections at a time, where the system allows as many files."""
 SPARE = 128
@@ -34,7 +36,9 @@ def most_connections() -> int:
     return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - SPARE))
 
 
-def patient_protocol(most: int, seconds: float = HEAD_SECONDS) -> type[asyncio.Protocol]:
+def patient_protocol(
+    most: int, seconds: float = HEAD_SECONDS, send_seconds: float = SEND_SECONDS
+) -> type[asyncio.Protocol]:
     """Make the class of connections of one server.
 
     Parameters
@@ -43,6 +47,8 @@ def patient_protocol(most: int, seconds: float = HEAD_SECONDS) -> type[asyncio.P
         Connections at a time.
     seconds : float
         In which the head of a request must have arrived.
+    send_seconds : float
+        In which a client must take what the server keeps for it.
 
     Returns
     -------
@@ -53,6 +59,7 @@ def patient_protocol(most: int, seconds: float = HEAD_SECONDS) -> type[asyncio.P
 
     class Patient(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
+        _sending: asyncio.TimerHandle | None = None  # runs while the client takes nothing
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -73,17 +80,38 @@ def patient_protocol(most: int, seconds: float = HEAD_SECONDS) -> type[asyncio.P
             super().on_response_complete()
             self._look()
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._await_taking()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._forget_sending()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._forget()
+            self._forget_sending()
             super().connection_lost(exc)
 
         def _look(self) -> None:
             """Let the time run while no request is under way."""
-            if (self.cycle is not None and not self.cycle.response_complete) or self.transport.is_closing():
+            if self.transport.is_closing():  # what is still to be sent is waited for
+                self._forget()
+                self._await_taking()
+            elif self.cycle is not None and not self.cycle.response_complete:
                 self._forget()
             elif self._timer is None:
                 self._timer = self.loop.call_later(seconds, self.transport.abort)
                 idle[self] = None
+
+        def _await_taking(self) -> None:
+            if self._sending is None:
+                self._sending = self.loop.call_later(send_seconds, self.transport.abort)
+
+        def _forget_sending(self) -> None:
+            if self._sending is not None:
+                self._sending.cancel()
+                self._sending = None
 
         def _forget(self) -> None:
             idle.pop(self, None)

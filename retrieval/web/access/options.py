@@ -114,7 +114,6 @@ class AccessOptions:
     body_bytes: int = 16_000_000  # of a request that is no form with uploads
     body_seconds: float = 60.0  # that a request may take to arrive, and more for what has arrived:
     body_rate: float = 10_000.0  # bytes a second, at least
-    send_seconds: float = 60.0  # in which a client must take some of its answer
 
     def __post_init__(self) -> None:
         for one in self.forwarded_from:

@@ -1,4 +1,4 @@
-"""Requests that drip in and answers that nobody takes: bounded in bytes and in time."""
+"""Requests that drip in: bounded in bytes and in time."""
 
 import asyncio
 
@@ -49,11 +49,4 @@ class Patience:
                 raise HTTPException(413)
             return message
 
-        async def patient_send(message: Message) -> None:
-            try:
-                async with asyncio.timeout(options.send_seconds):
-                    await send(message)
-            except TimeoutError:
-                raise ConnectionAbortedError("the client has not taken its answer") from None
-
-        await self._app(scope, patient_receive, patient_send)
+        await self._app(scope, patient_receive, send)
