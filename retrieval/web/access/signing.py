@@ -216,7 +216,9 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
             return RedirectResponse(home(request), 303)
         if "x-cairn" not in request.headers and await desk.form(request) is None:
             return desk.page(request, home(request), OLD, status=403)
-        answer = RedirectResponse(home(request)[:-1] + LOGIN, 303, {"Cache-Control": "no-store"})
+        headers = {"Cache-Control": "no-store"}
+        by_form = "x-cairn" not in request.headers
+        answer = RedirectResponse(home(request)[:-1] + LOGIN, 303, headers) if by_form else Response(None, 204, headers)
         desk.sign_out(answer, request)
         return answer
 

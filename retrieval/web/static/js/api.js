@@ -34,6 +34,10 @@ export async function ask(address, options = {}) {
       throw new Refused(t("The server does not answer. Is cairn serve still running?"), 0);
     }
     if (answer.ok) return answer;
+    if (answer.status === 401) {
+      // Signed out meanwhile: back here after signing in.
+      location.assign(address("/login", { next: location.pathname + location.search }));
+    }
     const wait = Number(answer.headers.get("Retry-After") || 1);
     if (answer.status !== 503 || left === 0 || !(wait <= PATIENCE)) {
       throw new Refused(await sentence(answer), answer.status);

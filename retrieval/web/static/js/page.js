@@ -1,5 +1,6 @@
 // What every page does: the header, whose collection it is, and what went wrong, as a sentence.
 
+import { showUser } from "./access/signing.js";
 import { health } from "./api.js";
 import { at, el } from "./dom.js";
 import { t, tn } from "./language.js";
@@ -75,9 +76,10 @@ export async function start(main) {
   menu();
   settings();
   health()
-    .then(({ collection, images, originals, role, shelf }) => {
+    .then(({ collection, images, originals, role, shelf, user }) => {
       document.body.classList.toggle("no-originals", originals === false);
       document.body.classList.toggle("read-only", role === "read");
+      showUser(user);
       if (shelf) leadBack(shelf);
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;

@@ -1,0 +1,16 @@
+// Who is signed in, and the way out, in the header.
+
+import { address, change } from "../api.js";
+import { el } from "../dom.js";
+import { t } from "../language.js";
+
+/** Show in the header who is signed in; `user` is null where there is no password. */
+export function showUser(user) {
+  const bar = document.querySelector("header.bar");
+  if (!user || !bar || bar.querySelector(".signed-in")) return;
+  const leave = async () => {
+    await change("POST", "/logout").catch(() => {}); // the login page says how it is
+    location.assign(address("/login"));
+  };
+  bar.append(el("span", { class: "signed-in" }, el("span", { class: "hint" }, user), el("button", { class: "small", type: "button", onclick: leave }, t("Sign out"))));
+}
