@@ -24,6 +24,7 @@ PAGES = {
     "/album": "album",
     "/groups": "groups",
     "/duplicates": "duplicates",
+    "/import": "import",
     "/saved": "saved",
     "/map": "map",
     "/work": "work",

@@ -30,7 +30,7 @@ def test_an_edit_counts_as_an_import_and_is_undone(catalogue: Catalogue) -> None
     assert edited.kept == 1 and set(edited.before) == {1, 2}
     now = catalogue.metadata([1, 2, 3])
     assert {(one.title, one.taken) for number, one in now.items() if number < 3} == {("<i>Bridge</i>", "1923-05-17")}
-    assert now[1].tags == ("new", "Rome", "well") and now[2].tags == ("new",)
+    assert now[1].tags == ("new", "Rome", "well") and now[2].tags == ("new", "WELL")
     assert now[2].others == {"archive": ("7",)} and now[3] == before[3]
     wanted = PhotoFilter(tags=("NEW",), title="bridge", taken_from="1923-05")
     assert catalogue.numbers(wanted=wanted).tolist() == [1, 2]

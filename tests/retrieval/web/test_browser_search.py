@@ -599,7 +599,9 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
     page.get_by_text("2 photos are possibly similar").click()
     page.get_by_label("Select @sum.jpg").check()
 
-    text = kept(page, "Save as CSV")
+    save = page.locator("#save > summary")
+    save.click()
+    text = kept(page, "Table (CSV)")
     assert text.startswith("\ufeff") and text.endswith("\r\n")
     header, *rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     assert header == ["name", "title", "probability", "found", "region"]
@@ -609,7 +611,8 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
         assert row[2:4] == [str(one["probability"]), "true" if one["found"] else "false"]
     assert json.loads(rows[0][4]) == region and rows[1][4] == ""
     columns = ("name", "title", "probability", "found", "region")
-    assert json.loads(kept(page, "Save as JSON")) == [{key: one[key] for key in columns} for one in results[:6]]
+    save.click()
+    assert json.loads(kept(page, "Table (JSON)")) == [{key: one[key] for key in columns} for one in results[:6]]
 
     asked: list[Any] = []
 
@@ -621,15 +624,18 @@ def test_results_are_selected_and_kept(visit: Visit) -> None:
             route.fulfill(content_type="application/zip", body="PK")
 
     page.route("**/api/export", collect)
-    page.get_by_role("button", name="Save photos").click()
+    save.click()
+    page.get_by_role("button", name="Photos as a ZIP file").click()
     page.get_by_text("These are too large: select fewer.").wait_for()
     visit.excuse("Failed to load resource")
+    save.click()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Save photos").click()
+        page.get_by_role("button", name="Photos as a ZIP file").click()
     assert download.value.suggested_filename == "photos.zip" and Path(download.value.path()).read_bytes() == b"PK"
     assert [sorted(one["photos"]) for one in asked] == 2 * [[0, 1, 2, 3, 4, 5]]
 
     page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    save.click()
     page.get_by_role("button", name="Copy names").click()
     assert page.locator("#copied[role=status]").inner_text() == "6 names copied"
     assert page.evaluate("window.copied") == "\n".join(names[:6])

@@ -1,6 +1,7 @@
 // Albums of photos that are linked by verified matches.
 
-import { address, groups as read } from "./api.js";
+import { address, change, groups as read } from "./api.js";
+import { selection, tick } from "./choosing.js";
 import { at, el } from "./dom.js";
 import { paginate, tiles } from "./grid.js";
 import { t, tn } from "./language.js";
@@ -12,12 +13,23 @@ const AT_FIRST = 12; // photos of a group, before the rest is asked for
 /** Tiles that say which photos are near duplicates of which. */
 function entries(photos, names) {
   return tiles(photos, {}, 0).map((tile, place) => {
+    tile.prepend(tick(photos[place]));
     const original = photos[place].duplicate_of ?? null;
     if (original === null) return tile;
     const said = names.has(original) ? t("near duplicate of {name}", { name: names.get(original) }) : t("near duplicate of another");
     tile.append(el("p", { class: "measure" }, said));
     return tile;
   });
+}
+
+/** Ask for a name, and make an album of a group. */
+async function makeAlbum(group, photos) {
+  const { ask, field } = await import("./curation/dialogs.js");
+  const titled = photos.find((photo) => photo.title)?.title ?? "";
+  const [node, input] = field(t("Name"), { required: true, maxlength: 200, value: titled, dir: "auto" });
+  const made = await ask(tn(photos.length, "Make an album of {n} photo", "Make an album of {n} photos"), [node], t("Make it"),
+    () => change("POST", "/api/albums", { name: input.value, photos: photos.map(({ number }) => number) }));
+  if (made) location.assign(address("/album", { album: made.album }));
 }
 
 function album({ group, photos, links }) {
@@ -32,11 +44,13 @@ function album({ group, photos, links }) {
   } }, tn(rest.length, "Show {n} more photo", "Show {n} more photos"));
   const title = `group-${group}`;
   return el("section", { class: "album", "aria-labelledby": title },
-    el("div", { class: "heading" }, el("h2", { id: title }, t("Group {number}", { number: group })), el("p", { class: "said" }, `${tn(photos.length, "{n} photo", "{n} photos")}, ${tn(links, "{n} link", "{n} links")}`)),
+    el("div", { class: "heading" }, el("h2", { id: title }, t("Group {number}", { number: group })), el("p", { class: "said" }, `${tn(photos.length, "{n} photo", "{n} photos")}, ${tn(links, "{n} link", "{n} links")}`),
+      el("button", { type: "button", class: "small writes", onclick: () => makeAlbum(group, photos).catch(complain) }, t("Make an album"))),
     list, more || null);
 }
 
 start(async () => {
+  const choose = selection({ container: at("chooser"), rest: () => at("title"), called: "groups", changed: (kind) => kind !== "album" && location.reload() });
   const page = Math.max(Number.parseInt(new URLSearchParams(location.search).get("page") ?? "1", 10) || 1, 1);
   try {
     const { total, groups, out_of_date: old } = await read({ offset: (page - 1) * PAGE, limit: PAGE });
@@ -48,6 +62,7 @@ start(async () => {
     at("note").hidden = !old;
     at("note").textContent = t("Photos were added or removed since these groups were found: run cairn group again.");
     at("groups").replaceChildren(...groups.map(album));
+    choose.offer(groups.flatMap(({ photos }) => photos), false);
     const to = (one) => address("/groups", { page: one });
     paginate(at("pages"), page, pages, to, (one) => location.assign(to(one)));
   } catch (error) {
