@@ -1,9 +1,11 @@
 """What kinds of jobs there are, and the command line of each: arguments, never a line for a shell."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.store import DONE
 
 TITLES = {
     "index": "Add photos",
@@ -71,10 +73,27 @@ def searches(collection: Path) -> list[str]:
     return ["searches", "ask", *_given(collection)]
 
 
-def asking_after(queue: Queue, job: Job) -> None:
-    """Queue the standing searches of a collection, where it has some, after photos were added to it."""
-    if job.kind == "index" and job.state == "done" and (job.result or {}).get("added"):
+def queue_in(file: Path) -> Queue:
+    """Make a queue that asks the standing searches of a collection after photos were added to it."""
+    queue = Queue(file)
+    queue.after.append(partial(_ask_searches, queue))
+    return queue
+
+
+def _ask_searches(queue: Queue, job: Job) -> None:
+    added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
+    if added and _has_standing_searches(job.collection, queue.catalogue_of(job.collection)):
         queue.add("searches", job.collection, searches(job.collection), TITLES["searches"])
+
+
+def _has_standing_searches(collection: Path, catalogue: str | None) -> bool:
+    import sqlalchemy as sa
+
+    from retrieval.catalogue.schema import SavedSearchRow
+    from retrieval.collection.collection import Collection
+
+    with Collection.open(collection, catalogue=catalogue) as opened, opened.catalogue.reading() as session:
+        return session.scalar(sa.select(SavedSearchRow.id).where(SavedSearchRow.standing).limit(1)) is not None
 
 
 def _given(collection: Path) -> list[str]:

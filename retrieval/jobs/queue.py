@@ -82,7 +82,7 @@ class Queue:
         self.version = 0
         self._store = Store(file)
         self._changed = threading.Condition()
-        self._more: dict[str, tuple[str, ...]] = {}
+        self._catalogues: dict[str, str] = {}
         self._children: dict[int, Child] = {}  # that run, or are paused
         self._followers: list[threading.Thread] = []
         self._cancelled: set[int] = set()
@@ -128,9 +128,13 @@ class Queue:
         self._owns = False
         self._store.close()
 
-    def complete(self, collection: Path, arguments: Sequence[str]) -> None:
-        """Have every command for a collection get more arguments, which are not written down, such as an address."""
-        self._more[_place(collection)] = tuple(arguments)
+    def name_catalogue(self, collection: Path, address: str) -> None:
+        """Say where the catalogue of a collection is: every command for it is told, but nothing of it is written."""
+        self._catalogues[_place(collection)] = address
+
+    def catalogue_of(self, collection: Path) -> str | None:
+        """The address of a collection's catalogue; None where that is in the collection."""
+        return self._catalogues.get(_place(collection))
 
     def add(self, kind: str, collection: Path, command: Sequence[str], title: str, about: str = "") -> Job:
         """Queue a job; where just the same waits already, that one is given.
@@ -350,7 +354,8 @@ class Queue:
         self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None)
         try:
             at = row["command"].index("--json")  # names of photos may follow it, which are no options
-            more = self._more.get(row["collection"], ())
+            address = self._catalogues.get(row["collection"])
+            more = ["--catalogue", address] if address is not None else []
             child = Child([*row["command"][:at], *more, *row["command"][at:]], self._tell)
         except OSError as error:
             reason = f"No process can be begun ({error.strerror}): see what else is running on this machine."
@@ -378,7 +383,8 @@ class Queue:
                 self._store.change(number, [QUEUED, RUNNING, PAUSED], **outcome, ended=_now())
             job = self.job(number)
         for callback in self.after:
-            callback(job)
+            with contextlib.suppress(CairnError):  # the disk is full or gone: what has ended has ended
+                callback(job)
 
     def _outcome(self, number: int, child: Child, code: int) -> dict[str, Any]:
         """What becomes of a job whose process has ended."""

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import JOBS
+from retrieval.jobs.kinds import queue_in
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
@@ -94,9 +95,9 @@ class Service:
         self.recent = RecentRows()
         self.kept = Kept()
         self.folder = folder.absolute()
-        self.queue = options.queue or Queue(folder / JOBS)
+        self.queue = options.queue or queue_in(folder / JOBS)
         if options.catalogue is not None:
-            self.queue.complete(folder, ["--catalogue", options.catalogue])
+            self.queue.name_catalogue(folder, options.catalogue)
         self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
         self.listening = 0  # connections that are told of jobs
         self.exporting = 0  # requests whose files are looked at

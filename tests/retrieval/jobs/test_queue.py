@@ -157,6 +157,50 @@ def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queu
     assert "want of memory" in str(queue.job(job.id).error)
 
 
+def test_a_job_waits_for_a_lock(pretend: None, queue: Queue, tmp_path: Path) -> None:
+    job = add(queue, tmp_path)
+    with lock_folder(tmp_path):
+        until(lambda: ALIVE)[0].end(2, {"error": str(refused(tmp_path))})
+        assert "waits" in until(lambda: queue.job(job.id).note)
+        until(lambda: not ALIVE)
+        time.sleep(0.1)
+        assert (state(queue, job), ALIVE) == ("queued", [])
+    until(lambda: state(queue, job) == "running")
+    assert queue.job(job.id).note is None
+
+
+def refused(folder: Path) -> CairnError:
+    """What a command says that finds a collection locked."""
+    with pytest.raises(CairnError) as caught, lock_folder(folder):
+        pass
+    return caught.value
+
+
+def test_standing_searches_are_asked_after_photos_were_added(pretend: None, indexed: Indexed, tmp_path: Path) -> None:
+    folder = tmp_path / "own.cairn"
+    shutil.copytree(indexed.folder, folder)
+    queue = kinds.queue_in(tmp_path / "jobs.sqlite")
+    queue.start()
+
+    def add_photos(added: int) -> None:
+        job = queue.add("index", folder, kinds.index(folder, [tmp_path]), "Add photos")
+        until(lambda: state(queue, job) == "running")
+        ALIVE[0].end(0, {"added": added})
+        until(lambda: state(queue, job) == "done")
+
+    add_photos(1)
+    with sqlite3.connect(folder / "catalogue.sqlite") as file:
+        file.execute(
+            "INSERT INTO saved_searches (name, query, favourite, standing, created, asked_to) "
+            "VALUES ('red', '{}', 0, 1, '', 0)"
+        )
+    add_photos(0)
+    assert {job.kind for job in queue.jobs()} == {"index"}
+    add_photos(1)
+    until(lambda: queue.jobs()[-1].kind == "searches")
+    queue.stop()
+
+
 def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tmp_path: Path) -> None:
     first, same, other = add(queue, tmp_path / "a"), add(queue, tmp_path / "a", "check"), add(queue, tmp_path / "b")
     until(lambda: state(queue, first) == "running")
@@ -176,7 +220,7 @@ def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tm
 
 
 def test_arguments_that_are_not_written_down_come_before_names(pretend: None, queue: Queue, tmp_path: Path) -> None:
-    queue.complete(tmp_path, ["--catalogue", "postgresql://me:secret@host/db"])
+    queue.name_catalogue(tmp_path, "postgresql://me:secret@host/db")
     command = kinds.remove(tmp_path, ["--json", "-rf", "$(reboot)"], for_good=True)
     job = queue.add("remove", tmp_path, command, "Remove photos")
     until(lambda: ALIVE)
@@ -330,6 +374,7 @@ def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) 
     assert any(title and counted for title, counted in seen), seen
 
 
+@pytest.mark.slow
 def test_a_locked_collection_is_waited_for(collection: Path, queue: Queue) -> None:
     with lock_folder(collection):
         job = queue.add("compact", collection, kinds.compact(collection), "Compact")

@@ -37,6 +37,7 @@ def follow(page: Any) -> None:
     page.wait_for_selector(".job[data-state=done], .job[data-state=failed]")
 
 
+@pytest.mark.slow
 def test_photos_are_added_followed_and_tried_again(chromium: Any, empty: tuple[str, Path], indexed: Indexed) -> None:
     address, photos = empty
     with visiting(chromium, address, DESKTOP) as visit:
