@@ -12,7 +12,8 @@ from starlette.requests import Request
 
 from retrieval.collection.layout import JOBS
 from retrieval.jobs import kinds
-from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.kinds import queue_in
+from retrieval.jobs.queue import Job
 from retrieval.jobs.store import ENDED
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
@@ -39,7 +40,7 @@ class ShelfService:
         self.options = options
         self.id = secrets.token_hex(16)  # tells this server from others
         self.places = names_of_places((self.home, self.home.name))
-        self.queue = Queue(self.home / JOBS)
+        self.queue = queue_in(self.home / JOBS)
         self.opened = OpenCollections(self._make)
         self._decoding: Pool | None = None
         self._tending: asyncio.Task[None] | None = None

@@ -180,13 +180,15 @@ def test_standing_searches_are_asked_after_photos_were_added(pretend: None, inde
     folder = tmp_path / "own.cairn"
     shutil.copytree(indexed.folder, folder)
     queue = kinds.queue_in(tmp_path / "jobs.sqlite")
+    followed: list[Job] = []
+    queue.after.append(followed.append)
     queue.start()
 
     def add_photos(added: int) -> None:
         job = queue.add("index", folder, kinds.index(folder, [tmp_path]), "Add photos")
         until(lambda: state(queue, job) == "running")
         ALIVE[0].end(0, {"added": added})
-        until(lambda: state(queue, job) == "done")
+        until(lambda: followed and followed[-1].id == job.id)
 
     add_photos(1)
     with sqlite3.connect(folder / "catalogue.sqlite") as file:
