@@ -194,21 +194,19 @@ def test_names_are_safe_everywhere() -> None:
         safe_name("a.php")
 
 
-def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path]) -> None:
+def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
-    from retrieval.web.access.rights import ROLE, Role
+    from retrieval.web.access import rights
     from retrieval.web.app import create_app
 
     app = create_app(own[1])
-
-    async def reader(scope: Any, receive: Any, send: Any) -> None:
-        scope[ROLE] = Role.READ
-        await app(scope, receive, send)
+    monkeypatch.setattr(rights, "role_of", lambda _: rights.Role.READ)
 
     async def ask() -> list[int]:
-        transport = httpx.ASGITransport(app=reader)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        transport = httpx.ASGITransport(app=app)
+        headers = {"X-Cairn": "1"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
             asked = [("GET", "roots"), ("GET", "roots/0/folders"), ("POST", "photos"), ("DELETE", "jobs/1")]
             asked += [("POST", f"jobs/1/{act}") for act in ("pause", "resume", "cancel")]
             answers = [await client.request(method, f"/api/{path}") for method, path in asked]
