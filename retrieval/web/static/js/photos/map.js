@@ -54,8 +54,10 @@ function drawLand() {
     canvas.height = Math.round(height * ratio);
   }
   const context = canvas.getContext("2d");
-  const style = getComputedStyle(view);
-  const colour = (name) => style.getPropertyValue(name);
+  const colour = (name) => { // as it is in the scheme of the page
+    canvas.style.setProperty("color", `var(${name})`);
+    return getComputedStyle(canvas).color;
+  };
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.fillStyle = colour("--sea");
   context.fillRect(0, 0, width, height);
@@ -250,7 +252,9 @@ function listen() {
   at("farther").addEventListener("click", () => zoomBy(-1));
   at("whole").addEventListener("click", () => showAll());
   new ResizeObserver(() => show(now.x, now.y, now.zoom, false)).observe(view);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show(now.x, now.y, now.zoom, false));
+  const again = () => show(now.x, now.y, now.zoom, false);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  new MutationObserver(again).observe(document.documentElement, { attributes: true }); // the scheme that was chosen
 }
 
 async function load() {
