@@ -1,4 +1,4 @@
-"""What the wall, the time line and the map are made of: all photos in one short answer each, and the map's arithmetic."""
+"""What the wall, the time line and the map are made of: all photos in one short answer each."""
 
 import shutil
 from collections.abc import Iterator

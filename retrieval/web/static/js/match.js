@@ -204,7 +204,23 @@ function verdict({ homography, found, probability, inliers, score }) {
     : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} verified inlier, score {score}", "These photos show the same thing, perhaps: {percent} likely, {n} verified inliers, score {score}", values);
 }
 
+/** Lead to the matches of the results before and after this one, where one comes from results. */
+function offerNeighbours() {
+  let matches = [];
+  try {
+    matches = JSON.parse(sessionStorage.getItem("cairn.matches")) ?? [];
+  } catch {
+    return; // the browser keeps nothing
+  }
+  const place = matches.indexOf(location.pathname + location.search);
+  for (const [id, href] of [["earlier", matches[place - 1]], ["later", matches[place + 1]]]) {
+    at(id).hidden = place < 0 || !href;
+    if (!at(id).hidden) at(id).href = href;
+  }
+}
+
 start(async () => {
+  offerNeighbours();
   const fields = new URLSearchParams(location.search);
   const [text, number] = [fields.get("q"), fields.get("photo")];
   if (!text || !/^\d+$/.test(number ?? "")) throw new Error(t("The address names no match: search first, then follow a result."));

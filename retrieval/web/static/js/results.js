@@ -164,6 +164,11 @@ function replace({ results, turned }, asked, completes) {
   fill(at("found"), wanted.filter((_, place) => results[place].found));
   fill(at("perhaps"), wanted.filter((_, place) => !results[place].found));
   offerChoice(results, completes);
+  try { // so that the page of a match leads to the next one
+    sessionStorage.setItem("cairn.matches", JSON.stringify(shown().map((item) => item.querySelector("a[href*='/match?']")?.getAttribute("href"))));
+  } catch {
+    // The browser keeps nothing: there are no links to the next match.
+  }
   const similar = at("perhaps").children.length;
   const nothing = results.every((entry) => !entry.found || isQuery(entry, asked.queries));
   at("similar").hidden = !similar;
