@@ -10,7 +10,7 @@ import pytest
 from retrieval.web.kept import Kept
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
-from tests.support.browser import PHONE, visiting
+from tests.support.browser import PHONE, visiting, wait_for_results
 
 VALUES: dict[str, dict[str, list[str]]] = {
     "coffee_001.jpg": {
@@ -150,3 +150,16 @@ def test_the_map_gathers_photos_and_leads_to_them(chromium: Any, served: str) ->
         )
         assert near[0] == pytest.approx([48.8584, 2.2945]) and near[2] == 2
         assert near[1] == pytest.approx(16960, abs=20)  # kilometres from Paris to Sydney
+
+
+@pytest.mark.browser
+def test_a_match_leads_to_that_of_the_next_result(chromium: Any, served: str) -> None:
+    with visiting(chromium, served) as visit:
+        page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
+        wait_for_results(page)
+        matches = page.locator("#results a[href*='/match?']").evaluate_all("all => all.map((one) => one.href)")
+        page.goto(matches[0])
+        page.get_by_role("link", name="Next result").click()
+        page.get_by_role("link", name="Previous result").wait_for()
+        second = next(one for one in matches if one != matches[0])
+        assert page.url == second
