@@ -8,6 +8,7 @@ code gives the same pictures, but for a few grey levels where Chromium smooths e
 """
 
 import argparse
+import json
 import os
 import re
 import runpy
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from retrieval.web.languages import COOKIE
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT = 1160, 760
@@ -155,6 +158,34 @@ def visit(page: Any, collection: Path, out: Path) -> None:
     take(page, out / "tag.jpg")
 
 
+def visit_others(page: Any, out: Path) -> None:
+    """Take a picture of each page that the tutorial does not show, and of some by night, in German and on a phone."""
+    shown = number(page, SHOWN)
+    sent = {"X-Cairn": "1"}
+    for group, name in ((1, "Cells"), (2, "Coins"), (3, "The cat")):
+        page.request.post("/api/albums", headers=sent, data={"name": name, "group": group})
+    asked = {"name": "The cup of coffee", "queries": [{"photo": shown, "box": BOX}], "standing": True, "favourite": True}
+    page.request.post("/api/saved", headers=sent, multipart={"request": json.dumps(asked)})
+    album = page.request.get("/api/albums").json()["albums"][0]["album"]
+    for name in ("albums", "duplicates", "saved", "map", "work", "improve", "status"):
+        page.goto(f"/{name}")
+        take(page, out / f"{name}.jpg")
+    page.goto(f"/album?album={album}")
+    take(page, out / "album.jpg")
+
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"/search?q={shown}:{','.join(map(str, BOX))}")
+    page.wait_for_selector("#results[aria-busy=false]:not([data-turned=looking]) .result")
+    take(page, out / "results-dark.jpg")
+    page.emulate_media(color_scheme="light")
+    page.context.add_cookies([{"name": COOKIE, "value": "de", "url": page.url}])
+    page.goto("/")
+    take(page, out / "photos-german.jpg")
+    page.set_viewport_size({"width": 390, "height": 760})
+    page.locator("#menu").click()
+    take(page, out / "phone-german.jpg")
+
+
 def main() -> None:
     """Make the album in a temporary folder, and the pictures in `--out`."""
     parser = argparse.ArgumentParser(description="Make the documentation's pictures of the web application.")
@@ -165,6 +196,7 @@ def main() -> None:
         collection = make_album(Path(folder))
         with serving(collection) as address, browsing(address) as page:
             visit(page, collection, out)
+            visit_others(page, out)
 
 
 if __name__ == "__main__":
