@@ -164,7 +164,12 @@ def visit_others(page: Any, out: Path) -> None:
     sent = {"X-Cairn": "1"}
     for group, name in ((1, "Cells"), (2, "Coins"), (3, "The cat")):
         page.request.post("/api/albums", headers=sent, data={"name": name, "group": group})
-    asked = {"name": "The cup of coffee", "queries": [{"photo": shown, "box": BOX}], "standing": True, "favourite": True}
+    asked = {
+        "name": "The cup of coffee",
+        "queries": [{"photo": shown, "box": BOX}],
+        "standing": True,
+        "favourite": True,
+    }
     page.request.post("/api/saved", headers=sent, multipart={"request": json.dumps(asked)})
     album = page.request.get("/api/albums").json()["albums"][0]["album"]
     for name in ("albums", "duplicates", "saved", "map", "work", "improve", "status"):
