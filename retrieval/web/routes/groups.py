@@ -56,9 +56,18 @@ def groups_file(request: Request) -> Response:
     kept = [name for name in columns.fieldnames or () if name != "path"]
     writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(columns)
+    writer.writerows({name: no_formula(cell) for name, cell in row.items()} for row in columns)
     kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": 'attachment; filename="groups.csv"'}
     return Response(text.getvalue().encode(), headers=kind)
+
+
+def no_formula(cell: str) -> str:
+    """Write a cell so that no spreadsheet takes it for a formula: with an apostrophe before, as the pages do.
+
+    >>> no_formula("=HYPERLINK(1)"), no_formula("cat.jpg")
+    ("'=HYPERLINK(1)", 'cat.jpg')
+    """
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else cell
 
 
 def _read(service: Service) -> Groups:
