@@ -142,8 +142,8 @@ def main() -> None:
         environment = build(built, scratch)
         subprocess.run([environment / "bin/cairn", "demo", "--out", scratch / "demo", "--quiet"], check=True)
         (scratch / "demo/demo.cairn").rename(scratch / "demo/photos.cairn")
-        password = [environment / "bin/cairn", "password", scratch / "demo/passwords", "anna"]
-        subprocess.run(password, input=b"correct horse\n", check=True)
+        password = ("password", scratch / "demo/passwords", "anna")
+        subprocess.run([environment / "bin/cairn", *password], input=b"correct horse\n", check=True)
         serve(final, environment, scratch / "demo")
         for name in ("distributed", "s3fs", "psycopg", "pillow_heif"):
             subprocess.run([environment / "bin/python", "-c", f"import {name}"], cwd=scratch, check=True)
