@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.access.gate import LOGIN, LOGOUT, METRICS, cookie_of
@@ -17,7 +17,7 @@ from retrieval.web.access.passwords import Accounts, Entry
 from retrieval.web.access.rights import USER
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions
 from retrieval.web.problems import ProblemError
-from retrieval.web.rendering import render
+from retrieval.web.rendering import show_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -85,17 +85,18 @@ class Desk:
         nonce = cookie_of(request.headers, cookie)
         if not (len(nonce) == 32 and nonce.isalnum()):
             nonce = secrets.token_hex(16)
-        root = request.scope.get("root_path", "")
         hidden = f'<input type="hidden" name="form" value="{escape(self.sessions.form(nonce))}">'
         user = request.scope.get(USER)
-        text = render(
-            *("logout" if user else "login", root),
+        answer = show_page(
+            request,
+            "logout" if user else "login",
+            status,
             hidden=f'{hidden}<input type="hidden" name="next" value="{escape(target)}">',
             said=escape(said),
             called=escape(name),
             user=escape(user or ""),
         )
-        answer = HTMLResponse(text, status, {"Cache-Control": "no-store"})
+        answer.headers["Cache-Control"] = "no-store"
         _set(answer, request, cookie, nonce, FORM_SECONDS)
         return answer
 

@@ -94,7 +94,7 @@ class Index(BaseModel):
         return self
 
 
-class Group(BaseModel):
+class GroupPhotos(BaseModel):
     """Look for groups of photos that show the same."""
 
     kind: Literal["group"]
@@ -129,7 +129,7 @@ class Plain(BaseModel):
     kind: Literal["compact", "metadata", "check", "improve", "searches"]
 
 
-Asked = Annotated[Index | Group | Retrain | Remove | Plain, Body(discriminator="kind")]
+Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Plain, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -190,14 +190,14 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def begin(service: Service, asked: Index | Group | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
+def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
     """Queue what is asked for; ProblemError where that cannot be."""
     folder, about = service.folder, ""
     match asked:
         case Index():
             places, about = _places(service, asked)
             command = kinds.index(folder, places)
-        case Group():
+        case GroupPhotos():
             command = kinds.group(folder, augment=asked.augment)
         case Retrain():
             command = kinds.retrain(folder, drop_missing=asked.drop_missing)
