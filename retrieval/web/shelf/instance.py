@@ -7,6 +7,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from index.arrays import save_bytes
@@ -62,10 +63,23 @@ def running_server(home: Path) -> str | None:
         if parts.scheme != "http" or parts.hostname not in LOOPBACK or not isinstance(server, str) or not server:
             return None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{parts.netloc}/api/health", timeout=3) as answer:
-            if json.loads(answer.read(_LARGEST)).get("server") == server:
-                return f"http://{parts.netloc}/"
+        try:
+            with opener.open(f"http://{parts.netloc}/api/health", timeout=3) as answer:
+                is_it = json.loads(answer.read(_LARGEST)).get("server") == server
+        except HTTPError as error:
+            is_it = error.code == 401 and _is_locked(home)  # it has a password, and tells strangers nothing
+        if is_it:
+            return f"http://{parts.netloc}/"
     return None
+
+
+def _is_locked(home: Path) -> bool:
+    """Whether another process is the server of a home."""
+    try:
+        with lock_file(home / LOCK, "It runs."):
+            return False
+    except CollectionLocked:
+        return True
 
 
 def await_server(home: Path, seconds: float = STARTING) -> str:
@@ -77,6 +91,6 @@ def await_server(home: Path, seconds: float = STARTING) -> str:
             return address
         if time.monotonic() > until:
             raise CairnError(f"Another process serves {home}, and does not answer: end it, then try again.")
-        with contextlib.suppress(CollectionLocked), lock_file(home / LOCK, "It runs."):
+        if not _is_locked(home):
             raise CairnError(f"The server of {home} has just ended: try again.")
         time.sleep(0.2)

@@ -10,8 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
+from retrieval.web.access.options import AccessOptions
+from retrieval.web.access.rights import ROLE
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf.app import create_shelf_app
 from retrieval.web.shelf.opened import OpenCollections
@@ -161,10 +164,35 @@ def test_a_collection_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("path", ["/c/x/", "/", "/api/collections"])
 def test_hosts_of_others_are_refused(tmp_path: Path, path: str) -> None:
-    app = create_shelf_app(tmp_path, ServeOptions(hosts=frozenset(("localhost",))))
+    app = create_shelf_app(tmp_path, ServeOptions(access=AccessOptions(hosts=frozenset(("localhost",)))))
 
     async def ask() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://evil.example") as client:
             return await client.get(path)
 
     assert asyncio.run(ask()).status_code == 400
+
+
+def test_who_may_only_read_changes_nothing_in_any_collection(tmp_path: Path) -> None:
+    app = create_shelf_app(tmp_path / "home", small(ServeOptions(access=None), roots=(tmp_path,)))
+    name = app.state.service.shelf.make("One")
+
+    class Reader(BaseHTTPMiddleware):
+        async def dispatch(self, request: Request, answer: RequestResponseEndpoint) -> Response:
+            request.scope[ROLE] = "read"
+            return await answer(request)
+
+    app.add_middleware(Reader)
+    with running(app) as ask:
+        assert ask("GET", "/api/health").json()["role"] == "read"
+        assert len(ask("GET", "/api/collections").json()["collections"]) == 1
+        for method, path, body in (
+            ("POST", "/api/collections", {"title": "Two"}),
+            ("PATCH", f"/api/collections/{name}", {"title": "Two"}),
+            ("DELETE", f"/api/collections/{name}", None),
+            ("GET", "/api/roots", None),
+            ("GET", "/api/roots/0/folders", None),
+            ("POST", f"/c/{name}/api/jobs", {"kind": "group"}),
+        ):
+            assert ask(method, path, json=body, headers=WRITES).status_code == 403, path
+    assert [(card.name, card.title) for card in app.state.service.shelf.cards()] == [(name, "One")]

@@ -58,8 +58,10 @@ def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch
 
 
 class _Liar(BaseHTTPRequestHandler):
+    status = 200
+
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.status)
         self.end_headers()
         self.wfile.write(b'{"status": "ok", "server": "another"}')
 
@@ -67,7 +69,7 @@ class _Liar(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path) -> None:
+def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with HTTPServer(("127.0.0.1", 0), _Liar) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
@@ -75,6 +77,10 @@ def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path) -> None:
         assert running_server(tmp_path) == address
         announce(tmp_path, address, "mine")  # its port is somebody else's by now
         assert running_server(tmp_path) is None
+        monkeypatch.setattr(_Liar, "status", 401)  # one with a password tells nothing, but it holds the lock
+        assert running_server(tmp_path) is None
+        with only_server(tmp_path):
+            assert running_server(tmp_path) == address
         server.shutdown()
     forged = [
         b"",
