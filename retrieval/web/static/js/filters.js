@@ -5,7 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
-const MORE = ["camera", "title", "near"]; // that only addresses have
+const MORE = ["camera", "title", "near", "album"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -52,6 +52,7 @@ export function inForce(filters) {
     near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
       kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
     }),
+    album: () => t("In one album"),
     tag: (value) => t("Tag: {value}", { value }),
     without_tag: (value) => t("Without tag: {value}", { value }),
     where: (value) => value,

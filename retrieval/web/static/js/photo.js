@@ -2,6 +2,7 @@
 
 import { address, image, photo as read, thumbnail } from "./api.js";
 import { boxTool } from "./box.js";
+import { editFacts } from "./curation/editing.js";
 import { at, el } from "./dom.js";
 import { figure, fixed, moment, t, tn } from "./language.js";
 import { complain, entitle, start } from "./page.js";
@@ -103,6 +104,13 @@ function showPlace() {
   at("close").href = listAddress(list, current.number);
 }
 
+/** Say anew what is known of a photo, after it was edited. */
+async function refresh(number) {
+  const photo = await read(number);
+  known.set(number, Promise.resolve(photo));
+  if (current.number === number) at("facts").replaceChildren(...facts(photo));
+}
+
 async function show(number, mode) {
   wanted = number;
   const photo = await know(number);
@@ -111,6 +119,8 @@ async function show(number, mode) {
   complain(null);
   entitle(photo.name);
   at("facts").replaceChildren(...facts(photo));
+  at("editing").replaceChildren();
+  editFacts(at("editing"), photo, () => refresh(number));
   at("page").hidden = false;
   showBox(photo, mode);
   showPlace();

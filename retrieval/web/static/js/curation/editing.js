@@ -15,12 +15,10 @@ export function editFacts(node, photo, changed = () => {}) {
     try {
       const done = await question([photo]);
       if (!done) return;
-      await show();
-      changed();
+      await Promise.all([show(), changed()]);
       notice(done.said, done.undo && (async () => {
         await done.undo();
-        await show();
-        changed();
+        await Promise.all([show(), changed()]);
       }));
     } catch (error) {
       notice(error.message || String(error));
