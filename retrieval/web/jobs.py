@@ -31,7 +31,7 @@ from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import Epoch, open_epoch
 from retrieval.shards.shards import Shards
 from retrieval.web.discretion import discreet_facts, without_paths
-from retrieval.web.workers import Answer, Refused
+from retrieval.web.pool.workers import Answer, Refused
 
 MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
@@ -257,7 +257,7 @@ class PictureJobs:
 
 
 def _sheet(request: dict[str, Any]) -> bytes:
-    from retrieval.web.sheets import contact_sheet
+    from retrieval.web.taking.sheets import contact_sheet
 
     shown: list[tuple[bytes | None, str]] = []
     for photo in request["photos"]:

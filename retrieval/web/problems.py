@@ -17,7 +17,7 @@ from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.curation.albums import AlbumNotFound
 from retrieval.web.discretion import without_paths
-from retrieval.web.workers import Refused
+from retrieval.web.pool.workers import Refused
 
 BUSY_SECONDS = 2  # after which a client may try again
 

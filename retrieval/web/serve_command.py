@@ -37,8 +37,8 @@ from retrieval.web.running import (
 )
 
 if TYPE_CHECKING:
+    from retrieval.web.pool.workers import Pool
     from retrieval.web.service import Service
-    from retrieval.web.workers import Pool
 
 
 def serve(
@@ -141,7 +141,7 @@ def _shared_by(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
 def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:
     """Wait until the collection is open; CairnError where that takes too long, or the process dies."""
     from index.errors import CairnError
-    from retrieval.web.workers import Died, TookTooLong
+    from retrieval.web.pool.workers import Died, TookTooLong
 
     try:
         pool.wait_until_open(seconds)

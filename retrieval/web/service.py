@@ -20,16 +20,16 @@ from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
-from retrieval.web.exports import ExportOptions
 from retrieval.web.guard import log_trace
 from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.kept import Kept
 from retrieval.web.late_seal import LateSeal
 from retrieval.web.models import Photo, PhotoDetails
+from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 from retrieval.web.problems import ProblemError
 from retrieval.web.recent import RecentRows
+from retrieval.web.taking.exports import ExportOptions
 from retrieval.web.uploads import Receiver, UploadOptions
-from retrieval.web.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 
 MOST_TAGS = 5000
 """That are counted."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.web.workers import Answer, Refused
+from retrieval.web.pool.workers import Answer, Refused
 
 
 class OddJobs:

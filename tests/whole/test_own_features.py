@@ -16,7 +16,7 @@ import cairn as library
 from retrieval.collection.collection import Collection
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
-from retrieval.web.workers import Refused
+from retrieval.web.pool.workers import Refused
 from tests.conftest import Ran
 from tests.support.paths import ROOT
 

@@ -5,10 +5,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from retrieval.web.access.limits import SEARCHING
-from retrieval.web.exports import check_files, stream_archive
 from retrieval.web.models import ExportRequest
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import describe_photos, service_of
+from retrieval.web.taking.exports import check_files, stream_archive
 
 router = APIRouter(prefix="/api", tags=["photos"])
 

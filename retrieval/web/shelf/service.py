@@ -17,10 +17,10 @@ from retrieval.jobs.queue import Job
 from retrieval.jobs.store import ENDED
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
+from retrieval.web.pool.workers import Answer, Pool
 from retrieval.web.service import ServeOptions, Service, run_job
 from retrieval.web.shelf.opened import OpenCollections
 from retrieval.web.shelf.shelf import Shelf
-from retrieval.web.workers import Answer, Pool
 
 
 class ShelfService:

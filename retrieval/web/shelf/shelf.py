@@ -18,8 +18,8 @@ from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import OPTIONS
 from retrieval.library.opening import create
 from retrieval.photos.thumbnails import CACHE
+from retrieval.web.pool.workers import Refused
 from retrieval.web.shelf.names import LONGEST_TITLE, clean_title, folder_name, title_key
-from retrieval.web.workers import Refused
 
 HOME = "Cairn"
 """Folder of collections in a person's own folder, where no other is given."""

@@ -16,9 +16,9 @@ from retrieval.shards.cluster import ClusterHolders, cluster_searchers, usual_sh
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.shards import Patience, Shards
-from retrieval.web.job_process import Refused
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.pool.job_process import Refused
 from tests.conftest import Indexed, Ran
 from tests.support.sharded import SharedAlbum, make_album, query_at_turns
 

@@ -17,7 +17,7 @@ from PIL import Image
 from retrieval.collection.collection import Collection
 from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
-from retrieval.web.workers import PoolOptions
+from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed, Ran
 from tests.retrieval.web.conftest import serving
 from tests.support.browser import overlap

@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import group_photos
-from retrieval.web.workers import PoolOptions
+from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
 from tests.support.browser import Visit, chromium, visit

@@ -565,7 +565,7 @@ def kept(page: Any, button: str) -> str:
     """What a button of the page has the browser keep."""
     with page.expect_download() as download:
         page.get_by_role("button", name=button).click()
-    assert download.value.suggested_filename == f"results.{button.rpartition(' ')[2].lower()}"
+    assert download.value.suggested_filename == f"results.{button.rpartition('(')[2].rstrip(')').lower()}"
     return Path(download.value.path()).read_bytes().decode()
 
 

@@ -12,7 +12,7 @@ import pytest
 from retrieval.collection.layout import SEAL
 from retrieval.collection.seal import read_seal
 from retrieval.integrity.check import check_collection
-from retrieval.web.workers import PoolOptions
+from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
 

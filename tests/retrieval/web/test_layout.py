@@ -33,7 +33,7 @@ VALUES: dict[str, dict[str, list[str]]] = {
 def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a server of a copy of the small collection, with dates and places."""
     from retrieval.collection.collection import Collection
-    from retrieval.web.workers import PoolOptions
+    from retrieval.web.pool.workers import PoolOptions
 
     root = tmp_path_factory.mktemp("layout")
     folder = root / "demo.cairn"

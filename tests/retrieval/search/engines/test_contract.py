@@ -24,7 +24,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import View
-from retrieval.web.workers import Pool, PoolOptions
+from retrieval.web.pool.workers import Pool, PoolOptions
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 from tests.support.toy_engine import ENTRIES, make_jobs

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from index.parallel import end_with_parent, without_interrupt
 from index.text import printable_name
-from retrieval.web.job_process import Jobs, limit_memory, work
+from retrieval.web.pool.job_process import Jobs, limit_memory, work
 
 _LOOK = 0.5  # seconds between two looks at whether the server is there
 

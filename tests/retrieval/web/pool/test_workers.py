@@ -16,7 +16,7 @@ import pytest
 
 from index.errors import CairnError
 from retrieval.web import hiring, workers
-from retrieval.web.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
+from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
 from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable

@@ -2,7 +2,7 @@
 
 Python's own pools cannot be mended once a process of theirs has died. Here a thread stands for each worker: it takes
 a job from the queue, hands it to its process through a pipe and waits for the answer, but no longer than the job's
-limit. What the processes open does not count for that: see `retrieval.web.hiring`.
+limit. What the processes open does not count for that: see `retrieval.web.pool.hiring`.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from retrieval.web.hiring import Died, NotStarted, Source, Start, Worker, make_source
-from retrieval.web.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
+from retrieval.web.pool.hiring import Died, NotStarted, Source, Start, Worker, make_source
+from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
 
 __all__ = ["Answer", "Busy", "Died", "Failed", "Jobs", "Pool", "PoolOptions", "Refused", "TookTooLong"]
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from index.arrays import hash_file
 from retrieval.catalogue.schema import ImageRow
-from retrieval.web.workers import Refused
+from retrieval.web.pool.workers import Refused
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from PIL import Image, ImageFont
 
 from retrieval.catalogue.schema import ImageRow
 from retrieval.web import sheets
-from retrieval.web.exports import ExportOptions, archive_names, check_files, stream_archive
-from retrieval.web.workers import Refused
+from retrieval.web.pool.workers import Refused
+from retrieval.web.taking.exports import ExportOptions, archive_names, check_files, stream_archive
 from tests.conftest import VIEWS, Indexed
 from tests.retrieval.web.conftest import serving
 

@@ -1,0 +1,1 @@
+"""What visitors take away: files of photos, and sheets of small pictures."""
