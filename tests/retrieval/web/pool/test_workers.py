@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from index.errors import CairnError
-from retrieval.web import hiring, workers
+from retrieval.web.pool import hiring, workers
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving

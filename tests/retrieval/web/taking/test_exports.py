@@ -11,8 +11,8 @@ import pytest
 from PIL import Image, ImageFont
 
 from retrieval.catalogue.schema import ImageRow
-from retrieval.web import sheets
 from retrieval.web.pool.workers import Refused
+from retrieval.web.taking import sheets
 from retrieval.web.taking.exports import ExportOptions, archive_names, check_files, stream_archive
 from tests.conftest import VIEWS, Indexed
 from tests.retrieval.web.conftest import serving
