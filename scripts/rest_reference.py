@@ -69,14 +69,15 @@ def _request(method: str, path: str, operation: Schema) -> Iterator[str]:
             yield from ["", f"Body: {_type(body['schema'])} as `{kind}`."]
             continue
         yield from ["", f"Body: `{kind}`.", "", "| field | type | meaning |", "|---|---|---|"]
-        required = body["schema"]["required"]
+        required = body["schema"].get("required", [])
         yield from (_row(name, one, name in required) for name, one in body["schema"]["properties"].items())
     kinds = []
-    for kind, body in operation["responses"]["200"].get("content", {}).items():
+    done = next(answer for status, answer in operation["responses"].items() if status.startswith("2"))
+    for kind, body in done.get("content", {}).items():
         schema = body.get("schema", {})
         kinds.append(f"{_type(schema)} as `{kind}`" if schema else f"`{kind}`")
     unchanged = " Status 304 says that it has not changed." * ("304" in operation["responses"])
-    yield from ["", f"Answer: {', or '.join(kinds)}.{unchanged}"]
+    yield from ["", f"Answer: {', or '.join(kinds) or 'nothing'}.{unchanged}"]
 
 
 def _fields(object_: str, schema: Schema) -> Iterator[str]:
