@@ -4,7 +4,6 @@ A photo's name is its path below what was indexed, with slashes; its folder is w
 """
 
 import bisect
-import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.text import printable
-from retrieval.catalogue.database import CHUNK, chunks
+from retrieval.catalogue.database import chunks
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
 from retrieval.catalogue.photos import count_indexed
@@ -133,19 +132,28 @@ def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
 
 
 def _numbers(session: Session, passing: list[sa.ColumnElement[bool]]) -> NDArray[np.int64]:
-    query = sa.select(ImageRow.number).where(*passing).execution_options(yield_per=CHUNK)
     # Sorted here: a database would rather read the rows in the order of the numbers than sort what it has found.
-    return np.sort(np.fromiter(session.scalars(query), np.int64))
+    (numbers,) = _columns(session, sa.select(ImageRow.number).where(*passing), np.int64)
+    return np.sort(numbers)
+
+
+def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[np.generic]) -> list[NDArray[Any]]:
+    """What a query of numbers gives: of each column an array, of a kind, in the query's order.
+
+    Each column is one text that the database makes: of a hundred thousand rows this takes a third of the time.
+    """
+    rows = query.subquery()
+    columns = [sa.func.aggregate_strings(sa.cast(column, sa.Text), ",") for column in rows.c]
+    found = session.execute(sa.select(*columns)).one()
+    return [np.fromstring(text or "", kind, sep=",") for text, kind in zip(found, kinds, strict=True)]
 
 
 def shapes_of(session: Session, wanted: PhotoFilter, order: str) -> NDArray[np.int64]:
     """Number, width and height of the photos that pass, in an order: see `Catalogue.shapes`."""
-    # Rows of the table's columns, not of the class: of a hundred thousand, that takes half the time.
-    table = ImageRow.__table__.c
-    query = sa.select(table.number, sa.func.coalesce(table.width, 0), sa.func.coalesce(table.height, 0))
-    query = query.where(ImageRow.name.is_not(None), *_passing(session, wanted)).order_by(*_ORDER_BY[order]())
-    rows = session.connection().execute(query).fetchall()
-    return np.fromiter(itertools.chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
+    query = sa.select(
+        ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
+    ).where(ImageRow.name.is_not(None), *_passing(session, wanted))
+    return np.stack(_columns(session, query.order_by(*_ORDER_BY[order]()), *3 * [np.int64]), axis=1)
 
 
 _ORDER_BY: dict[str, Any] = {
@@ -165,13 +173,12 @@ def months_of(session: Session, wanted: PhotoFilter) -> list[tuple[str, int]]:
 
 def positions_of(session: Session, wanted: PhotoFilter) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Where those of the photos that pass were taken that say so: see `Catalogue.positions`."""
-    table = ImageRow.__table__.c
-    query = sa.select(table.number, table.latitude, table.longitude).where(
+    query = sa.select(ImageRow.number, ImageRow.latitude, ImageRow.longitude).where(
         ImageRow.name.is_not(None), ImageRow.latitude.is_not(None), *_passing(session, wanted)
     )
-    rows = sorted(tuple(row) for row in session.connection().execute(query))
-    numbers = np.array([number for number, _, _ in rows], np.int64)
-    return numbers, np.array([row[1:] for row in rows], np.float64).reshape(-1, 2)
+    numbers, *at = _columns(session, query, np.int64, np.float64, np.float64)
+    order = np.argsort(numbers)
+    return numbers[order], np.stack(at, axis=1)[order]
 
 
 def cameras_of(session: Session) -> list[tuple[str, int]]:
