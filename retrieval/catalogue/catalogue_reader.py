@@ -31,7 +31,7 @@ from retrieval.catalogue.database import Database, connect_for_reading
 from retrieval.catalogue.exclusions import Exclusion, exclusions_in
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.link_store import links_in
+from retrieval.catalogue.link_store import links_after, links_in
 from retrieval.catalogue.metadata_store import PhotoMetadata, imported_values, key_counts, metadata_of, tag_counts
 from retrieval.catalogue.photos import (
     KnownContents,
@@ -115,6 +115,11 @@ class CatalogueReader:
         """What photos, all or some, were verified with, as `keep_links` keeps it, by ascending numbers."""
         with self._transaction() as session:
             return dict(links_in(session, numbers))
+
+    def links_after(self, number: int, limit: int) -> list[tuple[int, bytes]]:
+        """The first photos behind a number that links are kept of, and these as they are: nothing tells damage."""
+        with self._transaction() as session:
+            return links_after(session, number, limit)
 
     def failures(self) -> list[Failure]:
         """Photos that failed, in the order in which that was recorded."""

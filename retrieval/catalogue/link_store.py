@@ -48,3 +48,10 @@ def links_in(session: Session, numbers: Sequence[int] | None = None) -> Iterator
         for row in session.scalars(every if some is None else every.where(LinkRow.number.in_(some))):
             if row.is_whole:
                 yield row.number, row.found
+
+
+def links_after(session: Session, number: int, limit: int) -> list[tuple[int, bytes]]:
+    """The first photos behind a number that links are kept of, and these as they are: nothing tells damage."""
+    query = sa.select(LinkRow.number, LinkRow.found).where(LinkRow.number > number)
+    rows = session.execute(query.order_by(LinkRow.number).limit(limit))
+    return [(int(one), found) for one, found in rows if isinstance(found, bytes)]

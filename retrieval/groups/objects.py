@@ -1,7 +1,9 @@
 """Which parts of a photo other photos show, by the links that `cairn group` keeps: nothing is searched."""
 
+import contextlib
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -9,7 +11,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation.hidden import hidden_among
+from retrieval.catalogue.curation.rejections import rejected_for
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FILE, GroupOptions
@@ -17,6 +22,8 @@ from retrieval.groups.links import Link, decode_links, found_numbers
 from retrieval.search.outlines import LARGEST, THINNEST, area, clip_polygon, narrowest_width, project_outline
 
 _PHOTOS = 60  # linked photos that are looked at: those of the most inliers
+_AT_ONCE = 500  # photos whose links are read at a time
+_PAUSE = 0.005  # seconds between these
 
 
 @dataclass(frozen=True)
@@ -43,8 +50,9 @@ class SeenObject:
 class PhotoObjects:
     """Objects of photos of one collection. Several threads may ask at once.
 
-    The first answer reads all links once, and so does the first after `cairn group` has run: which photos point to one
-    is kept from then on, 16 bytes a link.
+    Which photos point to one is read of all links, in the background where there are many, once and after each run of
+    `cairn group`; it is kept, 16 bytes a link. Until then an answer is what a photo's own links tell, and those of the
+    photos in them, or what was known before that run.
 
     Parameters
     ----------
@@ -55,7 +63,8 @@ class PhotoObjects:
     def __init__(self, collection: Collection, options: ObjectOptions | None = None) -> None:
         self._collection = collection
         self._options = options or ObjectOptions()
-        self._pointing: tuple[object, NDArray[np.int64], NDArray[np.int64]] | None = None
+        self._pointing: _Pointing | None = None
+        self._reading: object = None  # the state whose links are being read
         self._lock = threading.Lock()
 
     @property
@@ -64,11 +73,19 @@ class PhotoObjects:
         return self._state() is not None
 
     def of(self, row: ImageRow) -> list[SeenObject]:
-        """Find the objects of a photo: see `seen_objects`. None where links were never looked for."""
-        pointing = self._pointing_to(row.number)
-        if pointing is None:
+        """Find the objects of a photo: see `seen_objects`. None where links were never looked for.
+
+        Photos that are hidden, or that somebody called no match of this one, are left out.
+        """
+        state = self._state()
+        if state is None:
             return []
         catalogue = self._collection.catalogue
+        pointing = self._pointing_to(row.number, state)
+        if pointing is None:
+            own = catalogue.links([row.number]).get(row.number, b"")
+            found, inliers = found_numbers(own, self._options.inliers)
+            pointing = found[np.argsort(-inliers, kind="stable")][:_PHOTOS].tolist()
         kept = catalogue.links([row.number, *pointing])
         best: dict[int, Link] = {}
         for number, contents in kept.items():
@@ -76,6 +93,9 @@ class PhotoObjects:
                 other = link.found if number == row.number else number
                 if row.number in link.pair and other != row.number and link.inliers >= self._options.inliers:
                     best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
+        for left_out in (rejected_for(catalogue, row.number), hidden_among(catalogue, list(best))):
+            for number in left_out:
+                best.pop(number, None)
         links = sorted(best.items(), key=lambda one: (-one[1].inliers, one[0]))[:_PHOTOS]
         # Some may have been removed since they were linked.
         there = {one.number: one for one in catalogue.there([number for number, _ in links])}
@@ -89,18 +109,67 @@ class PhotoObjects:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _pointing_to(self, number: int) -> list[int] | None:
-        """Photos that found one when they were asked with; None where links were never looked for to the end."""
-        state = self._state()
-        if state is None:
-            return None
+    def _pointing_to(self, number: int, state: object) -> list[int] | None:
+        """Photos that found one when they were asked with; None where that is not known yet."""
         with self._lock:
-            if self._pointing is None or self._pointing[0] != state:
-                self._pointing = (state, *_pointing(self._collection.catalogue, self._options.inliers))
-            _, found, asked = self._pointing
-        first, last = np.searchsorted(found, [number, number + 1])
-        pointing: list[int] = asked[first : min(last, first + _PHOTOS)].tolist()
+            known = self._pointing
+            is_new = (known is None or known.state != state) and self._reading != state
+            if is_new:
+                self._reading = state
+        if is_new:
+            first = self._collection.catalogue.links_after(-1, _AT_ONCE)
+            if len(first) < _AT_ONCE:
+                known = self._pointing = _Pointing.of(state, [first], self._options.inliers)
+                self._reading = None
+            else:
+                threading.Thread(target=self._read, args=(state,), name="links", daemon=True).start()
+        return None if known is None else known.to(number)
+
+    def _read(self, state: object) -> None:
+        try:
+            # What cannot be read is tried again by the next answer; a collection may be closed meanwhile.
+            with contextlib.suppress(CairnError):
+                self._pointing = _Pointing.of(state, _pages(self._collection.catalogue), self._options.inliers)
+        finally:
+            self._reading = None
+
+
+@dataclass(frozen=True)
+class _Pointing:
+    """Which photos found which, when they were asked with."""
+
+    state: object  # of the groups
+    found: NDArray[np.int64]  # (L,), ascending
+    asked: NDArray[np.int64]  # (L,), of each one found those of the most inliers first
+
+    @classmethod
+    def of(cls, state: object, pages: Iterable[Sequence[tuple[int, bytes]]], fewest: int) -> "_Pointing":
+        """Read the links of so many inliers."""
+        found, asked, inliers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        for page in pages:
+            for number, contents in page:
+                others, many = found_numbers(contents, fewest)
+                found.append(others)
+                inliers.append(many)
+                asked.append(np.full(len(others), number, np.int64))
+        to, by = np.concatenate(found), np.concatenate(asked)
+        order = np.lexsort((by, -np.concatenate(inliers), to))
+        return cls(state, to[order], by[order])
+
+    def to(self, number: int) -> list[int]:
+        """The photos that found one, at most as many as are looked at."""
+        first, last = np.searchsorted(self.found, [number, number + 1])
+        pointing: list[int] = self.asked[first : min(last, first + _PHOTOS)].tolist()
         return pointing
+
+
+def _pages(catalogue: Catalogue) -> Iterator[list[tuple[int, bytes]]]:
+    """All links, with pauses in which requests are answered."""
+    page = catalogue.links_after(-1, _AT_ONCE)
+    while page:
+        yield page
+        time.sleep(_PAUSE)
+        page = catalogue.links_after(page[-1][0], _AT_ONCE)
 
 
 def seen_objects(
@@ -182,18 +251,3 @@ def _alike(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
     both, _ = cv2.intersectConvexConvex(one, other)
     together = area(one.astype(np.float64)) + area(other.astype(np.float64)) - both
     return float(both / together) if together > 0 else 0.0
-
-
-def _pointing(catalogue: Catalogue, fewest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All links of so many inliers: numbers found, ascending, and those asked with (L,), the most inliers first."""
-    found = [np.zeros(0, np.int64)]
-    inliers = [np.zeros(0, np.int32)]
-    asked: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    for number, contents in catalogue.links().items():
-        others, many = found_numbers(contents, fewest)
-        found.append(others)
-        inliers.append(many)
-        asked.append(np.full(len(others), number, np.int64))
-    to, by = np.concatenate(found), np.concatenate(asked)
-    order = np.lexsort((by, -np.concatenate(inliers), to))
-    return to[order], by[order]

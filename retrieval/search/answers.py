@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
-from retrieval.catalogue.curation.hidden import hidden_photos
+from retrieval.catalogue.curation.hidden import has_hidden
 from retrieval.catalogue.curation.rejections import rejected_for
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
@@ -170,7 +170,7 @@ def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> NDArr
 
     Photos that are hidden pass where the filter asks for them alone.
     """
-    if not wanted and not hidden_photos(collection.catalogue):
+    if not wanted and not has_hidden(collection.catalogue):
         return None
     return collection.catalogue.numbers(wanted=wanted or PhotoFilter())
 

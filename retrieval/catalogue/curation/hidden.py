@@ -16,6 +16,19 @@ def hidden_photos(catalogue: CatalogueReader) -> frozenset[int]:
         return frozenset(session.scalars(sa.select(HiddenRow.number)))
 
 
+def hidden_among(catalogue: CatalogueReader, numbers: Sequence[int]) -> list[int]:
+    """Those of some photos that are hidden."""
+    with catalogue.reading() as session:
+        hidden = sa.select(HiddenRow.number)
+        return [one for some in chunks(numbers) for one in session.scalars(hidden.where(HiddenRow.number.in_(some)))]
+
+
+def has_hidden(catalogue: CatalogueReader) -> bool:
+    """Whether any photo is hidden."""
+    with catalogue.reading() as session:
+        return session.scalar(sa.select(HiddenRow.number).limit(1)) is not None
+
+
 def hide(catalogue: Catalogue, numbers: Sequence[int], because: str = "") -> list[int]:
     """Hide photos.
 

@@ -1,5 +1,6 @@
 """Objects of a photo by its links: regions of a known geometry, whichever of the two photos was asked with."""
 
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation.hidden import hide
+from retrieval.catalogue.curation.rejections import reject
 from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
@@ -134,3 +137,23 @@ def test_numbers_are_read_without_the_maps() -> None:
     links = [into(1, 2, 0, 0, 1, 25), Link(2, 7, 19, (0.0,) * 6), Link(2, 2**40, 20, (0.0,) * 6)]
     assert [values.tolist() for values in found_numbers(encode_links(links), 20)] == [[1, 2**40], [25, 20]]
     assert [values.tolist() for values in found_numbers(b"short", 20)] == [[], []]
+
+
+def test_links_of_many_photos_are_read_in_the_background(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer tells what the photo's own links tell; photos that were called no match are in none."""
+    monkeypatch.setattr("retrieval.groups.objects._AT_ONCE", 2)
+    monkeypatch.setattr(Catalogue, "there", lambda _, numbers: [row(number) for number in numbers])
+    with collection.catalogue.writing() as session:
+        session.add_all(ImageRow(number=number, path=f"/{number}", name=str(number)) for number in range(6))
+    mutual, later, rejected, hidden = (into(1, n, 0.1 * n, 0.0, 0.3) for n in (2, 3, 4, 5))
+    keep(collection, {1: [inverse(mutual)], 2: [mutual], 3: [later], 4: [rejected], 5: [hidden]})
+    reject(collection.catalogue, 1, [4])
+    hide(collection.catalogue, [5])
+    objects = PhotoObjects(collection)
+    assert [one.photos for one in objects.of(row(1))] == [(2,)]
+    for thread in threading.enumerate():
+        if thread.name == "links":
+            thread.join()
+    assert sorted(number for one in objects.of(row(1)) for number in one.photos) == [2, 3]

@@ -23,7 +23,7 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1")
+    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
     with Collection.open(folder) as collection:
         first, second, *_ = collection.catalogue.images()
         assert client.get(f"/api/photos/{first.number}/objects").json() == {"grouped": False, "objects": []}
@@ -48,7 +48,7 @@ def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_they_are_told_quickly_of_many_linked_photos(folder: Path) -> None:
-    """Two million links of 100,000 photos: the first answer reads them all, and the others next to nothing."""
+    """Two million links of 100,000 photos: no answer reads them all."""
     with Collection.open(folder) as collection:
         numbers = [row.number for row in collection.catalogue.images()]
         maps = (0.5, 0.0, 0.2, 0.0, 0.5, 0.1)
@@ -61,11 +61,11 @@ def test_they_are_told_quickly_of_many_linked_photos(folder: Path) -> None:
         collection.catalogue.begin_links("kind")
         collection.catalogue.keep_links("kind", links)
     (folder / "groups.json").write_text("{}")
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1")
+    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
     times = []
     for _ in range(6):
         began = time.perf_counter()
         assert client.get(f"/api/photos/{numbers[0]}/objects").status_code == 200
         times.append(time.perf_counter() - began)
     print(times)
-    assert sorted(times)[2] < 0.1, times
+    assert max(times[1:]) < 0.1, times
