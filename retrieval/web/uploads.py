@@ -16,6 +16,25 @@ from starlette.requests import ClientDisconnect, Request
 from retrieval.web.problems import ProblemError
 
 
+def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    """Describe a form that a route takes, for the document of the API.
+
+    Parameters
+    ----------
+    fields : dict
+        The JSON schema of each field, by its name.
+    required : list of str
+        Fields that must be there.
+
+    Returns
+    -------
+    dict
+        For ``openapi_extra`` of the route.
+    """
+    schema = {"type": "object", "properties": fields, "required": required}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
 @dataclass(frozen=True)
 class UploadOptions:
     """What may be uploaded at once."""

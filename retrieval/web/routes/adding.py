@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
@@ -30,7 +30,7 @@ from retrieval.photos.listing import PHOTO_SUFFIXES
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, service_of
-from retrieval.web.uploads import Receiver
+from retrieval.web.uploads import Receiver, form_of
 
 router = APIRouter(prefix="/api", tags=["adding photos"])
 
@@ -146,28 +146,18 @@ def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
     return RootFolder(root=root, name=folder.name, path=path, photos=photos, folders=listed, more=more)
 
 
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "photos": {"type": "array", "items": {"type": "string", "format": "binary"}},
-                        "index": {
-                            "type": "string",
-                            "enum": ["yes", "no"],
-                            "description": "no: only keep them, as more are to come; a job of the kind index with the "
-                            "source uploads then indexes them all.",
-                        },
-                    },
-                    "required": ["photos"],
-                }
-            }
+_FORM = form_of(
+    {
+        "photos": {"type": "array", "items": {"type": "string", "format": "binary"}},
+        "index": {
+            "type": "string",
+            "enum": ["yes", "no"],
+            "description": "no: only keep them, as more are to come; a job of the kind index with the "
+            "source uploads then indexes them all.",
         },
-    }
-}
+    },
+    required=["photos"],
+)
 
 
 @router.post("/photos", status_code=201, dependencies=WRITING, openapi_extra=_FORM)

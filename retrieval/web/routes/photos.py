@@ -14,6 +14,7 @@ from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, P
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import MOST_TAGS, SHELF, describe_photo, describe_photos, service_of
+from retrieval.web.uploads import form_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -128,20 +129,7 @@ async def image(request: Request, number: Number, size: Annotated[int, Query(ge=
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 
-_FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {"photo": {"type": "string", "format": "binary"}},
-                    "required": ["photo"],
-                }
-            }
-        },
-    }
-}
+_FORM = form_of({"photo": {"type": "string", "format": "binary"}}, required=["photo"])
 
 
 @router.post(

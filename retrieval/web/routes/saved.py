@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import io
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from PIL import Image
@@ -19,7 +19,7 @@ from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, Sav
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photos, service_of
-from retrieval.web.uploads import Uploads
+from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
 
@@ -28,23 +28,13 @@ SIDE = 2048
 MOST = 1000  # searches that are kept
 
 Id = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the saved search.")]
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "request": {"type": "string", "description": "JSON: a NewSearch."},
-                        "photo": {"type": "string", "format": "binary"},
-                    },
-                    "required": ["request"],
-                },
-            }
-        },
-    }
-}
+_FORM = form_of(
+    {
+        "request": {"type": "string", "description": "JSON: a NewSearch."},
+        "photo": {"type": "string", "format": "binary"},
+    },
+    required=["request"],
+)
 
 
 @router.get("")

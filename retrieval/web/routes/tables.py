@@ -19,6 +19,7 @@ from retrieval.metadata.text import clean
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError, validation_sentence
 from retrieval.web.service import service_of
+from retrieval.web.uploads import form_of
 
 router = APIRouter(prefix="/api/tables", tags=["photos"])
 
@@ -70,23 +71,13 @@ class TableReport(BaseModel):
     notes: list[str] = Field(description="Sentences.")
 
 
-_FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "table": {"type": "string", "format": "binary", "description": "A CSV file."},
-                        "request": {"type": "string", "description": "JSON: columns, delimiter and replace."},
-                    },
-                    "required": ["table"],
-                }
-            }
-        },
-    }
-}
+_FORM = form_of(
+    {
+        "table": {"type": "string", "format": "binary", "description": "A CSV file."},
+        "request": {"type": "string", "description": "JSON: columns, delimiter and replace."},
+    },
+    required=["table"],
+)
 
 
 @router.post("/preview", openapi_extra=_FORM)
