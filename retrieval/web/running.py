@@ -24,6 +24,9 @@ OPENING = 600.0
 STOPPING = "cairn.stopping"
 """Where the scope of a request has a function that says whether the server is about to end."""
 
+PHOTOS = "Photos"
+"""Panel of the options that say what is done with photos' files."""
+
 Host = Annotated[
     str,
     typer.Option(
@@ -39,6 +42,7 @@ Originals = Annotated[
         "--originals/--no-originals",
         help="Let the files of photos be taken away, with what cameras wrote into them (default: where only this "
         "machine can reach the server).",
+        rich_help_panel=PHOTOS,
         show_default=False,
     ),
 ]
@@ -48,6 +52,7 @@ Roots = Annotated[
         "--photos",
         help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
         "where only this machine can reach the server).",
+        rich_help_panel=PHOTOS,
         show_default=False,
     ),
 ]
@@ -57,6 +62,7 @@ Bin = Annotated[
     typer.Option(
         metavar="FOLDER",
         help="Let duplicates be moved to this folder, from where they can be put back (default: no file is moved).",
+        rich_help_panel=PHOTOS,
         show_default=False,
     ),
 ]
