@@ -8,7 +8,6 @@ from pathlib import Path
 from index.arrays import save_bytes
 from index.errors import CairnError
 from retrieval.collection.layout import DESCRIPTOR
-from retrieval.descriptors.learnt import read_model_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 
 NAME_FILE = "descriptor.txt"
@@ -55,6 +54,8 @@ def files_of(name: str) -> dict[str, bytes]:
     """
     file = model_file(name)
     if file is not None:
+        from retrieval.descriptors.learnt import read_model_file
+
         return {DESCRIPTOR: read_model_file(file)}
     find_descriptor(name)
     return {NAME_FILE: f"{name}\n".encode("ascii")}
