@@ -5,7 +5,7 @@ A photo's name is its path below what was indexed, with slashes; its folder is w
 
 import bisect
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -183,9 +183,17 @@ def positions_of(session: Session, wanted: PhotoFilter) -> tuple[NDArray[np.int6
 
 def cameras_of(session: Session) -> list[tuple[str, int]]:
     """Cameras of the indexed photos and how many each took: see `Catalogue.cameras`."""
-    query = sa.select(ImageRow.camera, sa.func.count()).where(ImageRow.name.is_not(None), ImageRow.camera.is_not(None))
-    counted = [(str(camera), int(count)) for camera, count in session.execute(query.group_by(ImageRow.camera))]
-    return sorted(counted, key=lambda one: (-one[1], one[0]))
+    counted = _counted(session, ImageRow.camera, ImageRow.name.is_not(None))
+    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+
+
+def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.ColumnElement[bool]) -> Counter[str]:
+    """How many photos have each value of a column, without those that are hidden."""
+    query = sa.select(column, sa.func.count()).where(column.is_not(None), *which).group_by(column)
+    counted = Counter({str(value): int(count) for value, count in session.execute(query)})
+    # All are counted in an index; those that are hidden are few, and taken off.
+    hidden = session.execute(query.where(ImageRow.number.in_(sa.select(HiddenRow.number))))
+    return counted - Counter({str(value): int(count) for value, count in hidden})
 
 
 def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
@@ -219,8 +227,7 @@ def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnEleme
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
     """Folders of the photos' names and how many photos lie in each: see `Catalogue.folders`."""
-    query = sa.select(ImageRow.folder, sa.func.count()).where(ImageRow.folder.is_not(None)).group_by(ImageRow.folder)
-    return sorted((folder or "", int(count)) for folder, count in session.execute(query))
+    return sorted(_counted(session, ImageRow.folder).items())
 
 
 def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:

@@ -225,7 +225,7 @@ class CatalogueReader:
             return positions_of(session, wanted or PhotoFilter())
 
     def cameras(self) -> list[tuple[str, int]]:
-        """Cameras of indexed images, those of the most images first, and how many each took."""
+        """Cameras of indexed images, those of the most first, and how many that are not hidden each took."""
         with self._transaction() as session:
             return cameras_of(session)
 
@@ -275,14 +275,14 @@ class CatalogueReader:
             return key_counts(session)
 
     def tags(self, limit: int = 1000) -> list[tuple[str, int]]:
-        """Tags of indexed images, those of the most images first, and how many images have each."""
+        """Tags of indexed images, those of the most first, and how many that are not hidden have each."""
         with self._transaction() as session:
             return tag_counts(session, limit)
 
     def folders(self) -> list[tuple[str, int]]:
         """Folders of the names of indexed images ("" for a name without one), in order, and how many each holds.
 
-        Images in the folders below one do not count for it.
+        Images in the folders below one do not count for it, nor do those that are hidden.
         """
         with self._transaction() as session:
             return folders_of(session)

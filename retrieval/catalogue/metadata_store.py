@@ -19,6 +19,7 @@ from retrieval.catalogue.schema import (
     IMPORTED,
     INDEXED,
     REMOVED,
+    HiddenRow,
     ImageRow,
     MetadataRow,
     Setting,
@@ -249,10 +250,17 @@ def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
     first = sa.select(_ROWS.c.value).where(_ROWS.c.key == TAG, _ROWS.c.value_hash == kind).correlate(counted)
     some = first.order_by(_ROWS.c.number).limit(_SPELLINGS).subquery()
     tag = sa.select(sa.func.max(some.c.value)).correlate(counted).scalar_subquery()  # in lower case, where one is
-    query = sa.select(tag.label("tag"), photos.label("count"))
+    query = sa.select(tag.label("tag"), photos.label("count"), kind)
     query = query.where(photos >= sa.select(sa.func.min(most.c.photos)).scalar_subquery())
-    found = session.execute(query.order_by(sa.desc("count"), sa.asc("tag")).limit(limit))
-    return [(text, int(count)) for text, count in found]
+    found = session.execute(query.order_by(sa.desc("count"), sa.asc("tag")).limit(limit)).all()
+    # Those that are hidden are few, and taken off.
+    rows = sa.select(_ROWS.c.value_hash, sa.func.count(_ROWS.c.number.distinct()))
+    named = sa.select(HiddenRow.number).join(_IMAGES, _IMAGES.c.number == HiddenRow.number)
+    named = named.where(_IMAGES.c.name.is_not(None))
+    rows = rows.where(_ROWS.c.key == TAG, _ROWS.c.number.in_(named)).group_by(_ROWS.c.value_hash)
+    hidden = {which: int(count) for which, count in session.execute(rows)}
+    left = [(text, int(count) - hidden.get(which, 0)) for text, count, which in found]
+    return sorted(((text, count) for text, count in left if count > 0), key=lambda one: -one[1])
 
 
 def _counted(

@@ -37,8 +37,8 @@ class DuplicateSet:
     photos : tuple of int
         Their numbers, the best first.
     reasons : tuple of str
-        Why the first is the best, by what tells it from the others: "copy" (names of others say that they are copies),
-        "resolution", "date", "name" (names of others are numbered), "format", "size".
+        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "copy" (names of
+        others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format", "size".
     """
 
     photos: tuple[int, ...]
@@ -53,6 +53,7 @@ def format_of(row: ImageRow) -> str:
 
 # What speaks for a photo, in this order: the smaller the better.
 _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
+    ("there", lambda row: row.missing_since is not None),
     ("copy", lambda row: says_copy(_stem(row))),
     ("resolution", lambda row: -(row.width or 0) * (row.height or 0)),
     ("date", lambda row: row.taken or "~"),
@@ -66,8 +67,9 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
     """Say which of some photos of one picture is the best, and why.
 
-    A photo whose name says that it is a copy comes last. Of the others the one of most pixels is the best, then the one
-    taken earliest, then one that is not numbered, then one of a format that loses less, then the largest file.
+    A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of most
+    pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses less,
+    then the largest file.
     """
     ordered = sorted(rows, key=lambda row: tuple(measure(row) for _, measure in _CRITERIA))
     best, others = ordered[0], ordered[1:]

@@ -40,6 +40,9 @@ def test_the_best_is_proposed_with_what_tells_it_from_the_others() -> None:
     assert everything.reasons == tuple(reason for _, reason in cases)
     same = judge_set([row(9, "b.jpg"), row(8, "a.jpg")])
     assert (same.photos, same.reasons) == ((8, 9), ())
+    gone = row(1, "Bridge.tif", 900, 99, "1900")
+    gone.missing_since = "2026-01-01"
+    assert (judge_set([gone, first]).photos, judge_set([gone, first]).reasons) == ((5, 1), ("there",))
     for some in itertools.permutations([first, cases[0][0], cases[2][0]]):
         assert judge_set(some) == judge_set([first, cases[0][0], cases[2][0]])
     assert [format_of(row(1, name)) for name in ("a.JPEG", "a", "a.TIFF", "a.b/c")] == ["jpg", "", "tif", ""]

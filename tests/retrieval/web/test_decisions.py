@@ -156,7 +156,12 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     home.ask("POST", "/api/hidden", json={"photos": both[1:], "because": "duplicate"})
     assert home.ask("GET", "/api/duplicates")["total"] == 1
     assert "astronaut_copy.png" not in home.numbers() and list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
+    home.ask("PATCH", "/api/photos", json={"photos": both, "tags_add": ["moon"]})
+    assert home.ask("GET", "/api/tags")["tags"] == [{"tag": "moon", "photos": 1}]  # as many as are shown
+    assert sum(one["photos"] for one in home.ask("GET", "/api/folders")["folders"]) == len(home.numbers())
     home.ask("POST", "/api/hidden/show", json={"photos": both[1:]})
+    assert home.ask("GET", "/api/tags")["tags"] == [{"tag": "moon", "photos": 2}]
+    home.ask("PATCH", "/api/photos", json={"photos": both, "tags_remove": ["moon"]})
     assert "astronaut_copy.png" in home.numbers()
 
     before = home.numbers()

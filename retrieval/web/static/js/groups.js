@@ -6,13 +6,15 @@ import { at, el } from "./dom.js";
 import { paginate, tiles } from "./grid.js";
 import { t, tn } from "./language.js";
 import { complain, start } from "./page.js";
+import { nameList } from "./photos/list.js";
+import { advise } from "./work/jobs.js";
 
 const PAGE = 20; // groups on one
 const AT_FIRST = 12; // photos of a group, before the rest is asked for
 
 /** Tiles that say which photos are near duplicates of which. */
-function entries(photos, names) {
-  return tiles(photos, {}, 0).map((tile, place) => {
+function entries(photos, names, list) {
+  return tiles(photos, { list }, 0).map((tile, place) => {
     tile.prepend(tick(photos[place]));
     const original = photos[place].duplicate_of ?? null;
     if (original === null) return tile;
@@ -34,10 +36,11 @@ async function makeAlbum(group, photos) {
 
 function album({ group, photos, links }) {
   const names = new Map(photos.map(({ number, name }) => [number, name]));
-  const list = el("ul", { class: "grid" }, ...entries(photos.slice(0, AT_FIRST), names));
+  const all = nameList(photos.map(({ number }) => number)); // so that one comes from one to the next of them
+  const list = el("ul", { class: "grid" }, ...entries(photos.slice(0, AT_FIRST), names, all));
   const rest = photos.slice(AT_FIRST);
   const more = rest.length && el("button", { type: "button", class: "more small", onclick: () => {
-    const added = entries(rest, names);
+    const added = entries(rest, names, all);
     list.append(...added);
     more.remove();
     added[0].querySelector("a").focus();
@@ -49,25 +52,30 @@ function album({ group, photos, links }) {
     list, more || null);
 }
 
-start(async () => {
-  const choose = selection({ container: at("chooser"), rest: () => at("title"), called: "groups", changed: (kind) => kind !== "album" && location.reload() });
-  const page = Math.max(Number.parseInt(new URLSearchParams(location.search).get("page") ?? "1", 10) || 1, 1);
+const page = Math.max(Number.parseInt(new URLSearchParams(location.search).get("page") ?? "1", 10) || 1, 1);
+
+async function load() {
   try {
     const { total, groups, out_of_date: old } = await read({ offset: (page - 1) * PAGE, limit: PAGE });
     const pages = Math.max(Math.ceil(total / PAGE), 1);
     at("said").textContent = total
       ? tn(total, "{n} group of photos that show the same thing", "{n} groups of photos that show the same thing")
       : t("No photos show the same thing.");
-    at("csv").hidden = !total;
-    at("note").hidden = !old;
-    at("note").textContent = t("Photos were added or removed since these groups were found: run cairn group again.");
+    at("csv").hidden = at("to-duplicates").hidden = !total;
+    advise(at("note"), old && t("Photos were added, hidden or removed since these groups were found."), t("Find groups again"), "group");
     at("groups").replaceChildren(...groups.map(album));
-    choose.offer(groups.flatMap(({ photos }) => photos), false);
+    choose.offer(groups.flatMap(({ photos }) => photos), true);
     const to = (one) => address("/groups", { page: one });
     paginate(at("pages"), page, pages, to, (one) => location.assign(to(one)));
   } catch (error) {
     if (error.status !== 404) return complain(error);
-    at("note").hidden = false; // no error: it was never asked for
-    at("note").textContent = error.message;
+    // No error: it was never asked for.
+    const what = t("Cairn can find photos that show the same thing, such as one building from several sides, and copies of photos.");
+    advise(at("note"), what, t("Find groups"), "group");
   }
-});
+}
+
+// Shown anew without leaving the page, so that what was done can still be undone.
+const choose = selection({ container: at("chooser"), rest: () => at("title"), called: t("groups"), changed: (kind) => kind !== "album" && load() });
+
+start(load);

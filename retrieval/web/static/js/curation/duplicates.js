@@ -6,6 +6,7 @@ import { nameLine } from "../grid.js";
 import { figure, moment, t, tn } from "../language.js";
 import { complain, start } from "../page.js";
 import { notice } from "./notice.js";
+import { advise } from "../work/jobs.js";
 
 const FAST = 450; // milliseconds that each photo is shown for while they flicker
 const SIDE = 1024; // pixels of the pictures
@@ -20,6 +21,7 @@ let timer = 0;
 const done = []; // what was decided, to be taken back
 
 const WHY = {
+  there: () => t("the files of others are gone"),
   copy: () => t("the names of others say that they are copies"),
   resolution: () => t("it has the most pixels"),
   date: () => t("it was taken first"),
@@ -105,8 +107,7 @@ async function show(next, focus = true) {
   }
   ({ total, bin: canBin } = page);
   [shown = null] = page.sets;
-  at("note").hidden = !page.out_of_date;
-  at("note").textContent = t("Photos have changed since groups were found: find groups again under Work.");
+  advise(at("note"), page.out_of_date && t("Photos were added, hidden or removed since these groups were found."), t("Find groups again"), "group");
   at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : t("There are no duplicates to decide about.");
   at("review").hidden = !shown && !done.length;
   at("candidates").hidden = !shown;
@@ -208,7 +209,7 @@ start(async () => {
     await show(0, false);
   } catch (error) {
     if (error.status !== 404) throw error;
-    at("note").hidden = false; // no error: groups were never looked for
-    at("note").textContent = t("Groups have not been looked for yet: find them under Work, and duplicates are found with them.");
+    // No error: groups were never looked for.
+    advise(at("note"), t("Duplicates are found together with groups, which were not looked for yet."), t("Find groups"), "group");
   }
 });

@@ -32,7 +32,8 @@ export function editFacts(node, photo, changed = () => {}) {
   };
   const bar = el("div", { class: "stack", id: "edit-facts" }, albums,
     el("div", { class: "row writes" },
-      act(t("Title and date"), "edit-details", askDetails), act(t("Tags"), "edit-tags", askTags), act(t("Add to album"), "to-album", askAlbum)));
+      act(t("Title and date"), "edit-details", askDetails), act(t("Tags"), "edit-tags", askTags), act(t("Add to album"), "to-album", askAlbum)),
+    el("a", { class: "writes hint", href: address("/import") }, t("Import a table of many photos")));
   node.append(bar);
   show().catch((error) => notice(error.message || String(error)));
   return bar;

@@ -328,3 +328,9 @@ export function workButton(label, kind, fields = {}, primary = false) {
   const node = el("button", { type: "button", class: primary ? "small primary writes" : "small writes", onclick: press }, label);
   return node;
 }
+
+/** Say in a note what work would be good for, with a button that begins it; hidden where there is nothing to say. */
+export function advise(node, text, label, kind) {
+  node.hidden = !text;
+  node.replaceChildren(...(text ? [el("p", {}, text), el("p", { class: "row" }, workButton(label, kind, {}, true))] : []));
+}
