@@ -25,9 +25,10 @@ from retrieval.catalogue.settings import revision_of
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.places import EARTH_RADIUS, Near
 
-NAME, NEWEST, OLDEST, ADDED = "name", "newest", "oldest", "added"
-ORDERS = (NAME, NEWEST, OLDEST, ADDED)
-"""Orders of photos: by name; by when they were taken, undated ones last; by when they were added, the last first."""
+NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album"
+ORDERS = (NAME, NEWEST, OLDEST, ADDED, ALBUM)
+"""Orders of photos: by name; by when they were taken, undated ones last; by when they were added, the last first; as in
+the album that they are of."""
 LONGEST_FILTER = 1024
 """Characters; no name has more."""
 _MOST_FILTERS = 64  # of which the pages are known
@@ -153,7 +154,15 @@ def shapes_of(session: Session, wanted: PhotoFilter, order: str) -> NDArray[np.i
     query = sa.select(
         ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
     ).where(ImageRow.name.is_not(None), *_passing(session, wanted))
-    return np.stack(_columns(session, query.order_by(*_ORDER_BY[order]()), *3 * [np.int64]), axis=1)
+    return np.stack(_columns(session, query.order_by(*_order(order, wanted)), *3 * [np.int64]), axis=1)
+
+
+def _order(order: str, wanted: PhotoFilter) -> Sequence[Any]:
+    """What photos are put in order by."""
+    if order != ALBUM or wanted.album is None:
+        return _ORDER_BY[NAME if order == ALBUM else order]()  # type: ignore[no-any-return]
+    place = sa.select(AlbumPhotoRow.position).where(AlbumPhotoRow.album == wanted.album)
+    return place.where(AlbumPhotoRow.number == ImageRow.number).scalar_subquery(), ImageRow.number
 
 
 _ORDER_BY: dict[str, Any] = {

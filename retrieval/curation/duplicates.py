@@ -37,8 +37,9 @@ class DuplicateSet:
     photos : tuple of int
         Their numbers, the best first.
     reasons : tuple of str
-        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "copy" (names of
-        others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format", "size".
+        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "copy" (names
+        of others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format",
+        "size".
     """
 
     photos: tuple[int, ...]
@@ -67,9 +68,9 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
     """Say which of some photos of one picture is the best, and why.
 
-    A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of most
-    pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses less,
-    then the largest file.
+    A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of
+    most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses
+    less, then the largest file.
     """
     ordered = sorted(rows, key=lambda row: tuple(measure(row) for _, measure in _CRITERIA))
     best, others = ordered[0], ordered[1:]

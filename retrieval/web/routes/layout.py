@@ -18,9 +18,10 @@ NOT_CHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "Not change
 class LayoutParameters(Filters):
     """Which photos are laid out, and in which order."""
 
-    order: Literal["name", "newest", "oldest", "added"] = Field(
+    order: Literal["name", "newest", "oldest", "added", "album"] = Field(
         "name",
-        description="name; newest or oldest, by when they were taken, undated ones last; added, the last added first.",
+        description="name; newest or oldest, by when they were taken, undated ones last; added, the last added first; "
+        "album, as in the album that is asked for.",
     )
 
 

@@ -157,10 +157,10 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     assert home.ask("GET", "/api/duplicates")["total"] == 1
     assert "astronaut_copy.png" not in home.numbers() and list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
     home.ask("PATCH", "/api/photos", json={"photos": both, "tags_add": ["moon"]})
-    assert home.ask("GET", "/api/tags")["tags"] == [{"tag": "moon", "photos": 1}]  # as many as are shown
+    assert {"tag": "moon", "photos": 1} in home.ask("GET", "/api/tags")["tags"]  # as many as are shown
     assert sum(one["photos"] for one in home.ask("GET", "/api/folders")["folders"]) == len(home.numbers())
     home.ask("POST", "/api/hidden/show", json={"photos": both[1:]})
-    assert home.ask("GET", "/api/tags")["tags"] == [{"tag": "moon", "photos": 2}]
+    assert {"tag": "moon", "photos": 2} in home.ask("GET", "/api/tags")["tags"]
     home.ask("PATCH", "/api/photos", json={"photos": both, "tags_remove": ["moon"]})
     assert "astronaut_copy.png" in home.numbers()
 

@@ -1,6 +1,6 @@
 // The collection: a wall of photos, filtered and in an order. The address says what is shown, and where one is in it.
 
-import { address, json } from "./api.js";
+import { address, change, json } from "./api.js";
 import { selection } from "./choosing.js";
 import { at, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
@@ -10,14 +10,17 @@ import { drawer } from "./photos/drawer.js";
 import { timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";
 import { pending, searchAddress } from "./query.js";
+import { isOpen, watch } from "./work/jobs.js";
 import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];
+const CHANGING = ["index", "remove", "metadata", "retrain"]; // kinds of work after which the wall may be another
 const form = at("filter");
 let request = new AbortController();
 let mark = () => {};
 let wall = null;
 let laid = null; // what the wall shows, as the server said it
+let albums = new Map(); // names by ids, as texts
 
 function shown() {
   const fields = new URLSearchParams(location.search);
@@ -41,7 +44,8 @@ function showState(total, { filters, order }) {
   at("to-map").href = address("/map", filters);
   at("empty").hidden = total > 0 || filtered;
   if (!at("empty").hidden) beginning(at("empty"), () => location.reload());
-  at("chips").replaceChildren(...inForce(filters).map(({ text, rest }) => el("li", {},
+  at("choose-all").hidden = !total;
+  at("chips").replaceChildren(...inForce(filters, albums).map(({ text, rest }) => el("li", {},
     el("a", { class: "wall-chip", href: to(rest, order), "aria-label": t("Remove the filter {text}", { text }) },
       el("span", { dir: "auto" }, text), el("span", { class: "cross", "aria-hidden": "true" }, "×")))));
 }
@@ -54,6 +58,10 @@ async function load() {
   const { filters, order, first } = state;
   try {
     sessionStorage.removeItem("cairn.entered");
+    if (filters.album && !albums.has(filters.album)) {
+      const all = (await json("/api/albums", {}, signal)).albums;
+      albums = new Map(all.map(({ album, name }) => [String(album), name]));
+    }
     const [layout, dates] = await Promise.all([
       json("/api/layout", { ...filters, order: ordered(order) }, signal), json("/api/timeline", filters, signal)]);
     complain(null);
@@ -64,8 +72,9 @@ async function load() {
     // One who comes back from a photo is where that photo is.
     const viewed = Number(sessionStorage.getItem("cairn.viewed") ?? NaN);
     sessionStorage.removeItem("cairn.viewed");
+    const focused = at("photos").contains(document.activeElement) ? wall.numbers[wall.current] : NaN; // it goes with what is shown
     if (!same) wall.show(layout, first);
-    const place = Number.isNaN(viewed) ? -1 : layout.numbers.indexOf(viewed);
+    const place = layout.numbers.indexOf(Number.isNaN(viewed) && !same ? focused : viewed);
     if (place >= 0) wall.focus(place);
     mark(wall.view[1]);
   } catch (error) {
@@ -73,11 +82,30 @@ async function load() {
   }
 }
 
+/** Have hidden photos shown again. */
+async function showAgain(photos) {
+  const numbers = photos.map(({ number }) => number);
+  await change("POST", "/api/hidden/show", { photos: numbers });
+  const undo = () => change("POST", "/api/hidden", { photos: numbers });
+  return { said: tn(numbers.length, "{n} photo is shown again.", "{n} photos are shown again."), undo, kind: "hide" };
+}
+
 /** Photos were changed: ask for their names again too. */
 function anew() {
   wall.known.clear();
   laid = null;
   load();
+}
+
+/** When work that changes what photos there are has ended meanwhile, show them without being asked to. */
+function follow() {
+  let over = null; // numbers of the jobs that had ended
+  watch((jobs) => {
+    const ended = jobs.filter((job) => !isOpen(job));
+    const news = over && ended.some(({ id, kind }) => !over.has(id) && CHANGING.includes(kind));
+    over = new Set(ended.map(({ id }) => id));
+    if (news) anew();
+  });
 }
 
 /** Show a place of the order of the dates. */
@@ -133,6 +161,7 @@ start(async () => {
     choose: (own) => selection({
       container: at("photos"), place: at("main"), rest: () => at("photos").querySelector("a[tabindex='0']"), photo: (number) => own.photo(number),
       between: (one, other) => own.between(one, other), changed: anew, called: t("photos"),
+      actions: [{ id: "show-again", label: t("Show again"), writes: true, fits: () => Boolean(shown().filters.hidden), run: showAgain }],
     }),
     onView: (place, end) => {
       const { filters, order } = shown();
@@ -140,6 +169,7 @@ start(async () => {
       mark(end);
     },
   });
+  at("choose-all").addEventListener("click", () => wall.selection.toggle(laid.numbers, true));
   fillForm();
   offerQuery();
   form.addEventListener("submit", (event) => {
@@ -166,5 +196,6 @@ start(async () => {
   });
   addEventListener("pageshow", (event) => event.persisted && load());
   await load();
+  follow();
   await offer(form);
 });

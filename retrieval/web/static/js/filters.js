@@ -5,7 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
-const MORE = ["camera", "title", "near", "album"]; // that only addresses have
+const MORE = ["camera", "title", "near", "album", "hidden"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -39,8 +39,8 @@ export function everyFilter(search = location.search) {
 /** Whether they ask for anything. */
 export const asks = (filters) => Object.values(filters).some((value) => value.length > 0);
 
-/** The filters in force, one by one: {text, rest}, what it asks for and the filters without it. */
-export function inForce(filters) {
+/** The filters in force, one by one: {text, rest}, what it asks for and the filters without it. `names`: of albums, by ids. */
+export function inForce(filters, names = new Map()) {
   const [latitude, longitude, kilometres] = (filters.near ?? "").split(",").map(Number);
   const says = {
     name: (value) => t("Name: {value}", { value }),
@@ -52,7 +52,8 @@ export function inForce(filters) {
     near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
       kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
     }),
-    album: () => t("In one album"),
+    album: (value) => (names.has(value) ? t("Album: {value}", { value: names.get(value) }) : t("In one album")),
+    hidden: () => t("Hidden photos"),
     tag: (value) => t("Tag: {value}", { value }),
     without_tag: (value) => t("Without tag: {value}", { value }),
     where: (value) => value,

@@ -8,6 +8,7 @@ import { rejectAll, takeBack } from "./curation/rejections.js";
 import { notice } from "./curation/notice.js";
 import { frame, nameLine } from "./grid.js";
 import { fixed, percent, t, tn } from "./language.js";
+import { nameList } from "./photos/list.js";
 import { format, searchAddress, surround } from "./query.js";
 
 const MOST_REJECTED = 60; // photos called no match that are shown
@@ -153,11 +154,13 @@ function replace({ results, turned }, asked, completes) {
   const known = new Map(before.map((item) => [item.dataset.entry, item]));
   const kept = before.find((item) => item.getBoundingClientRect().bottom > 0); // what is being read
   const top = kept?.getBoundingClientRect().top;
+  const list = nameList(results.map(({ number }) => number)); // so that a photo's page leads to those before and after it
   const wanted = results.map((entry) => {
     const { rank, score, probability, ...same } = entry; // other turns change the scores of what was found upright
     const text = `${asked.here} ${JSON.stringify(same)}`; // its links say what was asked
     const item = known.get(text) ?? tile(entry, turned, asked);
     item.dataset.entry = text;
+    item.querySelector("a.title, a.name").href = address("/photo", { number: entry.number, list, q: asked.queries.map(format) });
     grade(item, entry, isQuery(entry, asked.queries));
     return item;
   });

@@ -5,6 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
 import { workButton } from "./work/jobs.js";
+import { toldReason } from "./work/reasons.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
 const MOST = 1000; // names that are listed for one reason
@@ -121,7 +122,8 @@ function steps({ images, failed, missing, removed, vocabulary }) {
   const needed = all.length;
   if (images) {
     all.push([needed ? t("Or:") : t("Nothing needs to be done. You can add more photos, look for photos that show the same, or check that all files are sound."),
-      [add(t("Add photos")), workButton(t("Find groups"), "group"), workButton(t("Check all files"), "check")], "group"]);
+      [add(t("Add photos")), workButton(t("Find groups"), "group"), workButton(t("Check all files"), "check"),
+        el("a", { class: "button small writes", href: address("/improve") }, t("Improve search"))], "group"]);
   }
   return all;
 }
@@ -148,7 +150,7 @@ function failures(failed) {
   }
   const sorted = [...byReason].sort((one, other) => other[1].length - one[1].length);
   return sorted.map(([reason, names]) => el("details", {},
-    el("summary", {}, tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: reason.replace(/\.$/, "") })),
+    el("summary", {}, tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: toldReason(reason) })),
     el("ul", { class: "names" }, ...names.slice(0, MOST).map((name) => el("li", { dir: "auto" }, name)),
       names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) })))));
 }
@@ -165,7 +167,7 @@ start(async () => {
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));
   at("commands").replaceChildren(...commandLines(all, name));
   at("failures").hidden = !failed.length;
-  at("failed").replaceChildren(...failures(failed));
+  at("failed").replaceChildren(...failures(failed), ...(failed.length ? [el("p", { class: "row" }, workButton(t("Try again"), "index", { source: "failed" }))] : []));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");
   at("cards").replaceChildren(
     card(t("Collection"), rows(Object.fromEntries(counts))),

@@ -55,7 +55,7 @@ async function more() {
   try {
     const { photos } = await json(`${path}/photos`, { offset: shown.length, limit: PAGE });
     if (mine !== reading) return;
-    const items = tiles(photos, { list: `album=${album}` }, shown.length ? 0 : undefined);
+    const items = tiles(photos, { list: `album=${album}&order=album` }, shown.length ? 0 : undefined);
     items.forEach((item, place) => {
       item.dataset.number = photos[place].number;
       item.prepend(tick(photos[place]));

@@ -7,6 +7,7 @@ import { joinTags, splitTags } from "../filters.js";
 import { t, tn } from "../language.js";
 
 const SUGGESTED = 500;
+const AT_ONCE = 10_000; // photos that the server puts into an album at a time
 let counter = 0;
 
 /**
@@ -67,6 +68,15 @@ export async function edit(photos, fields) {
   return { said: said.join(" "), undo: changed ? () => change("PATCH", "/api/photos", { restore: before }) : null, kind: "edit" };
 }
 
+/** Put photos at the end of an album; gives the numbers of those that were not in it. */
+async function putIn(album, some) {
+  const added = [];
+  for (let from = 0; from < some.length; from += AT_ONCE) {
+    added.push(...(await change("POST", `/api/albums/${album}/photos`, { photos: some.slice(from, from + AT_ONCE) })).changed);
+  }
+  return added;
+}
+
 /** Put photos into an album, or into a new one. */
 export async function askAlbum(photos) {
   const { albums } = await json("/api/albums");
@@ -82,10 +92,11 @@ export async function askAlbum(photos) {
   return ask(tn(photos.length, "Add {n} photo to an album", "Add {n} photos to an album"), [node, hint], t("Add"), async () => {
     const there = same();
     if (!there) {
-      const made = await change("POST", "/api/albums", { name: input.value, photos: numbers(photos) });
+      const made = await change("POST", "/api/albums", { name: input.value, photos: numbers(photos).slice(0, AT_ONCE) });
+      await putIn(made.album, numbers(photos).slice(AT_ONCE));
       return { said: t("The album “{name}” is made.", { name: made.name }), undo: () => change("DELETE", `/api/albums/${made.album}`), kind: "album" };
     }
-    const { changed } = await change("POST", `/api/albums/${there.album}/photos`, { photos: numbers(photos) });
+    const changed = await putIn(there.album, numbers(photos));
     const undo = () => change("POST", `/api/albums/${there.album}/remove`, { photos: changed });
     const said = changed.length ? tn(changed.length, "{n} photo added to “{name}”.", "{n} photos added to “{name}”.", { name: there.name })
       : t("They are in “{name}” already.", { name: there.name });

@@ -1,4 +1,4 @@
-// The drawer of the photos page: folders as a tree, tags and cameras with their numbers, to narrow down what is shown.
+// The drawer of the photos page: albums, folders as a tree, tags and cameras with their numbers, to narrow down what is shown.
 
 import { json } from "../api.js";
 import { at, el } from "../dom.js";
@@ -44,9 +44,9 @@ function level(nodes, chosen, pick) {
   }));
 }
 
-/** A list of entries {text, photos}; long ones are folded. */
+/** A list of entries {text, photos}, and `value` where it is not the text; long ones are folded. */
 function entries(node, all, chosen, pick) {
-  const item = ({ text, photos }) => el("li", {}, choice(text, photos, chosen.includes(text), () => pick(text)));
+  const item = ({ text, photos, value = text }) => el("li", {}, choice(text, photos, chosen.includes(value), () => pick(value)));
   const list = el("ul", { class: "entries" }, ...all.slice(0, MOST).map(item));
   const rest = all.slice(MOST);
   const more = rest.length > 0 && el("button", { type: "button", class: "small", onclick: () => {
@@ -70,6 +70,12 @@ export function drawer(current, change) {
     const top = tree(known.folders).below;
     at("folder-part").hidden = !top.length;
     at("folder-tree").replaceChildren(level(top, filters.folder, (folder) => change({ ...filters, folder })));
+    at("album-part").hidden = !known.albums.length;
+    entries(at("album-list"), known.albums.map(({ album, name, photos }) => ({ text: name, photos, value: String(album) })), [filters.album],
+      (album) => change({ ...filters, album: filters.album === album ? "" : album }));
+    at("hidden-part").hidden = !known.hidden && !filters.hidden;
+    entries(at("hidden-list"), [{ text: t("Hidden photos"), photos: known.hidden, value: "true" }], [filters.hidden],
+      (hidden) => change({ ...filters, hidden: filters.hidden ? "" : hidden }));
     at("tag-part").hidden = !known.tags.length;
     const toggled = (list, one) => (list.includes(one) ? list.filter((other) => other !== one) : [...list, one]);
     entries(at("tag-list"), known.tags.map(({ tag, photos }) => ({ text: tag, photos })), filters.tag,
@@ -79,9 +85,9 @@ export function drawer(current, change) {
       (camera) => change({ ...filters, camera: filters.camera === camera ? "" : camera }));
   };
   const load = async () => {
-    const [{ folders }, { tags }, { cameras }] = await Promise.all(
-      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/cameras")]);
-    known = { folders, tags, cameras };
+    const [{ folders }, { tags }, { cameras }, { albums }, { total: hidden }] = await Promise.all(
+      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/cameras"), json("/api/albums"), json("/api/photos", { hidden: true, limit: 0 })]);
+    known = { folders, tags, cameras, albums, hidden };
     fill();
   };
   at("open-drawer").addEventListener("click", async () => {

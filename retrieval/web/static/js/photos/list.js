@@ -36,6 +36,7 @@ export async function numbersOf(list) {
 export function listAddress(list, number) {
   const fields = new URLSearchParams(list);
   if (fields.has("numbers") || fields.has("kept")) return address("/", { at: number });
+  if (fields.get("order") === "album") return address("/album", { album: fields.get("album") });
   const asked = Object.fromEntries([...new Set(fields.keys())].map((name) => [name, fields.getAll(name)]));
   return address("/", { ...asked, at: number });
 }

@@ -5,6 +5,7 @@ import { address, change, json } from "../api.js";
 import { el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
 import { complain } from "../page.js";
+import { toldReason } from "./reasons.js";
 
 const IDLE = 15_000; // milliseconds between two looks where no work is known
 const OPEN = ["queued", "running", "paused"];
@@ -205,7 +206,7 @@ function outcome({ kind, result }) {
 
 /** Photos that could not be read, or files that are damaged, with the reasons. */
 function troubles({ result }) {
-  const failed = (result?.failed ?? []).map(({ name, reason }) => [name, reason]);
+  const failed = (result?.failed ?? []).map(({ name, reason }) => [name, toldReason(reason)]);
   const damaged = (result?.damaged ?? []).map(({ file, what, remedy }) => [file, [what, remedy].filter(Boolean).join(" ")]);
   const all = [...failed, ...damaged];
   if (!all.length) return null;

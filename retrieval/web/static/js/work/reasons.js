@@ -1,0 +1,28 @@
+// Why photos could not be read, as the server says it in English: in the reader's language.
+
+import { t } from "../language.js";
+
+const REASONS = {
+  "it is a folder, not a photo": t("it is a folder, not a photo"),
+  "it is not a regular file": t("it is not a regular file"),
+  "it is not a photo in a format that can be read, or its header is damaged": t("it is not a photo in a format that can be read, or its header is damaged"),
+  "its link leads back to itself": t("its link leads back to itself"),
+  "its name is not valid": t("its name is not valid"),
+  "its name is too long": t("its name is too long"),
+  "permission to read it is denied": t("permission to read it is denied"),
+  "the file does not exist": t("the file does not exist"),
+  "the file is damaged": t("the file is damaged"),
+  "the file is empty": t("the file is empty"),
+  "the file is truncated": t("the file is truncated"),
+  "the photo has no pixels": t("the photo has no pixels"),
+  "the text stored in the file unpacks to far more than a photo's does": t("the text stored in the file unpacks to far more than a photo's does"),
+  "there is not enough memory to decode it": t("there is not enough memory to decode it"),
+};
+
+/** A reason in the reader's language, where it is known; what stands behind it in brackets stays. */
+export function toldReason(reason) {
+  const plain = reason.replace(/[.]$/, "");
+  if (Object.hasOwn(REASONS, plain)) return REASONS[plain];
+  const [, what, more] = /^(.*?) ([(].*[)])$/s.exec(plain) ?? [];
+  return Object.hasOwn(REASONS, what ?? "") ? `${REASONS[what]} ${more}` : plain;
+}
