@@ -65,7 +65,7 @@ def _request(method: str, path: str, operation: Schema) -> Iterator[str]:
         for one in parameters:
             yield _row(one["name"], one["schema"] | {"description": one.get("description", "")}, one["required"])
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
-        if "$ref" in body["schema"]:
+        if "properties" not in body["schema"]:
             yield from ["", f"Body: {_type(body['schema'])} as `{kind}`."]
             continue
         yield from ["", f"Body: `{kind}`.", "", "| field | type | meaning |", "|---|---|---|"]
@@ -81,6 +81,9 @@ def _request(method: str, path: str, operation: Schema) -> Iterator[str]:
 
 
 def _fields(object_: str, schema: Schema) -> Iterator[str]:
+    if "properties" not in schema:
+        yield f"One of {_type(schema)}."
+        return
     yield from ["| field | type | meaning |", "|---|---|---|"]
     required = schema.get("required", []) if object_.endswith("Request") else []  # answers have all of them
     for name, one in schema["properties"].items():
@@ -99,8 +102,8 @@ def _type(schema: Schema) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[`{name}`](#{name.lower()})"
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_type(one) for one in schema["anyOf"]))
+    if choices := schema.get("anyOf", schema.get("oneOf")):
+        return " or ".join(dict.fromkeys(_type(one) for one in choices))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{one}`" for one in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.web import problems
 from retrieval.web.access.network import surround
+from retrieval.web.access.rights import describe_signing_in
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.routes.pages import Static
@@ -98,6 +99,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
                 schemas = document["components"]["schemas"]
                 schemas.update(schema.pop("$defs", {}))
                 schemas[model.__name__] = schema
+            describe_signing_in(document)
             app.openapi_schema = document
         return app.openapi_schema
 

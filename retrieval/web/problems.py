@@ -87,7 +87,7 @@ def problem(request: Request, status: int, sentence: str, headers: dict[str, str
     if status == 503:
         headers.setdefault("Retry-After", str(BUSY_SECONDS))
     root = request.scope.get("root_path", "")
-    page = not request.url.path.removeprefix(root).startswith("/api") and "text/html" in request.headers.get(
+    page = not str(request.scope["path"]).removeprefix(root).startswith("/api") and "text/html" in request.headers.get(
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):

@@ -68,7 +68,9 @@ class Gate:
         request = Request(scope)
         headers = request.headers
         address = request.client.host if request.client else ""
-        path = request.url.path.removeprefix(scope.get("root_path", ""))
+        path = str(scope["path"]).removeprefix(
+            scope.get("root_path", "")
+        )  # an address made of the Host may be anything
         scope[USER], scope[ROLE] = None, Role.READ
         scope[CLIENT] = client_key(address)
         known = False
@@ -146,5 +148,6 @@ def _ask_to_sign_in(request: Request, path: str) -> Response:
     if path.startswith("/api") or not page:
         return problem(request, 401, "Sign in first, or send a token.", _ASKING)
     root = request.scope.get("root_path", "")
-    asked = f"{root}{path}?{request.url.query}" if request.url.query else root + path
+    query = request.scope.get("query_string", b"").decode("latin-1")
+    asked = quote(root + path) + (f"?{query}" if query else "")
     return RedirectResponse(f"{root}{LOGIN}?next={quote(asked, safe='/')}", 303, headers={"Cache-Control": "no-store"})

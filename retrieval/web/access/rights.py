@@ -30,5 +30,21 @@ def require_write(request: Request) -> None:
         raise ProblemError(403, "You may look at this collection, but not change it.")
 
 
+def describe_signing_in(document: dict[str, Any]) -> None:
+    """Put into an OpenAPI document how requests say who asks, where the server has a password."""
+    document.setdefault("components", {})["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "A token that cairn token has made."},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "cairn-xxxxxxxx",
+            "description": "The cookie of who signed in at /login. What its name has after the hyphen differs between "
+            "servers. Requests that change something need the header X-Cairn beside it.",
+        },
+    }
+    # The last one is for a server without a password, which answers its own machine alone.
+    document["security"] = [{"token": []}, {"session": []}, {}]
+
+
 WRITING: list[Any] = [Depends(require_write)]
 """What every route that changes something depends on: ``dependencies=WRITING``."""

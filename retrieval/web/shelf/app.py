@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 
 from retrieval.web import problems
 from retrieval.web.access.network import surround
+from retrieval.web.access.rights import describe_signing_in
 from retrieval.web.app import PROBLEMS
 from retrieval.web.routes.pages import Static
 from retrieval.web.service import ServeOptions
@@ -62,4 +64,12 @@ def create_shelf_app(home: Path, options: ServeOptions | None = None) -> FastAPI
     app.mount(MOUNTED, Mounted(service))
     if options.access is not None:
         surround(app, options.access, service.open_services)
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            describe_signing_in(plain())  # which is kept
+        return plain()
+
+    app.openapi = openapi  # type: ignore[method-assign]
     return app

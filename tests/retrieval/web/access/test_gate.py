@@ -59,6 +59,14 @@ def test_with_a_password_a_stranger_gets_the_login_page_and_nothing_else(visit: 
         assert visitor.get("/static/css/cairn.css").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "host", ["x/static/", "x/static/y?", "photos.example:80/login#", "x/api/ready?", "", "[", "a@b"]
+)
+def test_what_a_request_calls_the_server_opens_nothing(visit: Visit, host: str) -> None:
+    for path in ("/", "/api/things/1", "/metrics"):
+        assert visit().get(path, headers={"Host": host}).status_code == 401
+
+
 def test_programs_come_in_with_a_token(visit: Visit, tokens: dict[str, str]) -> None:
     visitor = visit()
 
