@@ -16,11 +16,14 @@ SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
 """Of a page: another visitor may get it in another language."""
 
+SHELF = "cairn.shelf"
+"""Where the scope of a request says the address of the list of collections, where the server has several."""
+
 _NAV = re.compile(r'\s*<button[^>]* id="menu".*?</button>|\s*<nav\b.*?</nav>', re.DOTALL)
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
 
 
-def render(name: str, root: str = "", language: str = ENGLISH, **more: str) -> str:
+def render(name: str, root: str = "", language: str = ENGLISH, server: str | None = None, **more: str) -> str:
     """Give a page as HTML.
 
     Parameters
@@ -31,6 +34,8 @@ def render(name: str, root: str = "", language: str = ENGLISH, **more: str) -> s
         What stands before all addresses of the server, such as ``/photos``; "" where it has a host of its own.
     language : str
         Of the page: one of `languages`.
+    server : str, optional
+        What stands before the address of the page to sign in, where that is not `root`.
     **more : str
         HTML, in English, that takes the place of ``<!-- name -->``.
 
@@ -41,6 +46,8 @@ def render(name: str, root: str = "", language: str = ENGLISH, **more: str) -> s
     text = _page(name, language)
     for place, html in more.items():
         text = text.replace(f"<!-- {place} -->", translate_html(html, language))
+    if server is not None:
+        text = text.replace("<html ", f'<html data-server="{escape(server)}" ', 1)
     return _ADDRESS.sub(lambda found: f'{found[1]}="{escape(quote(root))}/', text)
 
 
@@ -63,7 +70,9 @@ def show_page(request: Request, name: str, status: int = 200, **more: str) -> HT
     HTMLResponse
     """
     language = choose_language(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
-    text = render(name, request.scope.get("root_path", ""), language, **more)
+    shelf = request.scope.get(SHELF)
+    server = None if shelf is None else str(shelf).removesuffix("/")
+    text = render(name, request.scope.get("root_path", ""), language, server, **more)
     return HTMLResponse(text, status, {**HEADERS, "Content-Language": language})
 
 

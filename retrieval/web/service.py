@@ -33,8 +33,6 @@ from retrieval.web.uploads import Receiver, UploadOptions
 
 MOST_TAGS = 5000
 """That are counted."""
-SHELF = "cairn.shelf"
-"""Where the scope of a request says the address of the list of collections, where the server has several."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from retrieval.web.access.rights import role_of, user_of
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import MOST_TAGS, SHELF, describe_photo, describe_photos, service_of
+from retrieval.web.rendering import SHELF
+from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
 from retrieval.web.uploads import form_of
 
 router = APIRouter(prefix="/api", tags=["photos"])

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import SHELF
+from retrieval.web.rendering import SHELF
 from retrieval.web.shelf.service import ShelfService
 
 MOUNTED = "/c"

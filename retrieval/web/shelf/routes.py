@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from index.errors import CairnError
 from retrieval.catalogue.catalogue_reader import Cover as KnownCover
 from retrieval.photos.thumbnails import CACHE, SIZES, kept_thumbnail
-from retrieval.web.access.rights import WRITING, Role, role_of
+from retrieval.web.access.rights import WRITING, Role, role_of, user_of
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import show_page
 from retrieval.web.routes.adding import Root, RootFolder, describe_folder, folder_below, named_roots
@@ -38,6 +38,7 @@ class ShelfHealth(BaseModel):
     status: Literal["ok"]
     collections: int
     role: Role = Field(description="What the one who asks may do.")
+    user: str | None = Field(description="Who asks, by the password file; null: there is none.")
     server: str = Field(description="Tells this run of the server from others.")
 
 
@@ -126,7 +127,13 @@ def page(request: Request) -> HTMLResponse:
 def health(request: Request) -> ShelfHealth:
     """Tell that the server is alive."""
     service = shelf_of(request)
-    return ShelfHealth(status="ok", collections=len(service.shelf.names()), role=role_of(request), server=service.id)
+    return ShelfHealth(
+        status="ok",
+        collections=len(service.shelf.names()),
+        role=role_of(request),
+        user=user_of(request),
+        server=service.id,
+    )
 
 
 @router.get("/collections")

@@ -1,7 +1,7 @@
 // What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
 
 import { t, told } from "./language.js";
-import { root } from "./root.js";
+import { root, server } from "./root.js";
 
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
@@ -24,11 +24,11 @@ async function sentence(answer) {
 }
 
 /** Fetch; a busy server (503) is asked again. Throws Refused, or AbortError where `signal` says so. */
-export async function ask(address, options = {}) {
+export async function ask(target, options = {}) {
   for (let left = TRIES - 1; ; left -= 1) {
     let answer;
     try {
-      answer = await fetch(address, options);
+      answer = await fetch(target, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new Refused(t("The server does not answer. Is cairn serve still running?"), 0);
@@ -36,7 +36,7 @@ export async function ask(address, options = {}) {
     if (answer.ok) return answer;
     if (answer.status === 401) {
       // Signed out meanwhile: back here after signing in.
-      location.assign(address("/login", { next: location.pathname + location.search }));
+      location.assign(signInAddress(location.pathname + location.search));
     }
     const wait = Number(answer.headers.get("Retry-After") || 1);
     if (answer.status !== 503 || left === 0 || !(wait <= PATIENCE)) {
@@ -46,6 +46,9 @@ export async function ask(address, options = {}) {
     options.signal?.throwIfAborted();
   }
 }
+
+/** Where people sign in; `next`: the address that they come back to. */
+export const signInAddress = (next) => `${server}/login?${new URLSearchParams({ next })}`;
 
 /** An address of the server with the fields that say something: undefined, null and "" are left out, lists are repeated. */
 export function address(path, fields = {}) {

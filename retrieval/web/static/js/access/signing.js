@@ -1,16 +1,17 @@
 // Who is signed in, and the way out, in the header.
 
-import { address, change } from "../api.js";
+import { ask } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../language.js";
+import { server } from "../root.js";
 
 /** Show in the header who is signed in; `user` is null where there is no password. */
 export function showUser(user) {
   const bar = document.querySelector("header.bar");
   if (!user || !bar || bar.querySelector(".signed-in")) return;
   const leave = async () => {
-    await change("POST", "/logout").catch(() => {}); // the login page says how it is
-    location.assign(address("/login"));
+    await ask(`${server}/logout`, { method: "POST", headers: { "X-Cairn": "1" } }).catch(() => {}); // the login page says how it is
+    location.assign(`${server}/login`);
   };
   bar.append(el("span", { class: "signed-in" }, el("span", { class: "hint" }, user), el("button", { class: "small", type: "button", onclick: leave }, t("Sign out"))));
 }
