@@ -171,6 +171,7 @@ export function selection({ container, place = container, rest = null, photo = n
     bar.hidden = !size;
     counted.textContent = size ? tn(size, "{n} photo selected", "{n} photos selected") : "";
     told.textContent = "";
+    document.documentElement.style.setProperty("--choice", `${bar.offsetHeight}px`); // what is said stands above it
     if (inside && !size) (typeof rest === "function" ? rest() : rest)?.focus({ preventScroll: true }); // the bar is hidden now
     for (const listener of listeners) listener(size);
   }

@@ -4,7 +4,7 @@ import { address, image, photo as read, thumbnail } from "./api.js";
 import { boxTool } from "./box.js";
 import { editFacts } from "./curation/editing.js";
 import { at, el } from "./dom.js";
-import { figure, fixed, moment, t, tn } from "./language.js";
+import { figure, fixed, moment, t, taken, tn } from "./language.js";
 import { complain, entitle, start } from "./page.js";
 import { listAddress, numbersOf } from "./photos/list.js";
 import { objects } from "./photos/objects.js";
@@ -31,7 +31,7 @@ function facts(photo) {
   const rows = [
     [t("Name"), photo.name],
     [t("Title"), photo.title],
-    [t("Taken"), photo.taken && link(photo.taken.replace("T", " "), "/", { taken_from: photo.taken.slice(0, 10), taken_to: photo.taken.slice(0, 10) })],
+    [t("Taken"), photo.taken && link(taken(photo.taken), "/", { taken_from: photo.taken.slice(0, 10), taken_to: photo.taken.slice(0, 10) })],
     [t("Camera"), photo.camera && link(photo.camera, "/", { camera: photo.camera })],
     [t("Position"), place && link(position(photo), "/map", { at: [photo.latitude, photo.longitude, 12].join(",") })],
     [t("Tags"), tags.length > 0 && el("ul", { class: "tags" }, ...tags)],

@@ -3,7 +3,7 @@
 import { address, change, image, json } from "../api.js";
 import { at, el } from "../dom.js";
 import { nameLine } from "../grid.js";
-import { figure, moment, t, tn } from "../language.js";
+import { figure, t, taken, tn } from "../language.js";
 import { complain, start } from "../page.js";
 import { notice } from "./notice.js";
 import { advise } from "../work/jobs.js";
@@ -41,7 +41,7 @@ function facts(photo) {
   return el("dl", { class: "facts" },
     ...[
       row(t("Size"), photo.width && `${figure(photo.width)} × ${figure(photo.height)}`, most(pixels)),
-      row(t("Taken"), photo.taken ? (photo.taken.length > 10 ? moment(photo.taken) : photo.taken) : t("not known")),
+      row(t("Taken"), photo.taken ? taken(photo.taken) : t("not known")),
       row(t("Format"), photo.format.toUpperCase() || null),
       row(t("File"), megabytes(photo.size), most((one) => one.size ?? 0)),
       row(t("Folder"), photo.folder || null),

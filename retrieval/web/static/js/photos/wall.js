@@ -80,7 +80,7 @@ export class Wall {
   /** The places of the first photo in view, and of the last one in its row. */
   get view() {
     if (!this.numbers.length) return [0, 0];
-    const y = scrollY - this.#top;
+    const y = scrollY + this.#bar - this.#top;
     let row = rowAt(this.layout, Math.max(y, 0));
     if (this.layout.tops[row] + this.layout.heights[row] / 2 < y && row + 1 < this.layout.heights.length) row += 1;
     return [this.layout.starts[row], this.layout.starts[row + 1] - 1];
@@ -107,7 +107,8 @@ export class Wall {
 
   /** Height of what sticks to the top of the window. */
   get #bar() {
-    return document.querySelector(".wall-bar")?.offsetHeight ?? 0;
+    const stuck = [...document.querySelectorAll(".bar, .wall-bar")].filter((node) => getComputedStyle(node).position === "sticky");
+    return stuck.reduce((sum, node) => sum + node.offsetHeight, 0);
   }
 
   #clear() {
