@@ -191,9 +191,6 @@ start(async () => {
     panel.fill();
     load();
   });
-  at("photos").addEventListener("click", (event) => {
-    if (event.target.closest("a") && !event.defaultPrevented) sessionStorage.setItem("cairn.entered", "1"); // see photo.js
-  });
   addEventListener("pageshow", (event) => event.persisted && load());
   await load();
   follow();

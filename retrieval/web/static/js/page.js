@@ -71,8 +71,21 @@ function leadBack(shelf) {
   at("collection").before(el("a", { class: "to-shelf", href: shelf }, t("All collections")));
 }
 
+/** Have a photo's page know that going back leads to the list that it was opened from: see photo.js. */
+function leave(event) {
+  const link = event.target.closest?.("a[href]");
+  const plain = !event.defaultPrevented && !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  if (!plain || !link?.pathname.endsWith("/photo")) return;
+  try {
+    sessionStorage.setItem("cairn.entered", "1");
+  } catch {
+    // Then the way back is the wall's.
+  }
+}
+
 /** Run a page. */
 export async function start(main) {
+  document.addEventListener("click", leave);
   menu();
   settings();
   health()

@@ -127,17 +127,11 @@ async function show(number, mode) {
   objects(at("tool").querySelector(".box-canvas"), photo, at("objects")).catch(() => {}); // the photo is seen without them
 }
 
-/** Whether the page before this one is of this server, and shows several photos, such as an album or results. */
-function cameFromList() {
-  const before = document.referrer && history.length > 1 ? new URL(document.referrer) : null;
-  return before?.origin === location.origin && /[/](album|groups|search|saved|duplicates|match)$/.test(before.pathname);
-}
-
 start(async () => {
   const number = fields.get("number");
   if (!/^\d+$/.test(number ?? "")) throw new Error(t("The address names no photo: pick one from the photos."));
   // Whether the page before this one is the list, so that going back is the way to it.
-  if (sessionStorage.getItem("cairn.entered") || cameFromList()) history.replaceState({ entered: true }, "");
+  if (sessionStorage.getItem("cairn.entered")) history.replaceState({ entered: true }, "");
   sessionStorage.removeItem("cairn.entered");
   at("close").href = listAddress(list, Number(number));
   const toggle = panel();
