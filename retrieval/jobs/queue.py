@@ -9,7 +9,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ class Queue:
         self._killed: dict[int, int] = {}  # how often a job's process was killed
         self._notes: dict[int, str] = {}
         self._locked: dict[int, float] = {}  # jobs that found their collection locked, and when to look again
+        self._unwritten: dict[int, tuple[list[str], dict[str, Any]]] = {}  # what became of jobs
         self._stopping = False
         self._worker: threading.Thread | None = None
         self._own = contextlib.ExitStack()
@@ -281,6 +282,7 @@ class Queue:
                 if self._stopping:
                     return
                 try:
+                    self._settle()
                     row = self._next() if self._take_over() else None
                     if row is not None:
                         self._begin(row)
@@ -359,7 +361,7 @@ class Queue:
             child = Child([*row["command"][:at], *more, *row["command"][at:]], self._tell)
         except OSError as error:
             reason = f"No process can be begun ({error.strerror}): see what else is running on this machine."
-            self._store.change(number, [RUNNING], state=FAILED, ended=_now(), error=reason)
+            self._note_outcome(number, [RUNNING], {"state": FAILED, "ended": _now(), "error": reason})
             return
         self._children[number] = child
         thread = threading.Thread(target=self._follow, args=(number, child), name=f"job {number}", daemon=True)
@@ -377,14 +379,31 @@ class Queue:
             del self._children[number]
             self._cancelled.discard(number)
             if outcome["state"] == QUEUED:
-                self._store.change(number, [RUNNING], **outcome)  # a paused one stays so
+                self._note_outcome(number, [RUNNING], outcome)  # a paused one stays so
                 return
-            with contextlib.suppress(CairnError):
-                self._store.change(number, [QUEUED, RUNNING, PAUSED], **outcome, ended=_now())
-            job = self.job(number)
+            outcome["ended"] = _now()
+            self._note_outcome(number, [QUEUED, RUNNING, PAUSED], outcome)
+            try:
+                job = replace(self.job(number), **outcome)
+            except JobNotFound:  # its file has gone
+                return
         for callback in self.after:
             with contextlib.suppress(CairnError):  # the disk is full or gone: what has ended has ended
                 callback(job)
+
+    def _note_outcome(self, number: int, states: list[str], outcome: dict[str, Any]) -> None:
+        """Write what became of a job; where that fails, it is tried again before the next one is begun."""
+        try:
+            self._store.change(number, states, **outcome)
+        except CairnError:  # the disk is full or gone
+            self._unwritten[number] = states, outcome
+
+    def _settle(self) -> None:
+        """Write what could not be written; CairnError where it cannot be yet."""
+        for number, (states, outcome) in list(self._unwritten.items()):
+            self._store.change(number, states, **outcome)
+            del self._unwritten[number]
+            self.version += 1
 
     def _outcome(self, number: int, child: Child, code: int) -> dict[str, Any]:
         """What becomes of a job whose process has ended."""

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,8 @@ STATES = (QUEUED, RUNNING, PAUSED, DONE, FAILED, CANCELLED)
 ENDED = (DONE, FAILED, CANCELLED)
 
 T = TypeVar("T")
+
+_DAMAGED = (sa.exc.DatabaseError, ValueError, TypeError)  # the last two: what is no JSON
 
 _METADATA = sa.MetaData()
 _JOBS = sa.Table(
@@ -98,8 +101,12 @@ class Store:
     def row(self, number: int) -> dict[str, Any] | None:
         """Give one job; None where there is none."""
         wanted = sa.select(_JOBS).where(_JOBS.c.id == number)
-        found = self._read(lambda connection: connection.execute(wanted).mappings().first(), None)
-        return None if found is None else _read_row(found)
+
+        def read(connection: sa.Connection) -> dict[str, Any] | None:
+            found = connection.execute(wanted).mappings().first()
+            return None if found is None else _read_row(found)
+
+        return self._read(read, None)
 
     def change(self, number: int, states: Iterable[str], **values: Any) -> bool:
         """Change a job that is in one of some states; say whether it was."""
@@ -124,9 +131,10 @@ class Store:
         if not self.exists():
             return
         try:
-            self._read(lambda connection: connection.execute(sa.select(_JOBS).limit(1)).first(), None, quiet=False)
-        except sa.exc.DatabaseError as error:
-            if isinstance(error.orig, sqlite3.OperationalError) and "no such" not in str(error.orig):
+            self._read(_examine, None, quiet=False)
+        except _DAMAGED as error:
+            said = error.orig if isinstance(error, sa.exc.DatabaseError) else None
+            if isinstance(said, sqlite3.OperationalError) and not re.search("no such|Could not decode", str(said)):
                 return  # busy, or not to be written: not damaged
             self.close()
             stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
@@ -141,7 +149,7 @@ class Store:
         try:
             with self._engine.connect() as connection:
                 return act(connection)
-        except sa.exc.DatabaseError:
+        except _DAMAGED:
             if not quiet:
                 raise
             return nothing
@@ -153,6 +161,15 @@ class Store:
                 yield connection
         except sa.exc.DatabaseError as error:
             raise CairnError(_REFUSED.format(file=self.file, reason=error.orig)) from None
+
+
+def _examine(connection: sa.Connection) -> None:
+    """Read all that there is; one of `_DAMAGED` where that cannot be."""
+    told = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    if told != "ok":
+        raise ValueError(told)
+    for row in connection.execute(sa.select(_JOBS)).mappings():
+        _read_row(row)
 
 
 def _of(collection: str) -> sa.ColumnElement[bool]:

@@ -247,9 +247,9 @@ def test_what_ran_is_queued_again_and_what_was_paused_stays(pretend: None, tmp_p
         file.execute("UPDATE jobs SET state = 'running' WHERE id = 1")
     again = Queue(tmp_path / "jobs.sqlite")
     again.start()
+    until(lambda: ALIVE)
     other = Queue(tmp_path / "jobs.sqlite")  # a second server sees them, and leaves them alone
     other.start()
-    until(lambda: ALIVE)
     assert [job.state for job in other.jobs()] == ["running", "queued", "paused"]
     with pytest.raises(CairnError, match="Another server"):
         other.cancel(jobs[0].id)
@@ -271,6 +271,44 @@ def test_a_list_of_jobs_that_is_none_is_set_aside(pretend: None, tmp_path: Path)
     until(lambda: state(queue, job) == "running")
     queue.stop()
     assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
+
+
+@pytest.mark.parametrize("change", ["command = '{'", "result = x'ff00fe'"])
+def test_a_list_of_jobs_with_a_damaged_row_is_set_aside(change: str, pretend: None, tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "jobs.sqlite")
+    add(queue, tmp_path)
+    assert len(queue.jobs()) == 1
+    with contextlib.closing(sqlite3.connect(tmp_path / "jobs.sqlite")) as connection, connection:
+        connection.execute(f"UPDATE jobs SET {change}")
+    again = Queue(tmp_path / "jobs.sqlite")
+    assert again.jobs() == []
+    again.start()
+    job = add(again, tmp_path)
+    until(lambda: state(again, job) == "running")
+    again.stop()
+    assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
+
+
+def test_jobs_go_on_when_a_full_disk_has_room_again(
+    pretend: None, queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
+    ended: list[Job] = []
+    queue.after.append(ended.append)
+    queue.start()
+    first, second = add(queue, tmp_path), add(queue, tmp_path, "other")
+    until(lambda: ALIVE)
+
+    def refuse(*_: Any, **__: Any) -> bool:
+        raise CairnError("The disk is full.")
+
+    with monkeypatch.context() as full:
+        full.setattr("retrieval.jobs.store.Store.change", refuse)
+        ALIVE[0].end(0, {"photos": 3})
+        assert until(lambda: ended)[0].state == "done"
+        assert state(queue, first) == "running"  # as far as the list says
+    until(lambda: state(queue, second) == "running")
+    assert queue.job(first.id).result == {"photos": 3}
 
 
 def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
