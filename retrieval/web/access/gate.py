@@ -75,7 +75,7 @@ class Gate:
         scope[CLIENT] = client_key(address)
         known = False
         if self._accounts is None:
-            if not is_this_machine(address):
+            if not is_this_machine(address) or not _is_asked_directly(headers):
                 return problem(request, 403, NO_PASSWORD)
             scope[ROLE] = Role.WRITE
             known = True
@@ -94,7 +94,7 @@ class Gate:
             scope[LIMITER] = self._searches
             scope[CLIENT] = client_key(address, scope[USER])
             if path == METRICS:
-                local = is_this_machine(address) and not any(name in headers for name in _FORWARDED)
+                local = is_this_machine(address) and _is_asked_directly(headers)
                 known = _token(headers) is not None or local
             if not known and path not in OPEN and not path.startswith(STATIC):
                 return _ask_to_sign_in(request, path)
@@ -125,6 +125,11 @@ def is_this_machine(address: str) -> bool:
         found = ipaddress.ip_address(address)
         return (getattr(found, "ipv4_mapped", None) or found).is_loopback
     return False
+
+
+def _is_asked_directly(headers: Headers) -> bool:
+    """Whether no proxy says that it stands between: behind one on this machine, everybody seems to be this machine."""
+    return not any(name in headers for name in _FORWARDED)
 
 
 def cookie_of(headers: Headers, name: str) -> str:

@@ -39,6 +39,12 @@ def test_this_machine_may_do_all_without_a_password(without_password: Any, addre
     assert visitor.get("/metrics").status_code == 200
 
 
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_without_a_password_nobody_is_answered_through_a_proxy(without_password: Any, name: str) -> None:
+    refused = Visitor(without_password, MACHINE).get("/", headers={name: STRANGER})
+    assert refused.status_code == 403 and "--password-file" in refused.json()["detail"]
+
+
 def test_with_a_password_a_stranger_gets_the_login_page_and_nothing_else(visit: Visit) -> None:
     for address in (STRANGER, MACHINE):
         visitor = visit(address)

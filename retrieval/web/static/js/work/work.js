@@ -1,5 +1,6 @@
 // Work: what is going on, what waits, what has ended; and photos are added here.
 
+import { health } from "../api.js";
 import { at } from "../dom.js";
 import { t, tn } from "../language.js";
 import { start } from "../page.js";
@@ -24,7 +25,9 @@ start(async () => {
     if (!begun) at("add").open = !open && !past.length;
     begun = true;
   });
-  await Promise.all([refresh(), adding(at("adding")).catch(() => {
-    at("add").hidden = true; // those who may only read add nothing
-  })]);
+  const add = async () => {
+    at("add").hidden = (await health()).role === "read";
+    if (!at("add").hidden) await adding(at("adding"));
+  };
+  await Promise.all([refresh(), add()]);
 });
