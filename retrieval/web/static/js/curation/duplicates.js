@@ -52,7 +52,7 @@ function candidate(photo, index) {
   const radio = el("input", { type: "radio", name: "keep", value: photo.number, checked: photo.number === chosen, onchange: () => choose(photo.number) });
   return el("li", { class: photo.number === chosen ? "candidate kept" : "candidate" },
     el("a", { class: "frame", href: address("/photo", { number: photo.number }) }, el("img", { src: image(photo.number, SIDE), alt: photo.name })),
-    el("label", { class: "tick" }, radio, el("kbd", {}, String(index + 1)), el("span", { class: "badge" }, photo.number === chosen ? t("Kept") : t("Keep this one"))),
+    el("label", { class: "tick writes" }, radio, el("kbd", {}, String(index + 1)), el("span", { class: "badge" }, photo.number === chosen ? t("Kept") : t("Keep this one"))),
     nameLine("span", photo.name),
     facts(photo));
 }
