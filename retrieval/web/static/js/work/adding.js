@@ -2,7 +2,8 @@
 
 import { address, ask, json } from "../api.js";
 import { el } from "../dom.js";
-import { figure, t, tn } from "../language.js";
+import { figure, t } from "../language.js";
+import { folderChooser } from "./folders.js";
 import { begin, ended, jobCard, watch } from "./jobs.js";
 
 const PHOTOS = /\.(jpe?g|jpe|jfif|png|tiff?|webp|hei[cf]|hif|avif|bmp|gif|p[pg]m)$/i;
@@ -130,57 +131,23 @@ function uploading(progress, complain) {
 }
 
 function choosing(roots, progress, complain) {
-  const list = el("div", { class: "stack" });
-
-  async function add(root, path, node) {
-    node.disabled = true;
+  let place = null;
+  const button = el("button", { type: "button", class: "primary", hidden: true, onclick: async () => {
+    button.disabled = true;
     complain(null);
     try {
-      await follow(progress, await begin("index", { root, path }));
+      await follow(progress, await begin("index", { root: place.root, path: place.path }));
     } catch (error) {
       complain(error);
     } finally {
-      node.disabled = false;
+      button.disabled = false;
     }
-  }
-
-  async function open(root, path, focus = true) {
-    complain(null);
-    let found;
-    try {
-      found = await json(`/api/roots/${root}/folders`, { path });
-    } catch (error) {
-      complain(error);
-      return;
-    }
-    const steps = path.split("/").filter(Boolean);
-    const top = roots.find((one) => one.root === root).name;
-    const crumbs = [top, ...steps].map((name, place) => {
-      const here = place === steps.length;
-      return el("li", {}, here ? el("span", { "aria-current": "location" }, name)
-        : el("button", { type: "button", class: "small link", onclick: () => open(root, steps.slice(0, place).join("/")) }, name));
-    });
-    const names = found.folders.map((one) => el("li", {},
-      el("button", { type: "button", class: "small folder", onclick: () => open(root, one.path) }, one.name)));
-    const label = found.photos && !names.length ? tn(found.photos, "Add the {n} photo", "Add the {n} photos") : found.photos
-      ? tn(found.photos, "Add the {n} photo here, and those in its folders", "Add the {n} photos here, and those in its folders")
-      : t("Add the photos in the folders of “{folder}”", { folder: found.name });
-    const adding = el("button", { type: "button", class: "primary", onclick: () => add(root, path, adding) }, label);
-    const title = el("nav", { "aria-label": t("Folder"), tabindex: "-1" }, el("ol", { class: "crumbs" }, ...crumbs));
-    list.replaceChildren(title, ...[names.length && el("ul", { class: "folders" }, ...names),
-      !names.length && !found.photos && el("p", { class: "hint" }, t("There are no photos and no folders in it."))].filter(Boolean), adding);
-    adding.hidden = !found.photos && !names.length;
-    if (focus) title.focus();
-  }
-
-  if (roots.length > 1) {
-    const choice = el("select", { "aria-label": t("Where"), onchange: () => open(Number(choice.value), "", false) },
-      ...roots.map((one) => el("option", { value: one.root }, one.name)));
-    open(roots[0].root, "", false);
-    return el("div", { class: "stack" }, choice, list);
-  }
-  open(roots[0].root, "", false);
-  return list;
+  } }, t("Add these photos"));
+  const chooser = folderChooser(roots, (chosen) => {
+    place = chosen;
+    button.hidden = !chosen.usable;
+  }, complain);
+  return el("div", { class: "stack" }, chooser, button);
 }
 
 /**
