@@ -175,9 +175,16 @@ class Queue:
             number = self._store.add(**values)
             return self.job(number)
 
-    def jobs(self, collection: Path | None = None) -> list[Job]:
-        """List the jobs of a collection, or of all, in the order in which they were added."""
-        rows = self._store.rows(None if collection is None else _place(collection))
+    def jobs(self, collection: Path | None = None, ended: int | None = None) -> list[Job]:
+        """List the jobs of a collection, or of all, in the order in which they were added.
+
+        Parameters
+        ----------
+        collection : Path, optional
+        ended : int, optional
+            How many of those that have ended are listed, the last ones; None: all that are remembered.
+        """
+        rows = self._store.rows(None if collection is None else _place(collection), ended=ended)
         return [self._job(row) for row in rows]
 
     def job(self, number: int) -> Job:

@@ -91,11 +91,16 @@ class Store:
             assert made is not None
             return int(made[0])
 
-    def rows(self, collection: str | None = None, states: Iterable[str] = STATES) -> list[dict[str, Any]]:
-        """List jobs in the order in which they were added, of one collection or of all."""
+    def rows(
+        self, collection: str | None = None, states: Iterable[str] = STATES, ended: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List jobs in the order in which they were added, of one collection or of all; of ended ones the last few."""
         wanted = sa.select(_JOBS).where(_JOBS.c.state.in_(list(states))).order_by(_JOBS.c.id)
+        last = sa.select(_JOBS.c.id).where(_JOBS.c.state.in_(ENDED)).order_by(_JOBS.c.id.desc()).limit(ended)
         if collection is not None:
-            wanted = wanted.where(_of(collection))
+            wanted, last = wanted.where(_of(collection)), last.where(_of(collection))
+        if ended is not None:
+            wanted = wanted.where(sa.or_(_JOBS.c.state.not_in(ENDED), _JOBS.c.id.in_(last.scalar_subquery())))
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
     def row(self, number: int) -> dict[str, Any] | None:

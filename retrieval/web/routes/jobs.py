@@ -19,7 +19,6 @@ from retrieval.collection.layout import UPLOADS
 from retrieval.jobs import kinds
 from retrieval.jobs.queue import Job as QueuedJob
 from retrieval.jobs.queue import JobNotFound
-from retrieval.jobs.store import ENDED
 from retrieval.web.access.rights import WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
@@ -220,10 +219,8 @@ def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
 
 def list_jobs(service: Service) -> Jobs:
     """All work that is open, and the last that ended."""
-    found = service.queue.jobs(service.folder)
-    ended = [one for one in found if one.state in ENDED]
-    left_out = {one.id for one in ended[:-MOST]}
-    return Jobs(jobs=[describe_job(service, one, LISTED) for one in found if one.id not in left_out])
+    found = service.queue.jobs(service.folder, ended=MOST)
+    return Jobs(jobs=[describe_job(service, one, LISTED) for one in found])
 
 
 def describe_job(service: Service, job: QueuedJob, most: int | None = None) -> Job:

@@ -14,7 +14,6 @@ from retrieval.collection.layout import JOBS
 from retrieval.jobs import kinds
 from retrieval.jobs.kinds import queue_in
 from retrieval.jobs.queue import Job
-from retrieval.jobs.store import ENDED
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
 from retrieval.web.pool.workers import Answer, Pool
@@ -69,7 +68,7 @@ class ShelfService:
 
     def jobs(self, name: str) -> list[Job]:
         """Jobs of a collection that have not ended."""
-        return [job for job in self.queue.jobs(self.home / name) if job.state not in ENDED]
+        return self.queue.jobs(self.home / name, ended=0)
 
     def index(self, name: str, folder: Path) -> Job:
         """Queue the indexing of a folder of photos."""

@@ -289,6 +289,18 @@ def test_a_list_of_jobs_with_a_damaged_row_is_set_aside(change: str, pretend: No
     assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
 
 
+def test_of_a_long_history_the_last_jobs_are_listed(pretend: None, tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "jobs.sqlite")
+    for number in range(6):
+        job = add(queue, tmp_path, f"ended {number}")
+        queue.cancel(job.id)
+    add(queue, tmp_path, "open")
+    add(queue, tmp_path / "other")
+    assert [job.kind for job in queue.jobs(tmp_path, ended=2)] == ["ended 4", "ended 5", "open"]
+    assert [job.kind for job in queue.jobs(ended=0)] == ["open", "compact"]
+    assert len(queue.jobs()) == 8
+
+
 def test_jobs_go_on_when_a_full_disk_has_room_again(
     pretend: None, queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
