@@ -80,7 +80,7 @@ _FORM = form_of(
 )
 
 
-@router.post("/preview", openapi_extra=_FORM)
+@router.post("/preview", dependencies=WRITING, openapi_extra=_FORM)
 async def preview_table(request: Request) -> TableReport:
     """Tell how a table is understood and which photos it is about; nothing is changed."""
     return await _read(request, dry_run=True)

@@ -13,7 +13,7 @@ from retrieval.web.shelf import routes as shelf
 # Requests with a body that look, search or take away, and those that sign in and out.
 LOOKING = {
     *(("POST", "/api/search"), ("POST", "/api/match"), ("POST", "/api/preview"), ("POST", "/api/export")),
-    *(("POST", "/api/photos/summary"), ("POST", "/api/tables/preview")),
+    ("POST", "/api/photos/summary"),
     *(("POST", "/login"), ("POST", "/logout")),
 }
 
