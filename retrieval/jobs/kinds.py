@@ -26,6 +26,13 @@ def index(collection: Path, places: Sequence[Path]) -> list[str]:
     return ["index", *_given(collection), *(str(place.absolute()) for place in places)]
 
 
+def places_of(job: Job) -> list[Path]:
+    """Files and folders that a job adds photos of; none where it does something else."""
+    if job.kind != "index":
+        return []
+    return [Path(place) for place in job.command[1 + len(_given(job.collection)) :]]
+
+
 def group(collection: Path, *, augment: bool | None = None) -> list[str]:
     """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
     option = {None: [], True: ["--augment"], False: ["--no-augment"]}[augment]

@@ -46,6 +46,7 @@ class Job:
     collection: Path
     title: str  # what it does, in English
     about: str  # with what: the name of a folder; may be empty
+    command: tuple[str, ...]  # arguments of ``cairn``
     state: str  # queued, running, paused, done, failed or cancelled
     step: str = ""  # what it is at; empty where it has not said so
     title_of_step: str = ""
@@ -266,7 +267,7 @@ class Queue:
 
     def _job(self, row: dict[str, Any]) -> Job:
         number = row["id"]
-        values = {name: value for name, value in row.items() if name != "command"}
+        values = {**row, "command": tuple(row["command"])}
         child = self._children.get(number)
         if child is not None:
             reached = child.reached

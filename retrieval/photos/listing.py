@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from index.errors import CairnError
@@ -57,6 +58,20 @@ def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) 
                 found.append((given if is_folder else given.parent, path))
         listed += sorted(found)
     return listed
+
+
+def first_photos(paths: Sequence[Path], most: int) -> list[Path]:
+    """List some of the photo files that files and folders stand for, without looking at all: at most so many.
+
+    Those of one folder come in the order of their names. Nothing is said of what cannot be read.
+    """
+    found: dict[Path, None] = {}
+    for given in paths:
+        walked = _walk(given, None) if given.is_dir() else [given]
+        found.update(dict.fromkeys(islice((path for path in walked if path.is_file()), most - len(found))))
+        if len(found) >= most:
+            break
+    return list(found)
 
 
 def lies_below(path: Path, folder: str) -> bool:

@@ -43,6 +43,7 @@ SPARE = 500_000_000
 _FOREIGN = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # what no file may be called on some system
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _LONGEST = 180  # bytes of a name
+_DEEPEST = 8  # folders below one another that an upload keeps
 _ABANDONED = 24 * 3600.0  # seconds after which what a killed server received is removed
 
 
@@ -155,6 +156,10 @@ _FORM = form_of(
             "description": "no: only keep them, as more are to come; a job of the kind index with the "
             "source uploads then indexes them all.",
         },
+        "folder": {
+            "type": "string",
+            "description": "Folder that the photos were in, such as Summer/Castle: it becomes part of their names.",
+        },
     },
     required=["photos"],
 )
@@ -169,7 +174,8 @@ async def add_photos(request: Request) -> Kept:
         if not form.photos:
             raise ProblemError(400, "Send photos, as the field photos of the form.")
         names = [safe_name(name) for name in form.names]
-        kept = await run_in_threadpool(_keep, service, form.photos, names)
+        within = safe_folder(form.fields.get("folder", ""))
+        kept = await run_in_threadpool(_keep, service, form.photos, names, within)
         index = form.fields.get("index") != "no"
     number = None
     if index:
@@ -214,9 +220,7 @@ def safe_name(name: str) -> str:
     >>> safe_name("../.../Übung:1?.JPG")
     'Übung_1_.JPG'
     """
-    plain = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
-    plain = _FOREIGN.sub("_", "".join(one if unicodedata.category(one) != "Cs" else "_" for one in plain))
-    plain = "".join(one for one in plain if unicodedata.category(one) != "Cf").strip(" .")  # nor what turns text round
+    plain = _plain(name.replace("\\", "/").rpartition("/")[2])
     stem, dot, suffix = plain.rpartition(".")
     if not dot or f".{suffix.lower()}" not in PHOTO_SUFFIXES:
         shown = plain[-80:] or "a file without a name"
@@ -225,6 +229,27 @@ def safe_name(name: str) -> str:
     if _RESERVED.fullmatch(stem):
         stem = f"{stem}_"
     return f"{stem.encode()[: _LONGEST - len(suffix)].decode('utf-8', 'ignore')}.{suffix}"
+
+
+def safe_folder(path: str) -> PurePosixPath:
+    """Make a path below a folder, that every system may have, of what a sender says of the folder of a photo.
+
+    >>> safe_folder("/../Sommer/C:/.versteckt/Burg.").as_posix()
+    'Sommer/C_/versteckt/Burg'
+    """
+    parts = []
+    for part in map(_plain, path.replace("\\", "/").split("/")):
+        short = part.encode()[: _LONGEST // 3].decode("utf-8", "ignore").strip(" .")
+        if short:
+            parts.append(f"{short}_" if _RESERVED.fullmatch(short) else short)
+    return PurePosixPath(*parts[:_DEEPEST])
+
+
+def _plain(name: str) -> str:
+    """Take out of a name what no file may be called on some system, and what turns text round."""
+    plain = unicodedata.normalize("NFC", name)
+    plain = _FOREIGN.sub("_", "".join(one if unicodedata.category(one) != "Cs" else "_" for one in plain))
+    return "".join(one for one in plain if unicodedata.category(one) != "Cf").strip(" .")
 
 
 def _receiver(service: Service, length: str) -> Receiver:
@@ -246,12 +271,19 @@ def _receiver(service: Service, length: str) -> Receiver:
     return service.keeping[1]
 
 
-def _keep(service: Service, received: list[Path], names: list[str]) -> list[str]:
+def _keep(service: Service, received: list[Path], names: list[str], within: PurePosixPath) -> list[str]:
     """Give received photos a place and a name of their own; nothing is overwritten, what is there already stays one."""
-    day = service.folder / UPLOADS / datetime.now(UTC).strftime("%Y-%m-%d")
+    uploads = service.folder / UPLOADS
+    folder = uploads / datetime.now(UTC).strftime("%Y-%m-%d")
     try:
-        day.mkdir(exist_ok=True)
-        return [f"{day.name}/{_place(path, day, name)}" for path, name in zip(received, names, strict=True)]
+        folder.mkdir(exist_ok=True)
+        for part in within.parts:
+            folder /= part
+            while os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):  # a photo of that name
+                folder = folder.with_name(f"{folder.name}_")
+            folder.mkdir(exist_ok=True)
+        below = folder.relative_to(uploads)
+        return [(below / _place(path, folder, name)).as_posix() for path, name in zip(received, names, strict=True)]
     except OSError as error:
         raise ProblemError(507, f"The server cannot keep the photo ({error.strerror}): free some room there.") from None
 

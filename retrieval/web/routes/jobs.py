@@ -19,9 +19,13 @@ from retrieval.collection.layout import UPLOADS
 from retrieval.jobs import kinds
 from retrieval.jobs.queue import Job as QueuedJob
 from retrieval.jobs.queue import JobNotFound
+from retrieval.jobs.store import ENDED
+from retrieval.photos.listing import first_photos
+from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.rights import WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
+from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes.adding import folder_below, known_folders
 from retrieval.web.running import STOPPING
@@ -34,6 +38,9 @@ MOST = 50
 
 LISTED = 20
 """Entries of a list in a result, where many jobs are listed."""
+
+GLIMPSES = 12
+"""Photos that are shown of those that are being added."""
 
 LISTENERS = 64
 """Connections that are told of jobs at a time."""
@@ -161,6 +168,25 @@ def job(request: Request, number: JobNumber) -> Job:
     return describe_job(service, _own(service, number))
 
 
+@router.get(
+    "/{number}/photos/{place}",
+    responses={200: {"content": {"image/jpeg": {}}}, 204: {"description": "There are fewer, or it cannot be shown."}},
+    response_class=Response,
+)
+async def glimpse(request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)]) -> Response:
+    """Give a small picture of one of the first photos that a job adds, while they cannot be searched yet."""
+    service = service_of(request)
+    path = await run_in_threadpool(_being_added, service, number, place)
+    if path is None:
+        return Response(status_code=204)
+    wanted = {"path": str(path), "name": path.name, "sha256": None, "size": SIZES[1], "cache": str(service.cache)}
+    try:
+        _, made = await service.decode("thumbnail", wanted)
+    except (ProblemError, Refused):  # the job says what is wrong with it
+        return Response(status_code=204)
+    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
+
+
 @router.post("/{number}/pause", dependencies=WRITING)
 def pause_job(request: Request, number: JobNumber) -> Job:
     """Let a job stand still."""
@@ -284,6 +310,13 @@ def _act(service: Service, number: int, act: str) -> Job:
     with _conflicts():
         getattr(service.queue, act)(number)
         return describe_job(service, service.queue.job(number))
+
+
+def _being_added(service: Service, number: int, place: int) -> Path | None:
+    job = _own(service, number)
+    places = kinds.places_of(job) if job.state not in ENDED else []
+    photos = first_photos(places, GLIMPSES)
+    return photos[place] if place < len(photos) else None
 
 
 def _own(service: Service, number: int) -> QueuedJob:

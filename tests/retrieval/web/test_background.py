@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from retrieval.web.problems import ProblemError
-from retrieval.web.routes import adding
-from retrieval.web.routes.adding import safe_name
+from retrieval.web.routes import adding, jobs
+from retrieval.web.routes.adding import safe_folder, safe_name
 from tests.conftest import Indexed
 from tests.retrieval.web.conftest import serving
 
@@ -127,6 +127,8 @@ def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Cli
     assert states == sorted(states, key=["queued", "running", "done"].index)
     assert any(jobs and jobs[-1]["of"] for jobs in told)
     job = ended(client, number)
+    assert client.get(f"/api/jobs/{number}/photos/0").status_code == 204  # they are photos of the collection now
+    assert client.get("/api/jobs/9999999/photos/0").status_code == 404
     assert (job["state"], job["about"], job["kind"]) == ("done", "trip <b>", "index")
     assert (job["result"]["added"], job["result"]["lengths"]["failed"]) == (1, 1)
     assert job["result"]["failed"][0]["name"] == "broken.jpg"
@@ -141,6 +143,24 @@ def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Cli
     assert client.delete(f"/api/jobs/{number}").status_code == 204
     assert client.get(f"/api/jobs/{number}").status_code == 404
     assert client.post("/api/jobs/9999999/pause").status_code == 404
+
+
+def test_what_is_being_added_is_shown_before_it_can_be_searched(
+    own: tuple[httpx.Client, Path], roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, _ = own
+    monkeypatch.setattr(jobs, "ENDED", ())  # this one ends in a moment
+    folder = roots / "shown"
+    folder.mkdir()
+    shutil.copy(roots / "trip <b>" / "new.jpg", folder)
+    number = client.post("/api/jobs", json={"kind": "index", "root": 0, "path": "shown"}).json()["id"]
+    shown = [client.get(f"/api/jobs/{number}/photos/{place}") for place in (0, 1, jobs.GLIMPSES)]
+    (folder / "bad.jpg").write_bytes(b"no photo")
+    assert client.get(f"/api/jobs/{number}/photos/0").status_code == 204
+    ended(client, number)
+    shutil.rmtree(folder)
+    assert [answer.status_code for answer in shown] == [200, 204, 422]
+    assert shown[0].headers["content-type"] == "image/jpeg"
 
 
 @pytest.mark.slow
@@ -159,6 +179,15 @@ def test_uploads_are_kept_under_safe_names_and_found_again(
     again = client.post("/api/photos", files=files, data={"index": "no"}).json()
     assert again == {"photos": kept, "job": None}  # the same photo is kept once
     uploads = folder / "uploads"
+    one = [("photos", ("b.jpg", photos[0] + b"1", "image/jpeg"))]
+    deep = client.post("/api/photos", files=one, data={"index": "no", "folder": "/../Sommer/x.jpg/.git"}).json()[
+        "photos"
+    ]
+    assert [name.partition("/")[2] for name in deep] == ["Sommer/x.jpg/git/b.jpg"]
+    flat = client.post("/api/photos", files=one, data={"index": "no", "folder": "x.jpg"}).json()["photos"]
+    assert [name.partition("/")[2] for name in flat] == ["x.jpg_/b.jpg"]  # a photo has that name already
+    for name in (*deep, *flat):
+        (uploads / name).unlink()
     there = [path.relative_to(uploads).as_posix() for path in uploads.rglob("*.*") if path.is_file()]
     assert sorted(there) == sorted(kept)
     assert [path.read_bytes() for path in map(uploads.joinpath, kept)] == [body + b"0" for body in photos]
@@ -192,6 +221,8 @@ def test_names_are_safe_everywhere() -> None:
     assert len(safe_name("ü" * 500 + ".jpg").encode()) < 200
     with pytest.raises(ProblemError):
         safe_name("a.php")
+    assert safe_folder("C:\\Users\\con\\ .. \\Bilder\u202e").as_posix() == "C_/Users/con_/Bilder"
+    assert len(safe_folder("/".join(["ü" * 500] * 99)).as_posix().encode()) < 500
 
 
 def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path], monkeypatch: pytest.MonkeyPatch) -> None:

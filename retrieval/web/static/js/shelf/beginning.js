@@ -1,13 +1,28 @@
 // A collection without photos yet: the work that brings them, or what it is begun with.
 
-import { json } from "../api.js";
+import { address, json } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../language.js";
 import { adding } from "../work/adding.js";
 import { isOpen, jobCard, watch } from "../work/jobs.js";
 
 const LOOK = 3000; // milliseconds between two looks for the first photos
+const GLIMPSES = 12; // pictures of what is being added
 const begun = new WeakSet(); // nodes that say so already
+
+/** Some of the photos that a job adds, as small pictures: those that there are, and that can be shown. */
+function glimpses(job) {
+  const list = el("ul", { class: "glimpses", "aria-label": t("Some of the photos that are being added") });
+  for (let place = 0; place < GLIMPSES; place += 1) {
+    const picture = el("img", { alt: "", decoding: "async" });
+    const entry = el("li", { hidden: true }, picture);
+    picture.addEventListener("load", () => { entry.hidden = false; });
+    picture.addEventListener("error", () => entry.remove());
+    picture.src = address(`/api/jobs/${job.id}/photos/${place}`);
+    list.append(entry);
+  }
+  return list;
+}
 
 /** Put into a node how photos come in; `shown()` shows them, once some are there. */
 export function beginning(node, shown) {
@@ -17,13 +32,21 @@ export function beginning(node, shown) {
   const now = el("div", { class: "stack" });
   const ways = el("div", { class: "stack" });
   const title = el("h2", {});
-  node.replaceChildren(title, now, ways);
+  const pictures = el("div", { hidden: true });
+  let seen = null; // the job whose photos are shown
+  node.replaceChildren(title, now, pictures, ways);
   let cards = new Map();
   let offered = false;
 
   const stop = watch((jobs) => {
     const work = jobs.filter((job) => job.kind === "index" && isOpen(job));
-    title.textContent = work.length ? t("Your photos are being added: they appear here as they come.") : t("Add your photos");
+    title.textContent = work.length ? t("Your photos are being read: they appear here as soon as the first can be searched.") : t("Add your photos");
+    const running = work.find((job) => job.state === "running" && job.of);
+    if (running && seen !== running.id) {
+      seen = running.id;
+      pictures.replaceChildren(glimpses(running));
+    }
+    pictures.hidden = !work.length;
     const kept = new Map();
     for (const job of work) {
       const card = cards.get(job.id) ?? jobCard(job);

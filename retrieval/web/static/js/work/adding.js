@@ -10,10 +10,11 @@ const PHOTOS = /\.(jpe?g|jpe|jfif|png|tiff?|webp|hei[cf]|hif|avif|bmp|gif|p[pg]m
 const AT_ONCE = 2; // uploads under way
 const MOST = 20; // refused files that are listed
 
-/** Send one file, which is not indexed yet. */
-function keep(file, signal) {
+/** Send one file, with the folder that it was in; it is not indexed yet. */
+function keep({ file, folder }, signal) {
   const body = new FormData();
   body.append("index", "no");
+  if (folder) body.append("folder", folder);
   body.append("photos", file, file.name || "photo.jpg");
   return ask(address("/api/photos"), { method: "POST", headers: { "X-Cairn": "1" }, body, signal });
 }
@@ -24,13 +25,13 @@ async function send(files, tell, signal) {
   const refused = [];
   let sent = 0;
   const work = async () => {
-    for (let file = waiting.shift(); file && !signal.aborted; file = waiting.shift()) {
+    for (let one = waiting.shift(); one && !signal.aborted; one = waiting.shift()) {
       try {
-        await keep(file, signal);
+        await keep(one, signal);
         sent += 1;
       } catch (error) {
         if (error.name === "AbortError") return;
-        refused.push([file.name, error.message]);
+        refused.push([one.file.name, error.message]);
         if (error.status === 507 || error.status === 403 || error.status === 0) waiting.length = 0; // the next would not fare better
       }
       tell(sent, refused);
@@ -40,22 +41,26 @@ async function send(files, tell, signal) {
   return { sent, refused };
 }
 
-/** Files of what was dropped: those in folders too. */
+/** A chosen file as {file, folder}: the folder is "" where single files were chosen. */
+const chosen = (file) => ({ file, folder: (file.webkitRelativePath || "").split("/").slice(0, -1).join("/") });
+
+/** Files of what was dropped, those in folders too, as {file, folder}. */
 async function dropped(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files];
-  const read = async (entry) => {
-    if (entry.isFile) return [await new Promise((resolve, reject) => entry.file(resolve, reject))];
+  if (!entries.some((entry) => entry.isDirectory)) return [...transfer.files].map(chosen);
+  const read = async (entry, folder) => {
+    if (entry.isFile) return [{ file: await new Promise((resolve, reject) => entry.file(resolve, reject)), folder }];
     const reader = entry.createReader();
+    const below = folder ? `${folder}/${entry.name}` : entry.name;
     const found = [];
     for (;;) {
       const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
       if (!some.length) break;
-      for (const one of some) if (!one.name.startsWith(".")) found.push(...await read(one));
+      for (const one of some) if (!one.name.startsWith(".")) found.push(...await read(one, below));
     }
     return found;
   };
-  return (await Promise.all(entries.map(read))).flat();
+  return (await Promise.all(entries.map((entry) => read(entry, "")))).flat();
 }
 
 /** Follow a job in a node until it has ended, and say so to the page with the event `added`. */
@@ -73,13 +78,16 @@ async function follow(node, job) {
 
 function uploading(progress, complain) {
   const input = el("input", { type: "file", multiple: true, accept: "image/*,.heic,.heif,.tif,.tiff,.avif", id: "add-files" });
+  const whole = el("input", { type: "file", hidden: true, "aria-label": t("A whole folder") });
+  whole.webkitdirectory = true;
+  const folder = el("button", { type: "button", class: "small", onclick: () => whole.click() }, t("Choose a whole folder"));
   const drop = el("div", { class: "drop" },
-    el("label", { for: "add-files" }, t("Drop photos or folders here, or choose them")), input,
+    el("label", { for: "add-files" }, t("Drop photos or folders here, or choose them")), input, folder, whole,
     el("p", { class: "hint" }, t("The server keeps a copy of them with the collection.")));
 
   async function take(all) {
     complain(null);
-    const files = all.filter((file) => file.type.startsWith("image/") || PHOTOS.test(file.name));
+    const files = all.filter(({ file }) => file.type.startsWith("image/") || PHOTOS.test(file.name));
     if (!files.length) {
       if (all.length) complain(t("None of these files is a photo."));
       return;
@@ -99,7 +107,7 @@ function uploading(progress, complain) {
     const told = el("div", { class: "stack" });
     progress.replaceChildren(bar, text, cancel, reasons, told);
     drop.classList.add("busy");
-    input.disabled = true;
+    input.disabled = folder.disabled = true;
     try {
       const { sent } = await send(files, tell, stopping.signal);
       cancel.remove();
@@ -108,13 +116,13 @@ function uploading(progress, complain) {
       complain(error);
     } finally {
       cancel.remove();
-      input.disabled = false;
-      input.value = "";
+      input.disabled = folder.disabled = false;
+      input.value = whole.value = "";
       drop.classList.remove("busy");
     }
   }
 
-  input.addEventListener("change", () => take([...input.files]));
+  for (const one of [input, whole]) one.addEventListener("change", () => take([...one.files].map(chosen)));
   for (const kind of ["dragenter", "dragover"]) {
     drop.addEventListener(kind, (event) => {
       event.preventDefault();
@@ -125,7 +133,12 @@ function uploading(progress, complain) {
   drop.addEventListener("drop", async (event) => {
     event.preventDefault();
     drop.classList.remove("over");
-    if (!input.disabled) take(await dropped(event.dataTransfer));
+    if (input.disabled) return;
+    try {
+      await take(await dropped(event.dataTransfer));
+    } catch (error) {
+      complain(error); // a folder that the browser may not read
+    }
   });
   return drop;
 }

@@ -192,8 +192,6 @@ function outcome({ kind, result }) {
     case "check":
       return [lengths.damaged ? tn(lengths.damaged, "{n} file is damaged.", "{n} files are damaged.") : t("Everything is sound.")];
     case "improve":
-      return [result.switched ? t("Search finds more now.") : t("Everything stays as it was: nothing better was found.")];
-    case "improve":
       return [result.switched ? t("Searches find more now: what was learnt is in use.") : t("Nothing was changed: what was learnt does not find more beyond chance.")];
     case "searches": {
       const found = (result.searches ?? []).reduce((sum, one) => sum + (one.found?.length ?? 0), 0);
