@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, AlbumRow, HiddenRow, ImageRow
 
@@ -87,9 +88,10 @@ def page_of_album(session: Session, album: int, offset: int, limit: int) -> tupl
     wanted = (AlbumPhotoRow.album == album, *_is_shown())
     joined = sa.join(AlbumPhotoRow, ImageRow, ImageRow.number == AlbumPhotoRow.number)
     total = session.scalar(sa.select(sa.func.count()).select_from(joined).where(*wanted))
-    query = sa.select(ImageRow).select_from(joined).where(*wanted)
+    # Of all photos that are put in order, only the numbers are read: two indexes have them.
+    query = sa.select(AlbumPhotoRow.number).select_from(joined).where(*wanted)
     query = query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number).offset(offset).limit(limit)
-    return int(total or 0), list(session.scalars(query))
+    return int(total or 0), rows_there(session, list(session.scalars(query)))
 
 
 def insert_album(session: Session, name: str) -> int:
