@@ -43,6 +43,7 @@ def test_photos_are_added_followed_and_tried_again(chromium: Any, empty: tuple[s
     with visiting(chromium, address, DESKTOP) as visit:
         page = visit.open("/work")
         page.get_by_role("button", name="trip <i>").click()
+        page.locator(".folders [aria-current]", has_text="trip <i>").wait_for()
         page.get_by_role("button", name="Add these photos").click()
         page.wait_for_selector("#now .job")
         bars = page.locator("#now progress")
