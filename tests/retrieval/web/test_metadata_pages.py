@@ -177,7 +177,8 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
         terms = page.locator("#facts dt").all_text_contents()
         facts = dict(zip(terms, page.locator("#facts dd").all_text_contents(), strict=True))
         assert (facts["Title"], facts["Camera"], facts[MARKUP]) == (MARKUP, QUOTES, QUOTES)
-        assert (facts["Taken"], facts["archive"], facts["__proto__"]) == ("1923-05-17 14:30:05", "Berlin", "polluted")
+        assert facts["Taken"].startswith("May 17, 1923, 2:30:05") and facts["archive"] == "Berlin"
+        assert facts["__proto__"] == "polluted"
         assert facts["Position"] == "33.85678° S, 151.21530° E"
         links = page.locator("#facts .tags a")
         assert links.all_text_contents() == ["cup", MARKUP, QUOTES]

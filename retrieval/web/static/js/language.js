@@ -73,7 +73,7 @@ export const moment = (date, options = { dateStyle: "medium", timeStyle: "short"
 /** When a photo was taken, as far as that is known (1923, 1923-05, 1923-05-17, 1923-05-17T10:00:00), as the language writes it. */
 export function taken(text) {
   if (!/^\d{4}-\d\d/.test(text)) return text;
-  const styles = text.length > 10 ? { dateStyle: "medium", timeStyle: "short" } : text.length > 7 ? { dateStyle: "medium" } : { year: "numeric", month: "long" };
+  const styles = text.length > 10 ? { dateStyle: "medium", timeStyle: "medium" } : text.length > 7 ? { dateStyle: "medium" } : { year: "numeric", month: "long" };
   const date = new Date(`${text.slice(0, 7)}${text.slice(7, 10) || "-01"}T${text.slice(11, 19) || "00:00:00"}Z`);
   return Number.isNaN(date.getTime()) ? text : date.toLocaleString(language, { ...styles, timeZone: "UTC" }); // the camera's own time
 }
