@@ -34,7 +34,7 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1")
+    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 50000))
     state = client.get("/api/improve").json()
     nothing = {"missing": 0, "foreign": False, "interrupted": False, "last": None, "picture": None}
     assert state.pop("photos") > 2 and state == nothing
@@ -56,4 +56,4 @@ def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"verdict": 3}', "\0", "[" * 100_000])
 def test_a_damaged_file_says_nothing(folder: Path, damage: str) -> None:
     (folder / IMPROVEMENT).write_text(damage)
-    assert TestClient(create_app(folder), base_url="http://127.0.0.1").get("/api/improve").json()["last"] is None
+    assert TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 50000)).get("/api/improve").json()["last"] is None
