@@ -192,13 +192,14 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
         raise NotGrouped(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
     there = collection.catalogue.numbers()
     known = set(there.tolist())
+    rejected = rejected_pairs(collection.catalogue)
+    unseen = frozenset[int]() if hidden else hidden_photos(collection.catalogue)
     try:
         kept = load_json(path)
         check_format(path, kept["format"], FORMAT)
-        rejected = rejected_pairs(collection.catalogue)
         out_of_date = kept["state"] != _state(there, rejected)
         groups = [_group(entry, known, rejected) for entry in kept["groups"]]
-        shown = _without(groups, () if hidden else hidden_photos(collection.catalogue))
+        shown = _without(groups, unseen)
         return Groups(shown, _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise CairnError(f"{path} is damaged: run cairn group {collection.folder} again.") from error

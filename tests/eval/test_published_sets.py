@@ -92,6 +92,7 @@ def test_rankings_name_distractors_by_their_paths(sets: FakeSets, cairn: Cairn, 
         assert score.ap == average_precision(score.ranking, stems[:3], stems[3:])
 
 
+@pytest.mark.slow
 def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
     sets: FakeSets, cairn: Cairn, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import json
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -469,7 +470,8 @@ def groups_samples() -> list[Sample]:
 
 def read_group_file(folder: Path) -> None:
     """Read groups."""
-    catalogue = SimpleNamespace(numbers=lambda: np.arange(1, 7))
+    nothing = SimpleNamespace(execute=lambda _: [], scalars=lambda _: [])  # is hidden or called no match
+    catalogue = SimpleNamespace(numbers=lambda: np.arange(1, 7), reading=lambda: nullcontext(nothing))
     found: Any = SimpleNamespace(folder=folder, catalogue=catalogue)
     groups = read_groups(found)
     for group in groups.groups:

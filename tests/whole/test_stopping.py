@@ -68,6 +68,7 @@ def test_sigterm_ends_a_command_with_its_workers_and_it_goes_on(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a worker ends when it has been idle")
+@pytest.mark.slow
 def test_no_worker_outlives_a_command_that_is_killed(indexed: Indexed, tmp_path: Path) -> None:
     process = start("index", tmp_path / "c", indexed.photos, "--words", 50, "--workers", 2)
     children = workers_at_work(process, tmp_path / "c")

@@ -158,6 +158,7 @@ def test_a_folder_that_workers_do_not_see_stops_the_run(photos: Path, tmp_path: 
             index_photos(collection, [photos], preparer=preparer)
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_lose_and_double_nothing(photos: Path, whole: dict[str, Any], tmp_path: Path) -> None:
     folder, ended = tmp_path / "c.cairn", threading.Event()
     killed = []

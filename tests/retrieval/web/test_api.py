@@ -76,7 +76,8 @@ def test_photos_are_listed_by_name_page_by_page(client: httpx.Client, indexed: I
     assert (whole["total"], whole["offset"]) == (len(names), 0)
     health = _get(client, "/api/health")
     assert isinstance(health.pop("ready"), bool)
-    assert health == {"status": "ok", "collection": "demo.cairn", "images": len(names), "originals": True}
+    nobody = {"role": "write", "user": None, "shelf": None}  # without a password, and no other collection
+    assert health == {"status": "ok", "collection": "demo.cairn", "images": len(names), "originals": True, **nobody}
     pages = [_get(client, "/api/photos", offset=offset, limit=5) for offset in range(0, len(names), 5)]
     assert [photo for page in pages for photo in page["photos"]] == whole["photos"]
     some = _get(client, "/api/photos", name="OFF")
@@ -431,7 +432,7 @@ def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) ->
     one = PoolOptions(workers=1)
     with (
         serving(folder, tmp_path / "cache", search=one, pictures=one) as address,
-        httpx.Client(base_url=address) as client,
+        httpx.Client(base_url=address, headers={"X-Cairn": "1"}) as client,
     ):
         client.timeout = httpx.Timeout(120)
 

@@ -432,6 +432,7 @@ def addresses(visit: Visit) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_pages_fit_a_phone(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         for address in addresses(visit):
@@ -474,6 +475,7 @@ def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:
                     visit.excuse("Failed to load resource")
 
 
+@pytest.mark.slow
 def test_axe_has_no_serious_findings(chromium: Any, served: str) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text()

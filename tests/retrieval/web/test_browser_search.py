@@ -95,6 +95,7 @@ def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Inde
     assert wait_for_results(page) == names
 
 
+@pytest.mark.slow
 def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:
     page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
     draw_box(page, (100, 100, 200, 180))
@@ -221,6 +222,7 @@ def test_several_photos_any_or_all(visit: Visit, indexed: Indexed) -> None:
     assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
 
 
+@pytest.mark.slow
 def test_options_and_filters(visit: Visit) -> None:
     page = visit.open(f"/search?q={visit.number(f'{ASKED}.jpg')}")
     wait_for_results(page)
@@ -360,6 +362,7 @@ def _turned_upload(visit: Visit, indexed: Indexed, tmp_path: Path, degrees: int)
     visit.page.wait_for_selector(".box-canvas")
 
 
+@pytest.mark.slow
 def test_an_answer_comes_upright_first_and_is_completed(visit: Visit, indexed: Indexed, tmp_path: Path) -> None:
     _turned_upload(visit, indexed, tmp_path, 90)
     page = visit.page
@@ -473,6 +476,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
     assert "larger box" in page.locator("#note").inner_text()
 
 
+@pytest.mark.slow
 def test_what_a_curator_sees_first_is_plain_and_the_rest_is_behind_details(visit: Visit) -> None:
     page = visit.open("/")
     region = [[-0.5, -0.5], [639.5, -0.5], [639.5, 479.5], [-0.5, 300.0]]

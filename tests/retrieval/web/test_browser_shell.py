@@ -94,6 +94,7 @@ def test_german_pages_show_no_english(chromium: Any, served: str) -> None:
             )
             assert not english.intersection(said), (address, english.intersection(said))
             assert not [one for one in said if one and re.search(r"\b(the|and|photos?|with|of)\b", one)][3:], address
+        page = visit.open("/status")  # as it is by itself: the settings are closed
         page.get_by_label("Einstellungen").click()
         with page.expect_navigation():
             page.get_by_label("Sprache").select_option("en")

@@ -85,6 +85,7 @@ def test_no_match_is_remembered_by_photo_and_by_upload(home: Served) -> None:
     home.ask("GET", "/api/rejections", 422)
 
 
+@pytest.mark.slow
 def test_a_search_is_saved_with_the_pixels_of_an_upload(home: Served) -> None:
     numbers = home.numbers()
     name = "<img src=x onerror=alert(1)>"
@@ -176,6 +177,7 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     assert home.ask("GET", "/api/bin") == [] and list(home.bin.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_without_the_option_no_file_is_moved(home: Served, tmp_path: Path) -> None:
     number = home.numbers()["chelsea_small.jpg"]
     with serving(home.folder, tmp_path / "cache") as base:

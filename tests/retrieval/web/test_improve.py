@@ -12,6 +12,7 @@ from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROV
 from retrieval.web.app import create_app
 from tests.conftest import Indexed
 
+HERE = ("127.0.0.1", 50000)  # this machine, which needs no password
 FIGURES = {"won": 3, "lost": 1, "difference": 0.02, "standard_error": 0.01}
 LEFT: dict[str, Any] = {
     "format": 1,
@@ -34,7 +35,7 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 50000))
+    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE)
     state = client.get("/api/improve").json()
     nothing = {"missing": 0, "foreign": False, "interrupted": False, "last": None, "picture": None}
     assert state.pop("photos") > 2 and state == nothing
@@ -56,4 +57,7 @@ def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"verdict": 3}', "\0", "[" * 100_000])
 def test_a_damaged_file_says_nothing(folder: Path, damage: str) -> None:
     (folder / IMPROVEMENT).write_text(damage)
-    assert TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 50000)).get("/api/improve").json()["last"] is None
+    assert (
+        TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE).get("/api/improve").json()["last"]
+        is None
+    )

@@ -120,6 +120,7 @@ def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:
         page = visit.open("/")
@@ -193,6 +194,7 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_pages_with_metadata_are_accessible_and_fit_a_phone(chromium: Any, served: str) -> None:
     package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     axe = (Path(package.__file__).parent / "axe.min.js").read_text()

@@ -121,6 +121,7 @@ def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) 
         assert refused.status_code == status and refused.json()["detail"].endswith("."), refused.text
 
 
+@pytest.mark.slow
 def test_a_server_may_keep_files_to_itself(indexed: Indexed, tmp_path: Path) -> None:
     with serving(indexed.folder, tmp_path / "cache", exports=ExportOptions(files=False)) as address:
         assert httpx.get(f"{address}/api/health").json()["originals"] is False
