@@ -92,6 +92,7 @@ def test_large_arrays_are_the_same_in_a_process() -> None:
 
 
 @pytest.mark.parametrize("stop", ["close", *(pytest.param(one, marks=pytest.mark.slow) for one in ("leave", "forget"))])
+@pytest.mark.slow
 def test_who_reads_no_further_leaves_no_worker_at_work(tmp_path: Path, stop: str) -> None:
     jobs = [partial(double, 1), *(partial(write_later, tmp_path / f"{number}") for number in range(2))]
     with warnings.catch_warnings():

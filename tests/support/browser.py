@@ -48,7 +48,7 @@ class Visit:
     def number(self, name: str) -> int:
         """The number of a photo of the collection."""
         photos = self.page.request.get(f"{self.base}/api/photos?limit=500").json()["photos"]
-        return next(photo["number"] for photo in photos if photo["name"] == name)
+        return next(int(photo["number"]) for photo in photos if photo["name"] == name)
 
 
 # Modules import this fixture, so that each has its own: two at a time are more than Playwright allows.
@@ -84,11 +84,15 @@ class visiting:
         # Violations of the content security policy are errors of the console.
         self.visit.page.on("console", lambda said: self._hear(said.type, f"{said.text} {said.location.get('url', '')}"))
         self.visit.page.on("pageerror", lambda error: self._hear("error", str(error)))
-        self.visit.page.on("dialog", lambda dialog: (self._hear("error", "a dialog"), dialog.dismiss()))
+        self.visit.page.on("dialog", self._dismiss)
 
     def _hear(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.visit.complaints.append(text)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self._hear("error", "a dialog")
+        dialog.dismiss()
 
     def __enter__(self) -> Visit:
         return self.visit
@@ -152,13 +156,13 @@ def drawn_lines(page: Any) -> np.ndarray:
     drawn = json.loads(page.evaluate(script))
     ends = np.array(drawn["lines"]).reshape(-1, 2, 2)
     seen = np.array(drawn["pictures"])  # (2, 6): left, top, width, height on the screen, width, height of the original
-    return (ends - seen[:, :2]) * seen[:, 4:] / seen[:, 2:4] - 0.5
+    return np.asarray((ends - seen[:, :2]) * seen[:, 4:] / seen[:, 2:4] - 0.5)
 
 
 def project(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Points (N, 2) under a homography."""
     mapped = np.column_stack([points, np.ones(len(points))]) @ matrix.T
-    return mapped[:, :2] / mapped[:, 2:]
+    return np.asarray(mapped[:, :2] / mapped[:, 2:])
 
 
 def corners(box: Box) -> np.ndarray:

@@ -412,6 +412,7 @@ def test_requests_that_make_no_sense_are_refused(few: Path, command: Callable[..
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_photos_that_cannot_be_read_are_told_and_left_out(
     few: Path, command: Callable[..., Ran], tmp_path: Path
 ) -> None:

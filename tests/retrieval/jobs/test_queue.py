@@ -157,6 +157,7 @@ def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queu
     assert "want of memory" in str(queue.job(job.id).error)
 
 
+@pytest.mark.slow
 def test_a_job_waits_for_a_lock(pretend: None, queue: Queue, tmp_path: Path) -> None:
     job = add(queue, tmp_path)
     with lock_folder(tmp_path):

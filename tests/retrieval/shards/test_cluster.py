@@ -40,6 +40,7 @@ def numbers_of(searcher: Searcher, views: object) -> list[tuple[int, float, int]
     return [(hit.number, hit.score, hit.verification.inliers) for hit in hits if hit.score > 0]
 
 
+@pytest.mark.slow
 def test_workers_answer_as_one_machine_and_one_may_die(shared_album: SharedAlbum, cluster: Cluster) -> None:
     collection, options = shared_album.collection, SearchOptions(engine="signatures-sp")
     views = query_at_turns(collection, 3, 4).views

@@ -60,6 +60,7 @@ def tiles(page: Any) -> list[str]:
     return [str(name) for name in page.locator("#photos .name").all_text_contents()]
 
 
+@pytest.mark.slow
 def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     everything = sorted(path.name for path in indexed.photos.iterdir())

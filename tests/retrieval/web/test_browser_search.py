@@ -573,6 +573,7 @@ def kept(page: Any, button: str) -> str:
     return Path(download.value.path()).read_bytes().decode()
 
 
+@pytest.mark.slow
 def test_results_are_selected_and_kept(visit: Visit) -> None:
     page = visit.open("/")
     region = [[-0.5, -0.5], [639.5, 10.25], [300.0, 479.5]]

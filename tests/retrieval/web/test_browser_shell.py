@@ -68,6 +68,7 @@ def test_light_and_dark_are_as_the_system_has_them_or_as_chosen(visit: Visit) ->
     assert page.evaluate(PAPER) == seen["dark"]
 
 
+@pytest.mark.slow
 def test_german_pages_show_no_english(chromium: Any, served: str) -> None:
     """Texts that German says otherwise; names of photos and commands stay as they are."""
     german = messages("de")

@@ -115,6 +115,7 @@ def test_no_refusal_tells_where_things_lie(live: Served, home: Path) -> None:
     live.check(answer)
 
 
+@pytest.mark.slow
 def test_a_damaged_collection_is_told_of_by_its_name(home: Path, tmp_path: Path) -> None:
     folder = tmp_path / "another one.cairn"
     shutil.copytree(home / "my own.cairn", folder)

@@ -52,6 +52,7 @@ def test_texts_and_read_attributes_change_and_nothing_else() -> None:
     assert translate_html("<b>Photos</b>", "de") == "<b>Fotos</b>" and translate_html("<b>Xyzzy</b>", "de")
 
 
+@pytest.mark.slow
 def test_pages_say_their_language_and_who_gets_it(client: httpx.Client) -> None:
     assert languages() == {"en": "English", "de": "Deutsch"}
     german = {text for text in messages("de").values() if isinstance(text, str)}

@@ -123,6 +123,7 @@ def test_answers_are_kept_until_the_catalogue_changes_and_within_a_bound() -> No
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_the_map_gathers_photos_and_leads_to_them(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE) as visit:
         page = visit.open("/map")

@@ -170,6 +170,7 @@ def test_pages_filter_by_dates_and_tags(chromium: Any, served: str) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:  # whatever runs or opens a dialog is a complaint
         number = visit.number("coffee_001.jpg")
