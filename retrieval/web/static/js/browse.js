@@ -10,7 +10,7 @@ import { drawer } from "./photos/drawer.js";
 import { timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";
 import { pending, searchAddress } from "./query.js";
-import { isOpen, watch } from "./work/jobs.js";
+import { isOpen, watch } from "./jobs/jobs.js";
 import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];

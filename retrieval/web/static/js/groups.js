@@ -7,7 +7,7 @@ import { paginate, tiles } from "./grid.js";
 import { t, tn } from "./language.js";
 import { complain, start } from "./page.js";
 import { nameList } from "./photos/list.js";
-import { advise } from "./work/jobs.js";
+import { advise } from "./jobs/jobs.js";
 
 const PAGE = 20; // groups on one
 const AT_FIRST = 12; // photos of a group, before the rest is asked for

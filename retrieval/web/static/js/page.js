@@ -97,7 +97,7 @@ export async function start(main) {
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
       // Later, and not above: that module needs this one.
-      import("./work/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
+      import("./jobs/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
     })
     .catch(() => {}); // the page's own request says what is wrong
   try {

@@ -4,8 +4,8 @@ import { address, collection as read, health } from "./api.js";
 import { at, el } from "./dom.js";
 import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
-import { workButton } from "./work/jobs.js";
-import { toldReason } from "./work/reasons.js";
+import { workButton } from "./jobs/jobs.js";
+import { toldReason } from "./jobs/reasons.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
 const MOST = 1000; // names that are listed for one reason

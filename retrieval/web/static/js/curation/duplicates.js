@@ -6,7 +6,7 @@ import { nameLine } from "../grid.js";
 import { figure, t, taken, tn } from "../language.js";
 import { complain, start } from "../page.js";
 import { notice } from "./notice.js";
-import { advise } from "../work/jobs.js";
+import { advise } from "../jobs/jobs.js";
 
 const FAST = 450; // milliseconds that each photo is shown for while they flicker
 const SIDE = 1024; // pixels of the pictures

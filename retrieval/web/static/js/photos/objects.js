@@ -33,7 +33,7 @@ function offerGroups() {
     onclick: async () => {
       button.disabled = true;
       try {
-        const { begin } = await import("../work/jobs.js");
+        const { begin } = await import("../jobs/jobs.js");
         await begin("group", {});
         said.replaceChildren(t("The photos are compared now."), " ", el("a", { href: address("/work") }, t("See how far it is")));
       } catch (error) {

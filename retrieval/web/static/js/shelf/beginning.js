@@ -3,8 +3,8 @@
 import { address, json } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../language.js";
-import { adding } from "../work/adding.js";
-import { isOpen, jobCard, watch } from "../work/jobs.js";
+import { adding } from "../jobs/adding.js";
+import { isOpen, jobCard, watch } from "../jobs/jobs.js";
 
 const LOOK = 3000; // milliseconds between two looks for the first photos
 const GLIMPSES = 12; // pictures of what is being added

@@ -3,7 +3,7 @@
 import { address, change, json } from "../api.js";
 import { el } from "../dom.js";
 import { t } from "../language.js";
-import { folderChooser } from "../work/folders.js";
+import { folderChooser } from "../jobs/folders.js";
 
 /** Fill a section with the form of a new collection. `first`: there is none yet; `leave()`: the visitor thought better of it. */
 export async function making(section, first, leave) {
