@@ -5,19 +5,23 @@ The photos are synthetic rows of a catalogue, with dates, places and tags; five 
 them. Measured are the time from opening the page until the photos of the first view are seen, frames a second while
 scrolling slowly, fast and by jumps, and how long a key and a filter take to be answered on the screen.
 
-usage: PYTHONPATH=. scripts/browse_figures.py [--photos N] [--beside-load] FOLDER
+usage: PYTHONPATH=. scripts/browse_figures.py [--photos N] [--beside-load | --beside-job PHOTOS] FOLDER
 
 FOLDER: where the collection is made; one that is there is measured as it is. --beside-load keeps one core busy
-meanwhile, as an index job does. Prints a table in Markdown.
+meanwhile. --beside-job has the same server index the photos of a folder meanwhile, into another collection, and says
+how far it was when the measuring ended. Prints a table in Markdown.
 """
 
 import argparse
+import json
 import multiprocessing
 import os
+import shutil
 import socket
 import statistics
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +33,7 @@ from catalogue_at_size import DAYS, Synthetic, synthetic_photos, write_in_bulk
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.thumbnails import encode_jpeg, thumbnail_file, with_checksum
+from retrieval.web.shelf.mounted import collection_address
 from tests.support.browser import find_chromium
 
 PICTURES = 500
@@ -81,7 +86,7 @@ def make_collection(folder: Path, photos: int, seed: int = 0) -> None:
             colours = rng.integers(0, 255, (5, 7, 3)).astype(np.float64)
             rows, columns = (np.linspace(0, n - 1, round(scale * m)).astype(int) for n, m in ((5, height), (7, width)))
             picture = (colours[rows][:, columns] + rng.normal(0, 12, (len(rows), len(columns), 1))).clip(0, 255)
-            file = thumbnail_file(sha256, size, folder.with_suffix(".cache"))
+            file = thumbnail_file(sha256, size, folder / "cache")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(with_checksum(encode_jpeg(picture.astype(np.uint8))))
     with Collection.create(folder, CollectionOptions()) as collection:
@@ -103,11 +108,11 @@ def _given_pictures(
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """Serve a collection from a process of its own; give the base address."""
+def serving(home: Path, root: Path | None = None) -> Iterator[str]:
+    """Serve the collections of a folder from a process of its own, photos below a root to be added; give the base address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(folder, port))
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(home, port, root))
     process.start()
     try:
         for _ in range(600):
@@ -121,12 +126,13 @@ def serving(folder: Path) -> Iterator[str]:
         process.join()
 
 
-def _serve(folder: Path, port: int) -> None:
+def _serve(home: Path, port: int, root: Path | None) -> None:
     import uvicorn
 
-    from retrieval.web.app import ServeOptions, create_app
+    from retrieval.web.app import ServeOptions
+    from retrieval.web.shelf.app import create_shelf_app
 
-    app = create_app(folder, ServeOptions(cache=folder.with_suffix(".cache")))
+    app = create_shelf_app(home, ServeOptions(roots=(root,) if root else ()))
     uvicorn.run(app, port=port, log_level="warning", access_log=False)
 
 
@@ -150,6 +156,39 @@ def _work() -> None:
     matrix = np.random.default_rng(0).normal(size=(400, 400))
     while True:
         np.linalg.svd(matrix)
+
+
+def ask(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Ask the server, or have it do what `body` says."""
+    headers = {"X-Cairn": "1", "Content-Type": "application/json"}
+    content = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(address, content, headers), timeout=60) as answer:
+        told: dict[str, Any] = json.load(answer)
+    return told
+
+
+@contextmanager
+def indexing(base: str, home: Path, wanted: bool) -> Iterator[list[tuple[str, str]]]:
+    """Have the server index the photos of its root; give rows that say how that did."""
+    rows: list[tuple[str, str]] = []
+    if not wanted:
+        yield rows
+        return
+    made = ask(f"{base}/api/collections", {"title": "Beside", "root": 0})
+    address = f"{base}{made['address']}api/jobs/{made['job']}"
+    try:
+        while (told := ask(address))["done"] < 3:  # photos, so that it is well under way
+            if told["state"] not in ("queued", "running"):
+                raise SystemExit(f"The job ended: {told['error'] or told['result']}")
+            time.sleep(0.2)
+        yield rows
+        told = ask(address)
+        rows.append(("the job meanwhile", f"{told['state']}, {told['title_of_step']}: {told['done']} of {told['of']}"))
+        ask(f"{address}/cancel", {})
+        while ask(address)["state"] == "running":
+            time.sleep(0.2)
+    finally:
+        shutil.rmtree(home / made["name"])
 
 
 def measure(base: str) -> list[tuple[str, str]]:
@@ -198,13 +237,17 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--photos", type=int, default=100_000)
     parser.add_argument("--beside-load", action="store_true")
+    parser.add_argument("--beside-job", type=Path, metavar="PHOTOS")
     arguments = parser.parse_args()
     folder = arguments.folder / "browse.cairn"
     if not folder.exists():
         arguments.folder.mkdir(parents=True, exist_ok=True)
         make_collection(folder, arguments.photos)
-    with serving(folder) as base, busy(arguments.beside_load):
-        rows = measure(base)
+    root = arguments.beside_job and arguments.beside_job.absolute()
+    home, beside = arguments.folder, root is not None
+    with serving(home, root) as base, busy(arguments.beside_load), indexing(base, home, beside) as meanwhile:
+        rows = measure(base + collection_address(folder.name).rstrip("/"))
+    rows += meanwhile
     print("| measured | figure |\n|---|---|")
     for name, figure in rows:
         print(f"| {name} | {figure} |")
