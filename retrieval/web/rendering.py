@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from retrieval.web.languages import COOKIE, ENGLISH, choose_language, languages, translate, translate_html
 
 PAGES = Path(__file__).resolve().parent / "pages"
+SCRIPTS = PAGES.parent / "static" / "js"
 SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
 """Of a page: another visitor may get it in another language."""
@@ -21,6 +22,7 @@ SHELF = "cairn.shelf"
 
 _NAV = re.compile(r'\s*<button[^>]* id="menu".*?</button>|\s*<nav\b.*?</nav>', re.DOTALL)
 _ADDRESS = re.compile(r'\b(href|src|action)="/')
+_IMPORT = re.compile(r'^(?:import|export|\}) .*?"(\.{1,2}/[\w./-]+\.js)";$', re.MULTILINE)
 
 
 def render(name: str, root: str = "", language: str = ENGLISH, server: str | None = None, **more: str) -> str:
@@ -83,6 +85,24 @@ def read_page(name: str) -> tuple[dict[str, str], str]:
 
 
 @cache
+def modules_of(script: str | None) -> tuple[str, ...]:
+    """List the modules that a script imports, and those that they import: paths below `SCRIPTS`, such as ``dom.js``.
+
+    A browser that is told of them asks for all at once, and not for each when it has read the one before.
+    """
+    found = dict.fromkeys([] if script is None else [script])
+    waiting = list(found)
+    while waiting:
+        file = SCRIPTS / waiting.pop(0)
+        for address in _IMPORT.findall(file.read_text(encoding="utf-8")):
+            path = (file.parent / address).resolve().relative_to(SCRIPTS).as_posix()
+            if path not in found:
+                found[path] = None
+                waiting.append(path)
+    return tuple(found)[1:]
+
+
+@cache
 def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
     fields, main = read_page(name)
@@ -95,6 +115,9 @@ def _page(name: str, language: str) -> str:
     styles = "".join(
         f'\n  <link rel="stylesheet" href="/static/css/{one}">' for one in fields.get("styles", "").split()
     )
+    modules = "".join(
+        f'\n  <link rel="modulepreload" href="/static/js/{one}">' for one in modules_of(fields.get("script"))
+    )
     choices = "".join(
         f'<option value="{code}" lang="{code}"{" selected" if code == language else ""}>{escape(own)}</option>'
         for code, own in languages().items()
@@ -103,6 +126,7 @@ def _page(name: str, language: str) -> str:
         **fields,
         "title": escape(translate(fields["title"], language)),
         "styles": styles,
+        "modules": modules,
         "language": language,
         "languages": choices,
         "main": translate_html(main, language),
