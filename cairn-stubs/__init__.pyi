@@ -1,4 +1,4 @@
-"""The types of `import cairn`; written by scripts/public_names.py."""
+"""The types of `import cairn`; written by scripts/documentation/public_names.py."""
 
 from collections.abc import Collection as _Names
 

@@ -1,7 +1,8 @@
 """Which languages the pages have, which of them a visitor gets, and pages in it.
 
 English stands in the pages and in the code; what it is in another language is in ``static/languages/CODE.json``, which
-``scripts/languages.py`` makes of ``CODE.po``. The browser reads the same file (``static/js/language.js``).
+``scripts/documentation/languages.py`` makes of ``CODE.po``. The browser reads the same file
+(``static/js/language.js``).
 """
 
 import json

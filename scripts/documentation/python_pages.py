@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from public_names import INNER
-
 import cairn
+from documentation.public_names import INNER
 
 _HEAD = """Python
 ======

@@ -14,7 +14,7 @@ import yaml
 
 from cairn import make_app
 from scripts.check_image import DOCKERFILE, read_stages
-from scripts.command_reference import pages
+from scripts.documentation.command_reference import pages
 from tests.support.paths import ROOT
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")

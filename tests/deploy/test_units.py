@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from cairn import make_app
-from scripts.command_reference import pages
+from scripts.documentation.command_reference import pages
 from tests.support.paths import ROOT
 
 UNITS = ("cairn.service", "cairn-worker.service")

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from cairn import make_app
-from scripts.command_reference import MARK, PAGE, pages, reference
+from scripts.documentation.command_reference import MARK, PAGE, pages, reference
 from tests.support.paths import ROOT
 
 README = ROOT / "README.md"
@@ -118,4 +118,4 @@ def test_every_command_and_option_is_documented(path: tuple[str, ...]) -> None:
 
 def test_the_reference_is_what_the_help_texts_say() -> None:
     written = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
-    assert written == f"\n{reference()}", "out of date: run python -m scripts.command_reference"
+    assert written == f"\n{reference()}", "out of date: run python -m scripts.documentation.command_reference"

@@ -18,7 +18,7 @@ import typer
 from cairn import make_app
 from retrieval.commands.help_pages import pages
 from scripts.check_archives import differences, wrong_source, wrong_wheel
-from scripts.manual_page import PAGE, manual_page, roff
+from scripts.documentation.manual_page import PAGE, manual_page, roff
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -144,7 +144,7 @@ def test_what_is_wrong_with_an_archive_is_said() -> None:
 
 
 def test_the_manual_page_is_what_the_help_texts_say() -> None:
-    assert manual_page() == PAGE.read_text(encoding="ascii"), "run python -m scripts.manual_page"
+    assert manual_page() == PAGE.read_text(encoding="ascii"), "run python -m scripts.documentation.manual_page"
 
 
 def test_the_manual_page_has_every_command_and_option() -> None:

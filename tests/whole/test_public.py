@@ -16,7 +16,7 @@ import pytest
 
 import cairn
 from index.deprecation import DEPRECATIONS
-from scripts.public_names import RECORD, STUBS, describe, methods, public_objects, record, sections, stubs
+from scripts.documentation.public_names import RECORD, STUBS, describe, methods, public_objects, record, sections, stubs
 from tests.support.paths import ROOT
 
 OBJECTS = public_objects()
@@ -35,12 +35,12 @@ def test_the_interface_is_the_recorded_one() -> None:
     assert record().splitlines() == RECORD.read_text(encoding="utf-8").splitlines(), (
         "the public interface has changed. If that is wanted: keep what there was for one minor version "
         "(index/deprecation.py), or raise the minor version where it was announced; tell it in CHANGELOG.md; then run "
-        "python -m scripts.public_names. See docs/reference/stability.md."
+        "python -m scripts.documentation.public_names. See docs/reference/stability.md."
     )
 
 
 def test_the_stubs_are_those_of_the_public_names() -> None:
-    assert stubs() == STUBS.read_text(encoding="utf-8"), "run python -m scripts.public_names"
+    assert stubs() == STUBS.read_text(encoding="utf-8"), "run python -m scripts.documentation.public_names"
 
 
 def test_all_names_are_there_and_no_other() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import cairn
 from scripts.documentation.mathml import to_mathml
-from scripts.rest_reference import MARK, PAGE, reference
+from scripts.documentation.rest_reference import MARK, PAGE, reference
 from tests.support.browser import DESKTOP, SMALLEST, visiting
 from tests.support.paths import ROOT
 from tests.whole.test_docs import COMMANDS
@@ -80,7 +80,7 @@ def _chosen(site: Path) -> list[str]:
 
 def test_the_reference_of_the_api_is_what_the_server_says() -> None:
     written = PAGE.read_text(encoding="utf-8").partition(MARK)[2]
-    assert written == f"\n{reference()}", "out of date: run python -m scripts.rest_reference"
+    assert written == f"\n{reference()}", "out of date: run python -m scripts.documentation.rest_reference"
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write docs/how-to/reproduce.md: every experiment, its command, data, time and published numbers.
 
-usage: .venv-test/bin/python -m scripts.reproduce_page
+usage: .venv-test/bin/python -m scripts.documentation.reproduce_page
 """
 
 from pathlib import Path
@@ -9,11 +9,11 @@ from pathlib import Path
 from eval.papers.registry import experiments
 from eval.reproduce.plan import Cell, Experiment, Table
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "reproduce.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "reproduce.md"
 
 _BEFORE = """# Reproducing the papers
 
-<!-- Written by scripts/reproduce_page.py out of the experiments themselves: change those, and run it. -->
+<!-- Written by scripts/documentation/reproduce_page.py out of the experiments themselves: change those, and run it. -->
 
 ```
 cairn reproduce list                                          # every table and figure, its data, its time

@@ -1,6 +1,6 @@
 """Write the manual page of the command, docs/cairn.1, from the help texts of all commands.
 
-usage: python -m scripts.manual_page
+usage: python -m scripts.documentation.manual_page
 """
 
 import inspect
@@ -14,7 +14,7 @@ import typer
 from cairn import COMMANDS, make_app
 from retrieval.commands.help_pages import argument_name, explanation, first_paragraph, option_name, pages
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cairn.1"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cairn.1"
 
 # What roff would take for something else than what it looks like.
 _ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
@@ -35,7 +35,7 @@ def manual_page() -> str:
     """Give the page as roff, with the macros of man(7)."""
     app: Any = typer.main.get_command(make_app())
     lines = [
-        r".\" Written by scripts/manual_page.py: change the help texts and run it again.",
+        r".\" Written by scripts/documentation/manual_page.py: change the help texts and run it again.",
         ".TH CAIRN 1",
         ".SH NAME",
         rf"cairn \- {roff(first_paragraph(app).rstrip('.'))}",

@@ -7,7 +7,7 @@ pytest.importorskip("babel", reason="babel is not installed")
 from babel.messages.catalog import Catalog
 
 from retrieval.web.languages import FOLDER, PATTERNS, messages
-from scripts.languages import (
+from scripts.documentation.languages import (
     WrongTextError,
     as_json,
     as_po,
@@ -22,7 +22,7 @@ from scripts.languages import (
 @pytest.mark.parametrize("language", sorted(path.stem for path in FOLDER.glob("*.po")))
 def test_all_that_is_said_is_translated_and_up_to_date(language: str) -> None:
     catalogue = update(catalogue_of(language), collect())
-    again = "run python -m scripts.languages, and translate what it lists"
+    again = "run python -m scripts.documentation.languages, and translate what it lists"
     assert not problems(catalogue), again
     assert (FOLDER / f"{language}.po").read_text(encoding="utf-8") == as_po(catalogue), again
     assert (FOLDER / f"{language}.json").read_text(encoding="utf-8") == as_json(catalogue), again

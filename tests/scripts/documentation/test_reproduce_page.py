@@ -1,10 +1,10 @@
 """The page of all experiments: it is that of the experiments as they are."""
 
-from scripts.reproduce_page import PAGE, duration, page
+from scripts.documentation.reproduce_page import PAGE, duration, page
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m scripts.reproduce_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m scripts.documentation.reproduce_page"
 
 
 def test_durations() -> None:

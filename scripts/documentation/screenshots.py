@@ -1,7 +1,9 @@
 #!/usr/bin/env python
 """Make the pictures of the web application that the documentation shows.
 
-usage: python -m scripts.screenshots [--out docs/images]      (needs playwright, and Chromium as `chromium`)
+usage: python -m scripts.documentation.screenshots [--out docs/images]
+
+It needs playwright, and Chromium as `chromium`.
 
 A small album of sample photos is written, indexed, grouped and served; headless Chromium visits its pages. The same
 code gives the same pictures, but for a few grey levels where Chromium smooths edges, and for its version.
@@ -23,7 +25,7 @@ from typing import Any
 
 from retrieval.web.languages import COOKIE
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1160, 760
 QUALITY = 78  # of the JPEG files: some 100 kB each
 SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee

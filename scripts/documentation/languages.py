@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Collect what the pages say, for translators, and make what the pages read of their translations.
 
-usage: python -m scripts.languages            writes retrieval/web/static/languages/*.po and *.json
-       python -m scripts.languages --new fr   begins a language (needs babel: pip install ".[test]")
+usage: python -m scripts.documentation.languages            writes retrieval/web/static/languages/*.po and *.json
+       python -m scripts.documentation.languages --new fr   begins a language (needs babel: pip install ".[test]")
 
 Texts are collected from the pages (text, and the attributes that people read), from `t("…")` and
 `tn(number, "…", "…")` in their scripts, and from the errors of the server. What is translated stays so; what nobody
@@ -26,7 +26,7 @@ from retrieval.web.languages import FOLDER, PATTERNS, map_texts
 from retrieval.web.rendering import PAGES, read_page
 from retrieval.web.routes.pages import engine_choices, expansion_choices
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "retrieval" / "web" / "static" / "js"
 SPEAKING = ("retrieval/web", "retrieval/jobs", "retrieval/curation", "retrieval/catalogue/curation")
 """Rooms whose errors visitors read, but for `SILENT`."""

@@ -4,7 +4,7 @@
 `cairn-stubs/__init__.pyi` says the same to type checkers, for which a module without a package cannot say that it has
 types.
 
-usage: python -m scripts.public_names
+usage: python -m scripts.documentation.public_names
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import cairn
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tests" / "whole" / "public.txt"
 STUBS = ROOT / "cairn-stubs" / "__init__.pyi"
 
@@ -37,7 +37,7 @@ INNER = {
 _OURS = ("index", "retrieval", "learning", "eval")
 _SPOKEN = ("__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__array__")
 _STUBS = '''\
-"""The types of `import cairn`; written by scripts/public_names.py."""
+"""The types of `import cairn`; written by scripts/documentation/public_names.py."""
 
 from collections.abc import Collection as _Names
 
