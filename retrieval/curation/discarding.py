@@ -39,8 +39,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     """
     moved: list[Binned] = []
     failed: dict[int, str] = {}
-    there = catalogue.names_of(sorted(set(numbers)))
-    for row in catalogue.images(sorted(there)):
+    for row in catalogue.there(sorted(set(numbers))):
         try:
             moved.append(move_to_bin(row, folder, collection))
         except NotMoved as error:

@@ -13,9 +13,11 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import CairnError
+from retrieval.catalogue.curation.saved import SearchNotFound
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.curation.albums import AlbumNotFound
+from retrieval.jobs.queue import JobNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Refused
 
@@ -60,7 +62,7 @@ def refusing(status: int = 409) -> Iterator[None]:
         yield
     except DatabaseError:
         raise
-    except (AlbumNotFound, PhotoNotFound) as error:
+    except (AlbumNotFound, JobNotFound, PhotoNotFound, SearchNotFound) as error:
         raise ProblemError(404, str(error)) from None
     except CairnError as error:
         raise ProblemError(status, str(error)) from None

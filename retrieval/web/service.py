@@ -3,7 +3,8 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import JOBS
@@ -26,7 +28,7 @@ from retrieval.web.kept import Kept
 from retrieval.web.late_seal import LateSeal
 from retrieval.web.models import Photo, PhotoDetails
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
-from retrieval.web.problems import ProblemError
+from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.recent import RecentRows
 from retrieval.web.taking.exports import ExportOptions
 from retrieval.web.uploads import Receiver, UploadOptions
@@ -180,6 +182,15 @@ def service_of(request: Request) -> Service:
     service = request.app.state.service
     assert isinstance(service, Service)
     return service
+
+
+@contextmanager
+def changing(request: Request, status: int = 409) -> Iterator[Catalogue]:
+    """Let a request write to the catalogue, which is sealed soon after; `refusing` says what becomes of errors."""
+    service = service_of(request)
+    with refusing(status):
+        yield service.collection.catalogue
+    service.wrote()
 
 
 def describe_photos(service: Service, rows: Sequence[ImageRow]) -> list[Photo]:

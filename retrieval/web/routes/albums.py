@@ -13,7 +13,7 @@ from retrieval.groups.groups import NotGrouped, read_groups
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["albums"])
 
@@ -109,14 +109,11 @@ def albums(request: Request) -> Albums:
 @router.post("/albums", status_code=201, dependencies=WRITING)
 def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
     """Make an album of some photos, of a group, or of none."""
-    service = service_of(request)
     photos = list(asked.photos)
     if asked.group is not None:
-        photos += _group(service, asked.group)
-    with refusing():
-        made = curation.make_album(service.collection.catalogue, asked.name, photos, asked.cover)
-    service.wrote()
-    return _facts(made)
+        photos += _group(service_of(request), asked.group)
+    with changing(request) as catalogue:
+        return _facts(curation.make_album(catalogue, asked.name, photos, asked.cover))
 
 
 @router.get("/albums/{album}")
@@ -152,67 +149,52 @@ def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_N
 @router.patch("/albums/{album}", dependencies=WRITING)
 def change_album(request: Request, album: AlbumId, asked: AlbumChange) -> AlbumFacts:
     """Rename an album, choose its cover, or put it in order."""
-    with refusing():
-        changed = curation.change_album(
-            _catalogue(request), album, name=asked.name, cover=asked.cover, order=asked.order
-        )
-    service_of(request).wrote()
-    return _facts(changed)
+    with changing(request) as catalogue:
+        return _facts(curation.change_album(catalogue, album, name=asked.name, cover=asked.cover, order=asked.order))
 
 
 @router.delete("/albums/{album}", dependencies=WRITING)
 def delete_album(request: Request, album: AlbumId) -> DeletedAlbum:
     """Delete an album; its photos stay in the collection."""
-    with refusing():
-        before, numbers = curation.delete_album(_catalogue(request), album)
-    service_of(request).wrote()
+    with changing(request) as catalogue:
+        before, numbers = curation.delete_album(catalogue, album)
     return DeletedAlbum(**asdict(before), numbers=numbers)
 
 
 @router.post("/albums/{album}/photos", dependencies=WRITING)
 def add_to_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
     """Put photos at the end of an album."""
-    with refusing():
-        changed = curation.add_to_album(_catalogue(request), album, asked.photos)
-    service_of(request).wrote()
-    return ChangedPhotos(changed=changed)
+    with changing(request) as catalogue:
+        return ChangedPhotos(changed=curation.add_to_album(catalogue, album, asked.photos))
 
 
 @router.post("/albums/{album}/remove", dependencies=WRITING)
 def remove_from_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
     """Take photos out of an album; they stay in the collection."""
-    with refusing():
-        changed = curation.remove_from_album(_catalogue(request), album, asked.photos)
-    service_of(request).wrote()
-    return ChangedPhotos(changed=changed)
+    with changing(request) as catalogue:
+        return ChangedPhotos(changed=curation.remove_from_album(catalogue, album, asked.photos))
 
 
 @router.post("/albums/{album}/move", dependencies=WRITING)
 def move_in_album(request: Request, album: AlbumId, asked: Move) -> AlbumFacts:
     """Move photos of an album to another place in it."""
-    with refusing():
-        curation.move_in_album(_catalogue(request), album, asked.photos, asked.before)
-        changed = curation.read_album(_catalogue(request), album)
-    service_of(request).wrote()
-    return _facts(changed)
+    with changing(request) as catalogue:
+        curation.move_in_album(catalogue, album, asked.photos, asked.before)
+        return _facts(curation.read_album(catalogue, album))
 
 
 @router.post("/albums/{album}/split", status_code=201, dependencies=WRITING)
 def split_album(request: Request, album: AlbumId, asked: Split) -> AlbumFacts:
     """Take photos out of an album into one that is made for them."""
-    with refusing():
-        made = curation.split_album(_catalogue(request), album, asked.photos, asked.name)
-    service_of(request).wrote()
-    return _facts(made)
+    with changing(request) as catalogue:
+        return _facts(curation.split_album(catalogue, album, asked.photos, asked.name))
 
 
 @router.post("/albums/{album}/merge", dependencies=WRITING)
 def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
     """Put the photos of other albums at the end of this one, and delete those."""
-    with refusing():
-        merged = curation.merge_albums(_catalogue(request), album, asked.albums)
-    service_of(request).wrote()
-    return _facts(merged)
+    with changing(request) as catalogue:
+        return _facts(curation.merge_albums(catalogue, album, asked.albums))
 
 
 def _facts(one: rows.Album) -> AlbumFacts:

@@ -24,7 +24,7 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
 
@@ -63,18 +63,16 @@ def duplicates(
 @router.post("/duplicates/kept", dependencies=WRITING)
 def keep_duplicates(request: Request, asked: Numbers) -> Done:
     """Keep all photos of a set of near duplicates: it is not asked about again."""
-    service = service_of(request)
-    keep_all(service.collection.catalogue, asked.photos)
-    service.wrote()
+    with changing(request) as catalogue:
+        keep_all(catalogue, asked.photos)
     return Done(changed=asked.photos)
 
 
 @router.post("/duplicates/ask", dependencies=WRITING)
 def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
     """Forget that all photos of a set of near duplicates are kept."""
-    service = service_of(request)
-    ask_again(service.collection.catalogue, asked.photos)
-    service.wrote()
+    with changing(request) as catalogue:
+        ask_again(catalogue, asked.photos)
     return Done(changed=asked.photos)
 
 
@@ -91,9 +89,8 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
     """Move the files of photos to the bin, and take the photos out of the collection."""
     service = service_of(request)
     folder = _bin(service)
-    told = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
-    service.wrote()
-    return _moved(told)
+    with changing(request) as catalogue:
+        return _moved(discard(catalogue, asked.photos, folder, Path(_place(service))))
 
 
 @router.post("/bin/back", dependencies=WRITING)
@@ -102,9 +99,8 @@ def put_photos_back(request: Request, asked: Entries) -> Moved:
     service = service_of(request)
     folder, place = _bin(service), _place(service)
     mine = {one.id for one in binned(folder) if one.collection == place}
-    told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder)
-    service.wrote()
-    return _moved(told)
+    with changing(request) as catalogue:
+        return _moved(restore(catalogue, [one for one in asked.entries if one in mine], folder))
 
 
 def _bin(service: Service) -> Path:

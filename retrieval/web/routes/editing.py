@@ -10,9 +10,8 @@ from retrieval.curation import editing as curation
 from retrieval.curation.editing import Edit
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import Number
-from retrieval.web.problems import refusing
 from retrieval.web.routes.albums import MOST, SomePhotos
-from retrieval.web.service import service_of
+from retrieval.web.service import changing, service_of
 
 router = APIRouter(prefix="/api/photos", tags=["photos"])
 
@@ -92,22 +91,17 @@ class RemovedPhotos(BaseModel):
 @router.patch("", dependencies=WRITING)
 def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
     """Change titles, dates and tags of photos, or undo such a change."""
-    service = service_of(request)
-    catalogue = service.collection.catalogue
-    with refusing(422):
+    with changing(request, 422) as catalogue:
         if asked.restore:
             restored = curation.restore_photos(catalogue, {one.number: one.values for one in asked.restore})
-            answer = PhotosEdited(changed=restored, kept=0, before=[])
-        else:
-            edit = Edit(asked.title, asked.taken, tuple(asked.tags_add), tuple(asked.tags_remove))
-            edited = curation.edit_photos(catalogue, asked.photos, edit)
-            before = [
-                Before(number=number, values={key: list(some) for key, some in values.items()})
-                for number, values in edited.before.items()
-            ]
-            answer = PhotosEdited(changed=len(before), kept=edited.kept, before=before)
-    service.wrote()
-    return answer
+            return PhotosEdited(changed=restored, kept=0, before=[])
+        edit = Edit(asked.title, asked.taken, tuple(asked.tags_add), tuple(asked.tags_remove))
+        edited = curation.edit_photos(catalogue, asked.photos, edit)
+    before = [
+        Before(number=number, values={key: list(some) for key, some in values.items()})
+        for number, values in edited.before.items()
+    ]
+    return PhotosEdited(changed=len(before), kept=edited.kept, before=before)
 
 
 @router.post("/summary")
@@ -120,9 +114,7 @@ def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
 @router.post("/remove", dependencies=WRITING)
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
     """Take photos out of the collection; their files stay where they are."""
-    service = service_of(request)
-    catalogue = service.collection.catalogue
-    there = catalogue.names_of(asked.photos)
-    catalogue.remove(sorted(there), for_good=asked.for_good)
-    service.wrote()
+    with changing(request) as catalogue:
+        there = catalogue.names_of(asked.photos)
+        catalogue.remove(sorted(there), for_good=asked.for_good)
     return RemovedPhotos(removed=len(there))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ from retrieval.web.access.rights import WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
-from retrieval.web.problems import ProblemError
+from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.routes.adding import folder_below, known_folders
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, service_of
@@ -210,7 +210,7 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     """Take a job that has ended off the list."""
     service = service_of(request)
     _own(service, number)
-    with _conflicts():
+    with refusing():
         service.queue.forget(number)
     return Response(status_code=204)
 
@@ -307,7 +307,7 @@ def _places(service: Service, asked: Index) -> tuple[list[Path], str]:
 
 def _act(service: Service, number: int, act: str) -> Job:
     _own(service, number)
-    with _conflicts():
+    with refusing():
         getattr(service.queue, act)(number)
         return describe_job(service, service.queue.job(number))
 
@@ -326,16 +326,6 @@ def _own(service: Service, number: int) -> QueuedJob:
         if found.collection == service.folder.resolve():
             return found
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
-
-
-@contextlib.contextmanager
-def _conflicts() -> Iterator[None]:
-    try:
-        yield
-    except JobNotFound as error:
-        raise ProblemError(404, str(error)) from None
-    except CairnError as error:
-        raise ProblemError(409, str(error)) from None
 
 
 async def _events(request: Request, service: Service) -> AsyncIterator[str]:

@@ -3,22 +3,19 @@
 import contextlib
 import hashlib
 import io
-from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
-from index.errors import CairnError
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.rejections import reject, rejected_for
-from retrieval.catalogue.database import DatabaseError
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
 from retrieval.web.models import MAX_NUMBER
-from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.service import Service, changing, describe_photos, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
@@ -52,26 +49,23 @@ async def save_search(request: Request) -> SavedSearch:
             raise ProblemError(422, "The form needs the field request, a JSON object.")
         wanted = NewSearch.model_validate_json(form.fields["request"])
         picture, factor, sha256 = await _picture(service, wanted, form)
-    return await run_in_threadpool(_save, service, wanted, picture, factor, sha256)
+    return await run_in_threadpool(_save, request, wanted, picture, factor, sha256)
 
 
 @router.patch("/{search}", dependencies=WRITING)
 def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSearch:
     """Rename a saved search, make it a favourite or a standing one, or have its finds tagged."""
-    service = service_of(request)
     values = {key: value for key, value in asked.model_dump(exclude_unset=True).items() if value is not None}
-    with _sentences():
-        saved.change_search(service.collection.catalogue, search, values)
-        service.wrote()
-        return _describe(saved.saved_search(service.collection.catalogue, search))
+    with changing(request, 422) as catalogue:
+        saved.change_search(catalogue, search, values)
+        return _describe(saved.saved_search(catalogue, search))
 
 
 @router.delete("/{search}", status_code=204, dependencies=WRITING)
 def delete_search(request: Request, search: Id) -> None:
     """Forget a saved search and what it has found."""
-    service = service_of(request)
-    saved.delete_search(service.collection.catalogue, search)
-    service.wrote()
+    with changing(request) as catalogue:
+        saved.delete_search(catalogue, search)
 
 
 @router.get("/{search}/photo", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
@@ -88,14 +82,9 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
     """List the photos that a standing search has found, the last first."""
     service = service_of(request)
     catalogue = service.collection.catalogue
-    with _sentences():
+    with refusing():
         saved.saved_search(catalogue, search)
     found = {one.number: one for one in saved.finds_of(catalogue, search)}
-    there = catalogue.names_of(list(found))
-    try:
-        photos = describe_photos(service, catalogue.images([number for number in found if number in there]))
-    except KeyError:
-        raise ProblemError(503, "The collection has just changed: try again.") from None
     return [
         FoundPhoto(
             **photo.model_dump(),
@@ -104,16 +93,15 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
             found=found[photo.number].found,
             seen=found[photo.number].seen,
         )
-        for photo in photos
+        for photo in describe_photos(service, catalogue.there(list(found)))
     ]
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
 def mark_seen(request: Request, search: Id, asked: Seen) -> None:
     """Write that somebody has looked at what a standing search has found."""
-    service = service_of(request)
-    saved.mark_seen(service.collection.catalogue, search, asked.photos)
-    service.wrote()
+    with changing(request) as catalogue:
+        saved.mark_seen(catalogue, search, asked.photos)
 
 
 async def _picture(service: Service, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
@@ -131,9 +119,8 @@ async def _picture(service: Service, wanted: NewSearch, form: Uploads) -> tuple[
     return made, factor, hashlib.sha256(contents).hexdigest()
 
 
-def _save(service: Service, wanted: NewSearch, picture: bytes | None, factor: float, sha256: str | None) -> SavedSearch:
-    catalogue = service.collection.catalogue
-    if len(saved.saved_searches(catalogue)) >= MOST:
+def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: float, sha256: str | None) -> SavedSearch:
+    if len(saved.saved_searches(service_of(request).collection.catalogue)) >= MOST:
         raise ProblemError(413, f"{MOST:,} searches are kept already: delete some first.")
     queries = []
     for one in wanted.queries:
@@ -142,7 +129,12 @@ def _save(service: Service, wanted: NewSearch, picture: bytes | None, factor: fl
             query["box"] = [(value + 0.5) * factor - 0.5 for value in one.box]
         queries.append(query)
     query = {"queries": queries, "options": wanted.options.model_dump(mode="json", exclude_unset=True)}
-    with _sentences():
+    with changing(request, 422) as catalogue:
+        if picture is not None and sha256 is not None:
+            # It is another file, and what was no match of the one sent is none of it.
+            rejected = rejected_for(catalogue, None, sha256)
+            if rejected:
+                reject(catalogue, hashlib.sha256(picture).hexdigest(), rejected)
         search = saved.save_search(
             catalogue,
             wanted.name,
@@ -152,13 +144,7 @@ def _save(service: Service, wanted: NewSearch, picture: bytes | None, factor: fl
             favourite=wanted.favourite,
             tag=wanted.tag,
         )
-    if picture is not None and sha256 is not None:
-        # It is another file, and what was no match of the one sent is none of it.
-        rejected = rejected_for(catalogue, None, sha256)
-        if rejected:
-            reject(catalogue, hashlib.sha256(picture).hexdigest(), rejected)
-    service.wrote()
-    return _describe(saved.saved_search(catalogue, search))
+        return _describe(saved.saved_search(catalogue, search))
 
 
 def _describe(one: saved.SavedSearch) -> SavedSearch:
@@ -180,16 +166,3 @@ def _describe(one: saved.SavedSearch) -> SavedSearch:
         new=one.new,
         cover=cover,
     )
-
-
-@contextlib.contextmanager
-def _sentences() -> Iterator[None]:
-    """Say what is wrong with a request as the API does."""
-    try:
-        yield
-    except saved.SearchNotFound as error:
-        raise ProblemError(404, str(error)) from None
-    except CairnError as error:
-        if isinstance(error, DatabaseError):
-            raise
-        raise ProblemError(422, str(error)) from None
