@@ -24,7 +24,7 @@ Cairn = Callable[..., Ran]
 
 
 @contextmanager
-def _serve(*arguments: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(*arguments: object, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run the command until it has said its address; give both."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cairn", "serve", *map(str, arguments), "--port", "0"],
@@ -55,7 +55,7 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
     browser.write_text(f'#!/bin/sh\necho "$1" >"{opened}"\n')
     browser.chmod(0o755)
     arguments = (indexed.folder, "--cache", tmp_path / "cache", "--workers", 1, "--open")
-    with _serve(*arguments, TMPDIR=str(scratch), BROWSER=f"{browser} %s") as (process, address):
+    with serving(*arguments, TMPDIR=str(scratch), BROWSER=f"{browser} %s") as (process, address):
         assert httpx.get(f"{address}api/health").json()["images"] == len(list(indexed.photos.iterdir()))
         assert httpx.get(f"{address}api/search?q=0&turns=1", timeout=60).json()["results"][0]["number"] == 0
         assert httpx.get(f"{address}api/photos/0/thumbnail").status_code == 200
@@ -79,7 +79,7 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a worker ends with its pipe")
 @pytest.mark.slow
 def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: Path) -> None:
-    with _serve(indexed.folder, "--cache", tmp_path / "cache", "--workers", 1) as (process, _):
+    with serving(indexed.folder, "--cache", tmp_path / "cache", "--workers", 1) as (process, _):
         children = psutil.Process(process.pid).children(recursive=True)
         assert len(children) >= 2
         process.kill()
@@ -88,7 +88,7 @@ def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: 
 
 @pytest.mark.slow
 def test_without_a_password_the_network_is_told_that_it_is_not_answered(indexed: Indexed, tmp_path: Path) -> None:
-    with _serve(indexed.folder, "--cache", tmp_path, "--host", "0.0.0.0", "--workers", 1) as (process, address):
+    with serving(indexed.folder, "--cache", tmp_path, "--host", "0.0.0.0", "--workers", 1) as (process, address):
         assert httpx.get(f"{address}api/health").status_code == 200
         assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 400
         process.send_signal(signal.SIGINT)
