@@ -468,10 +468,11 @@ def test_pages_fit_the_smallest_screen(chromium: Any, served: str) -> None:
                 visit.open(address)
                 page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
                 assert page.evaluate("document.scrollingElement.scrollWidth") <= SMALLEST[0], (address, pretended)
-                page.locator("#menu").click()
-                # No word of the navigation is broken.
-                heights = page.locator(".bar nav a").evaluate_all("all => all.map((one) => one.offsetHeight)")
-                assert max(heights) < 50, address
+                if page.locator(".bar").is_visible():  # a single photo has the window to itself
+                    page.locator("#menu").click()
+                    # No word of the navigation is broken.
+                    heights = page.locator(".bar nav a").evaluate_all("all => all.map((one) => one.offsetHeight)")
+                    assert max(heights) < 50, address
                 if address == "/groups" and visit.complaints:  # nobody looked for groups: a 404
                     visit.excuse("Failed to load resource")
 

@@ -120,16 +120,18 @@ def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[i
         fields = {"/photo": f"?number={number}", "/match": f"?q={number}&photo={number}"}
         for path in PAGES:
             page = visit.open(path + fields.get(path, ""))
+            with_header = page.locator(".bar").is_visible()  # a single photo has none, and Escape leads away from it
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
-                for opened in (False, True):
+                for opened in (False, True) if with_header else (False,):
                     if opened and size == NARROW:
                         page.locator("#menu").click()
                     elif opened:
                         page.locator("#settings summary").click()
                     found = find(page, axe)
                     assert not found, (path, scheme, opened, json.dumps(found, indent=1)[:3000])
-                    page.keyboard.press("Escape")
+                    if opened:
+                        page.keyboard.press("Escape")
             visit.complaints[:] = [one for one in visit.complaints if "Failed to load resource" not in one]
 
 

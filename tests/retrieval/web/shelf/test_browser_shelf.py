@@ -53,7 +53,7 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         page.get_by_label("Name of the collection").fill("Été <b>1998</b>")
         make.press("Enter")
         page.wait_for_url("**/c/ete-b-1998-b/")
-        page.get_by_text("Your photos are being added").wait_for()
+        page.get_by_text("Your photos are being read").wait_for()
         page.locator("#collection").get_by_text(f"Été <b>1998</b> · {photos} photos").wait_for()  # it comes by itself
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))

@@ -138,7 +138,7 @@ def test_limits_of_a_server_are_its_options(indexed: Indexed, tmp_path: Path) ->
     ):
         with (
             serving(indexed.folder, tmp_path / "cache", exports=options) as base,
-            httpx.Client(base_url=base, timeout=60) as client,
+            httpx.Client(base_url=base, timeout=60, headers={"X-Cairn": "1"}) as client,
         ):
             numbers = [photo["number"] for photo in client.get("/api/photos", params={"limit": 2}).json()["photos"]]
             refused = client.post("/api/export", json={"photos": numbers})
