@@ -229,22 +229,42 @@ def encode_links(found: Iterable[Link]) -> bytes:
     return np.array([(link.found, link.inliers, link.transform) for link in found], _LINK).tobytes()
 
 
-def decode_links(number: int, contents: bytes) -> list[Link] | None:
-    """The links of a photo from what `encode_links` gave; None where they are none."""
+def decode_links(number: int, contents: bytes, only: int | None = None) -> list[Link] | None:
+    """The links of a photo, or those to one other photo only, from what `encode_links` gave; None: they are none."""
     if len(contents) % _LINK.itemsize:
         return None
     found = np.frombuffer(contents, _LINK)
+    if only is not None:
+        found = found[found["found"] == only]
     if not ((found["found"] >= 0) & (found["inliers"] >= 0)).all() or not np.isfinite(found["transform"]).all():
         return None
     return [Link(number, other, inliers, tuple(transform.tolist())) for other, inliers, transform in found.tolist()]
 
 
-def found_numbers(contents: bytes, fewest: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Numbers and inliers (n,) of the photos that a photo found with so many, from what `encode_links` gave."""
-    whole = len(contents) - len(contents) % _LINK.itemsize
-    found = np.frombuffer(contents[:whole], _LINK)
-    found = found[found["inliers"] >= fewest]
-    return found["found"].astype(np.int64), found["inliers"].astype(np.int32)
+def found_numbers(
+    photos: Iterable[tuple[int, bytes]], fewest: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Read which photos some photos found with so many inliers, without the maps.
+
+    Parameters
+    ----------
+    photos : iterable of (int, bytes)
+        Their numbers, and what `encode_links` gave of each.
+    fewest : int
+        Inliers.
+
+    Returns
+    -------
+    asked, found : ndarray, shape (L,), int64
+        Numbers, in the order in which they are kept.
+    inliers : ndarray, shape (L,), int32
+    """
+    whole = [(number, contents[: len(contents) // _LINK.itemsize * _LINK.itemsize]) for number, contents in photos]
+    links = np.frombuffer(b"".join(contents for _, contents in whole), _LINK)
+    lengths = [len(contents) // _LINK.itemsize for _, contents in whole]
+    asked = np.repeat(np.array([number for number, _ in whole], np.int64), lengths)
+    enough = links["inliers"] >= fewest
+    return asked[enough], links["found"][enough].astype(np.int64), links["inliers"][enough].astype(np.int32)
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:

@@ -84,14 +84,16 @@ class PhotoObjects:
         pointing = self._pointing_to(row.number, state)
         if pointing is None:
             own = catalogue.links([row.number]).get(row.number, b"")
-            found, inliers = found_numbers(own, self._options.inliers)
+            _, found, inliers = found_numbers([(row.number, own)], self._options.inliers)
             pointing = found[np.argsort(-inliers, kind="stable")][:_PHOTOS].tolist()
         kept = catalogue.links([row.number, *pointing])
         best: dict[int, Link] = {}
         for number, contents in kept.items():
-            for link in decode_links(number, contents) or ():
-                other = link.found if number == row.number else number
-                if row.number in link.pair and other != row.number and link.inliers >= self._options.inliers:
+            # Of another photo's links only that to this one: it may have hundreds.
+            is_own = number == row.number
+            for link in decode_links(number, contents, None if is_own else row.number) or ():
+                other = link.found if is_own else number
+                if other != row.number and link.inliers >= self._options.inliers:
                     best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
         for left_out in (rejected_for(catalogue, row.number), hidden_among(catalogue, list(best))):
             for number in left_out:
@@ -145,15 +147,9 @@ class _Pointing:
     @classmethod
     def of(cls, state: object, pages: Iterable[Sequence[tuple[int, bytes]]], fewest: int) -> "_Pointing":
         """Read the links of so many inliers."""
-        found, asked, inliers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-        for page in pages:
-            for number, contents in page:
-                others, many = found_numbers(contents, fewest)
-                found.append(others)
-                inliers.append(many)
-                asked.append(np.full(len(others), number, np.int64))
-        to, by = np.concatenate(found), np.concatenate(asked)
-        order = np.lexsort((by, -np.concatenate(inliers), to))
+        parts = [found_numbers(page, fewest) for page in ((), *pages)]
+        by, to, inliers = (np.concatenate(part) for part in zip(*parts, strict=True))
+        order = np.lexsort((by, -inliers, to))
         return cls(state, to[order], by[order])
 
     def to(self, number: int) -> list[int]:

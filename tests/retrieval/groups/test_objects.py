@@ -17,7 +17,7 @@ from retrieval.catalogue.link_store import KIND_KEY
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.groups.links import Link, encode_links, found_numbers
+from retrieval.groups.links import Link, decode_links, encode_links, found_numbers
 from retrieval.groups.objects import ObjectOptions, PhotoObjects, SeenObject, seen_objects
 
 
@@ -135,8 +135,17 @@ def test_links_are_found_from_both_sides(collection: Collection, monkeypatch: py
 
 def test_numbers_are_read_without_the_maps() -> None:
     links = [into(1, 2, 0, 0, 1, 25), Link(2, 7, 19, (0.0,) * 6), Link(2, 2**40, 20, (0.0,) * 6)]
-    assert [values.tolist() for values in found_numbers(encode_links(links), 20)] == [[1, 2**40], [25, 20]]
-    assert [values.tolist() for values in found_numbers(b"short", 20)] == [[], []]
+    kept = [(2, encode_links(links)), (5, b""), (6, encode_links([inverse(links[0])]) + b"torn"), (7, b"short")]
+    asked, found, inliers = found_numbers(kept, 20)
+    assert (asked.tolist(), found.tolist(), inliers.tolist()) == ([2, 2, 6], [1, 2**40, 2], [25, 20, 25])
+    assert [values.tolist() for values in found_numbers([], 20)] == [[], [], []]
+
+
+def test_links_to_one_photo_are_decoded_without_the_others() -> None:
+    links = [into(1, 2, 0.1, 0, 1, 25), Link(2, 7, 19, (0.0,) * 6), into(1, 2, 0.2, 0, 1, 30)]
+    assert decode_links(2, encode_links(links), 1) == [links[0], links[2]]
+    assert decode_links(2, encode_links(links), 3) == []
+    assert decode_links(2, encode_links(links)[:-1], 1) is None
 
 
 def test_links_of_many_photos_are_read_in_the_background(
