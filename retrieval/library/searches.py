@@ -14,7 +14,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, Match, make_answer, make_match
-from retrieval.search.answers import Asked, Found, best_results, make_query, passing_numbers, rejected_numbers
+from retrieval.search.answers import Asked, Found, LeftOut, best_results, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -43,6 +43,7 @@ class Searches:
     def __init__(self, collection: Collection, make_searcher: MakeSearcher | None = None) -> None:
         self.collection = collection
         self._make_searcher = make_searcher or Searcher
+        self._left_out = LeftOut(collection.catalogue)
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
         self._revision: int | None = None  # of the catalogue, at which what is open was up to date
@@ -112,13 +113,15 @@ class Searches:
             The collection is no longer what it was: renew, and search again.
         """
         searcher = self.searcher(options)
-        passing = passing_numbers(self.collection, wanted)
-        rejected = rejected_numbers(self.collection, asked)
-        among = passing
+        passing = self.collection.catalogue.numbers(wanted=wanted) if wanted else None
+        hidden, rejected = self._left_out.of(asked)
+        among: NDArray[np.integer] | None = passing
         if within is not None:
             among = np.asarray(within) if among is None else np.intersect1d(among, within)
-        if rejected:
-            among = np.setdiff1d(self.collection.catalogue.numbers() if among is None else among, rejected)
+        for left_out in (rejected, () if wanted else hidden):  # filters know of hidden photos themselves
+            if len(left_out):
+                found_in = searcher.index.image_numbers if among is None else among
+                among = found_in[~np.isin(found_in, left_out)]
         found = []
         for one in asked:
             query, seconds = self._query(searcher, one)

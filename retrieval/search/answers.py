@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
-from retrieval.catalogue.curation.hidden import has_hidden
-from retrieval.catalogue.curation.rejections import rejected_for
-from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.catalogue_reader import CatalogueReader
+from retrieval.catalogue.curation.hidden import hidden_photos
+from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
 from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
@@ -165,23 +165,47 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
 
 
-def passing_numbers(collection: Collection, wanted: PhotoFilter | None) -> NDArray[np.int64] | None:
-    """Numbers of the photos that pass a filter, ascending int64; None where all do.
+class LeftOut:
+    """Photos that answers leave out, by what people decided: hidden ones, and those that are no match of a query.
 
-    Photos that are hidden pass where the filter asks for them alone.
+    What is decided is read once for each revision of the catalogue: most searches read nothing but that.
+
+    Parameters
+    ----------
+    catalogue : CatalogueReader
     """
-    if not wanted and not has_hidden(collection.catalogue):
-        return None
-    return collection.catalogue.numbers(wanted=wanted or PhotoFilter())
 
+    def __init__(self, catalogue: CatalogueReader) -> None:
+        self._catalogue = catalogue
+        self._revision: int | None = None
+        self._hidden = np.zeros(0, np.int64)
+        self._any_rejected = False
 
-def rejected_numbers(collection: Collection, asked: Sequence[Asked]) -> list[int]:
-    """Numbers of the photos that somebody called no match of one of the photos of a query, ascending."""
-    found: set[int] = set()
-    for one in asked:
-        number = one.row.number if one.row is not None else None
-        found.update(rejected_for(collection.catalogue, number, one.content))
-    return sorted(found)
+    def of(self, asked: Sequence[Asked]) -> tuple[NDArray[np.int64], list[int]]:
+        """Give the photos that a query leaves out.
+
+        Parameters
+        ----------
+        asked : sequence of Asked
+            The photos of the query.
+
+        Returns
+        -------
+        hidden : ndarray, shape (n,), int64
+            Numbers of the photos that are hidden.
+        rejected : list of int
+            Numbers of those that somebody called no match of one of the photos of the query, ascending.
+        """
+        revision = self._catalogue.revision()
+        if revision != self._revision:
+            self._hidden = np.array(sorted(hidden_photos(self._catalogue)), np.int64)
+            self._any_rejected = has_rejections(self._catalogue)
+            self._revision = revision
+        found: set[int] = set()
+        for one in asked if self._any_rejected else ():
+            number = one.row.number if one.row is not None else None
+            found.update(rejected_for(self._catalogue, number, one.content))
+        return self._hidden, sorted(found)
 
 
 def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Chosen]:

@@ -23,12 +23,6 @@ def hidden_among(catalogue: CatalogueReader, numbers: Sequence[int]) -> list[int
         return [one for some in chunks(numbers) for one in session.scalars(hidden.where(HiddenRow.number.in_(some)))]
 
 
-def has_hidden(catalogue: CatalogueReader) -> bool:
-    """Whether any photo is hidden."""
-    with catalogue.reading() as session:
-        return session.scalar(sa.select(HiddenRow.number).limit(1)) is not None
-
-
 def hide(catalogue: Catalogue, numbers: Sequence[int], because: str = "") -> list[int]:
     """Hide photos.
 

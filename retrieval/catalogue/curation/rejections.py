@@ -53,6 +53,13 @@ def rejected_for(catalogue: CatalogueReader, number: int | None, sha256: str | N
         return _indexed(session, sorted(found)) if found else []
 
 
+def has_rejections(catalogue: CatalogueReader) -> bool:
+    """Whether anybody ever called a photo no match of another, or of a query."""
+    with catalogue.reading() as session:
+        kept = (RejectionRow.one, QueryRejectionRow.number)
+        return any(session.scalar(sa.select(number).limit(1)) is not None for number in kept)
+
+
 def reject(catalogue: Catalogue, query: int | str, numbers: Sequence[int]) -> list[int]:
     """Remember that photos are no match of a query.
 

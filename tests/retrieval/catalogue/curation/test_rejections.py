@@ -9,10 +9,12 @@ import cairn as library
 from index.arrays import hash_file
 from learning.labels.verified import verified_relevance
 from learning.mining.photo_source import PhotoSource
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos, hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, rejected_pairs, take_back
 from retrieval.groups.groups import GroupOptions, group_photos, read_groups
 from retrieval.groups.links import link_photos
+from retrieval.search.answers import Asked, LeftOut
 
 
 @pytest.fixture
@@ -104,5 +106,34 @@ def test_hidden_photos_are_left_out_of_lists_answers_and_groups(copy: Path) -> N
         for groups in (read_groups(collection.opened), group_photos(collection.opened)):
             assert not groups.out_of_date and hidden not in {one for group in groups.groups for one in group.photos}
         assert hidden in {one for group in read_groups(collection.opened, hidden=True).groups for one in group.photos}
+        # What is hidden and what is no match are left out together.
+        query, other = (collection.photo(f"astronaut_{number}.png").number for number in (0, 1))
+        assert reject(catalogue, query, [other]) == [other]
+        found = {one.number for one in collection.search("astronaut_0.png", turns=1)}
+        assert found and not found & {hidden, other}
+        take_back(catalogue, query, [other])
         show(catalogue, [hidden])
+        assert {hidden, other} < {one.number for one in collection.search("astronaut_0.png", turns=1)}
         assert len(collection.photos()) == 10 and not hidden_photos(catalogue)
+
+
+def test_what_is_left_out_is_read_once_until_something_changes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is read beside the revision: nothing while nobody decided anything of photos."""
+    with Catalogue.open(copy) as catalogue:
+        one, other = catalogue.images(catalogue.numbers()[:2])
+        asked = [Asked("one", Path(one.path), row=one, content=one.sha256)]
+        left_out = LeftOut(catalogue)
+        transactions = []
+        reading = Catalogue.reading
+        monkeypatch.setattr(Catalogue, "reading", lambda *all: transactions.append(1) or reading(*all))
+        for expected in (2, 0, 0):
+            hidden, rejected = left_out.of(asked)
+            assert (hidden.tolist(), rejected, len(transactions)) == ([], [], expected)
+            transactions.clear()
+        with Catalogue.open(copy) as beside:  # another process, such as the server's
+            hide(beside, [other.number])
+            reject(beside, one.sha256, [other.number])
+        for expected in (3, 1):
+            hidden, rejected = left_out.of(asked)
+            assert (hidden.tolist(), rejected, len(transactions)) == ([other.number], [other.number], expected)
+            transactions.clear()
