@@ -107,8 +107,7 @@ class Child:
     def interrupt(self) -> None:
         """Have the command end in good order, as Ctrl-C does: it ends its workers itself."""
         if os.name == "posix":
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGINT)
+            self._signal("kill", "SIGINT")
         else:
             self._process.terminate()
         self._signal_group("SIGCONT")  # one that is paused would not hear of it
@@ -147,9 +146,13 @@ class Child:
         self._err.close()
 
     def _signal_group(self, name: str) -> None:
-        if hasattr(os, "killpg"):
+        self._signal("killpg", name)
+
+    def _signal(self, way: str, name: str) -> None:
+        # Once it was waited for, its number may be that of another process. Nothing else here may wait for it.
+        if hasattr(os, way) and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, getattr(signal, name))
+                getattr(os, way)(self.pid, getattr(signal, name))
 
     def _listen(self, pipe: IO[bytes]) -> None:
         with pipe:

@@ -21,7 +21,7 @@ from index.errors import CairnError
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
 from retrieval.jobs.queue import Job, Queue
-from retrieval.jobs.running import shortened
+from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
 from tests.conftest import Indexed
 
@@ -117,7 +117,7 @@ def test_jobs_run_one_at_a_time_in_their_order(pretend: None, queue: Queue, tmp_
     assert add(queue, tmp_path / "c") == queue.job(jobs[2].id)  # the same that waits is not queued twice
     for job in jobs:
         until(lambda job=job: state(queue, job) == "running")
-        (child,) = ALIVE
+        (child,) = until(lambda: list(ALIVE))
         assert child.command == ["compact", str(job.collection), "--json"]
         before = queue.version
         child.end(0, {"removed": 3})
@@ -529,6 +529,8 @@ def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tm
 
 @pytest.mark.slow
 def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_path: Path) -> None:
+    import psutil
+
     file, collection = tmp_path / "jobs.sqlite", tmp_path / "new.cairn"
     queue = Queue(file)
     job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
@@ -537,6 +539,8 @@ def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_p
     time.sleep(1.0)
     os.killpg(below[0], signal.SIGSTOP)
     below = children(server.pid)
+    # The system wakes and ends what stands still when its server dies, so it has to stand still by then.
+    until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in below))
     server.kill()
     server.wait()
     until(lambda: not any(map(is_there, below)), 10)
@@ -553,3 +557,15 @@ def test_cancelling_ends_a_command_and_its_workers(indexed: Indexed, tmp_path: P
     queue.cancel(job.id)
     until(lambda: state(queue, job) == "cancelled", 15)
     assert below and not any(map(is_there, below))
+
+
+def test_no_signal_goes_to_a_process_that_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child(["--version"], lambda: None)
+    child.wait()
+    signalled: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *given: signalled.append(given))
+    monkeypatch.setattr(os, "killpg", lambda *given: signalled.append(given))
+    for act in (child.pause, child.go_on, child.interrupt, child.kill):
+        act()
+    assert signalled == [], "its number may be that of another process by now"
+    child.close()
