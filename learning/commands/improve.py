@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers
+from retrieval.commands.options import CatalogueAddress, DropMissing, Json, Quiet, Seed, Workers
 
 
 def improve(
@@ -14,9 +14,7 @@ def improve(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Learn and judge only: say what it would be worth, and change nothing.")
     ] = False,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
-    ] = False,
+    drop_missing: DropMissing = False,
     workers: Workers = 0,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,

@@ -10,6 +10,7 @@ from retrieval.commands.console import print_json, say
 from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.options import (
     CatalogueAddress,
+    DropMissing,
     Json,
     Quiet,
     Seed,
@@ -97,9 +98,7 @@ def compact(
 def retrain(
     collection: Folder,
     words: Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)] = 0,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")
-    ] = False,
+    drop_missing: DropMissing = False,
     signature: Signature = "",
     descriptor: Annotated[
         str,

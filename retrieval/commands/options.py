@@ -29,6 +29,7 @@ Workers = Annotated[
     int,
     typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
 ]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")]
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
