@@ -11,7 +11,7 @@ import typer
 
 from index.errors import CairnError
 from retrieval.commands.console import say
-from retrieval.web.access.options import LOOPBACK, AccessOptions, LogLevel
+from retrieval.web.access.options import LOOPBACK, AccessOptions, LogLevel, NetworkOptions, is_loopback
 
 if TYPE_CHECKING:
     import socket
@@ -69,6 +69,15 @@ Bin = Annotated[
 
 
 @dataclass(frozen=True)
+class FileOptions:
+    """What is done with photos' files, as the command line has it."""
+
+    originals: Originals = None
+    photos: Roots = None
+    bin: Bin = None
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How a server runs, whatever it serves."""
 
@@ -80,6 +89,22 @@ class RunOptions:
     bin: Path | None = None  # folder that duplicates may be moved to
     access: AccessOptions = field(default_factory=lambda: AccessOptions(hosts=LOOPBACK))  # who is answered
     log_level: LogLevel = LogLevel.WARNING  # what is logged
+
+    @classmethod
+    def of_command(
+        cls, host: str, port: int, workers: int, files: FileOptions, network: NetworkOptions
+    ) -> "RunOptions":
+        """Make them of the options of a command; CairnError where one of these is wrong."""
+        return cls(
+            host=host,
+            port=port,
+            workers=workers,
+            originals=files.originals,
+            photos=tuple(files.photos or ()),
+            bin=files.bin,
+            access=network.access_options(host),
+            log_level=network.log_level,
+        )
 
     @property
     def is_local(self) -> bool:
@@ -176,16 +201,6 @@ def address_of(listening: "socket.socket", host: str) -> str:
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine itself reaches an address."""
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":

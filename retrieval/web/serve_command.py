@@ -7,41 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
-from retrieval.web.access.options import (
-    Access,
-    AccessLog,
-    AccessOptions,
-    AllowedHosts,
-    Cors,
-    ForwardedFrom,
-    Level,
-    LogLevel,
-    PasswordFile,
-    RootPath,
-    SearchLimit,
-    access_options,
-)
-from retrieval.web.running import (
-    OPENING,
-    Bin,
-    Host,
-    Originals,
-    Roots,
-    RunOptions,
-    Workers,
-    is_loopback,
-    listen,
-    run,
-    show,
-)
+from retrieval.web.access.options import NetworkOptions
+from retrieval.web.running import OPENING, FileOptions, Host, RunOptions, Workers, listen, run, show
 
 if TYPE_CHECKING:
     from retrieval.web.pool.workers import Pool
     from retrieval.web.service import Service
 
 
+@grouped
 def serve(
+    *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000,
@@ -53,32 +31,12 @@ def serve(
     ] = None,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
-    originals: Originals = None,
-    photos: Roots = None,
-    bin: Bin = None,
-    password_file: PasswordFile = None,
-    allowed_host: AllowedHosts = None,
-    root_path: RootPath = "",
-    forwarded_from: ForwardedFrom = None,
-    cors: Cors = None,
-    search_limit: SearchLimit = AccessOptions.searches,
-    log_level: Level = LogLevel.WARNING,
-    access_log: Access = AccessLog.NONE,
+    files: FileOptions,
+    network: NetworkOptions,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
-    access = access_options(
-        loopback=is_loopback(host),
-        host=host,
-        password_file=password_file,
-        allowed_host=allowed_host,
-        root_path=root_path,
-        forwarded_from=forwarded_from,
-        cors=cors,
-        search_limit=search_limit,
-        access_log=access_log,
-    )
-    running = RunOptions(host, port, workers, originals, tuple(photos or ()), bin, access, log_level)
+    running = RunOptions.of_command(host, port, workers, files, network)
     with _shared_by(cluster, shards) as shared:
         more = {"cache": cache, "catalogue": catalogue, "similarity": similarity, **shared}
         serve_collection(collection, running, show if open_browser else lambda _: None, **more)

@@ -130,47 +130,53 @@ class AccessOptions:
             raise CairnError(f"--root-path takes a path such as /photos: {self.root_path!r} is none.")
 
 
-def access_options(
-    *,
-    loopback: bool,
-    host: str,
-    password_file: Path | None = None,
-    allowed_host: list[str] | None = None,
-    root_path: str = "",
-    forwarded_from: list[str] | None = None,
-    cors: list[str] | None = None,
-    search_limit: int = AccessOptions.searches,
-    access_log: AccessLog = AccessLog.NONE,
-) -> AccessOptions:
-    """Make the options of what was given on the command line.
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How a server is put on a network, as the command line has it."""
 
-    Parameters
-    ----------
-    loopback : bool
-        Whether the server listens to this machine alone.
-    host : str
-        What it listens at.
-    password_file, allowed_host, root_path, forwarded_from, cors, search_limit, access_log
-        As on the command line.
+    password_file: PasswordFile = None
+    allowed_host: AllowedHosts = None
+    root_path: RootPath = ""
+    forwarded_from: ForwardedFrom = None
+    cors: Cors = None
+    search_limit: SearchLimit = AccessOptions.searches
+    log_level: Level = LogLevel.WARNING
+    access_log: Access = AccessLog.NONE
 
-    Raises
-    ------
-    CairnError
-        One of them is wrong.
-    """
-    hosts: frozenset[str] | None = None
-    # Without a password this machine is answered, so that no web site whose name is made to lead here may ask.
-    if allowed_host or loopback or password_file is None:
-        hosts = LOOPBACK | {host.lower()} | {one.lower() for one in allowed_host or ()}
-    return AccessOptions(
-        password_file=password_file,
-        hosts=hosts,
-        root_path=root_path.rstrip("/"),
-        forwarded_from=tuple(forwarded_from or ()),
-        cors=tuple(one.rstrip("/") for one in cors or ()),
-        searches=search_limit,
-        access_log=access_log,
-    )
+    def access_options(self, host: str) -> AccessOptions:
+        """Say who is answered by a server that listens at an address.
+
+        Parameters
+        ----------
+        host : str
+            What it listens at.
+
+        Raises
+        ------
+        CairnError
+            One of the options is wrong.
+        """
+        hosts: frozenset[str] | None = None
+        # Without a password this machine is answered, so that no web site whose name is made to lead here may ask.
+        if self.allowed_host or is_loopback(host) or self.password_file is None:
+            hosts = LOOPBACK | {host.lower()} | {one.lower() for one in self.allowed_host or ()}
+        return AccessOptions(
+            password_file=self.password_file,
+            hosts=hosts,
+            root_path=self.root_path.rstrip("/"),
+            forwarded_from=tuple(self.forwarded_from or ()),
+            cors=tuple(one.rstrip("/") for one in self.cors or ()),
+            searches=self.search_limit,
+            access_log=self.access_log,
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine itself reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))

@@ -7,28 +7,18 @@ import typer
 
 from index.errors import CairnError
 from retrieval.commands.console import say
+from retrieval.commands.option_groups import grouped
 from retrieval.photos.listing import COLLECTION_FILE
-from retrieval.web.access.options import (
-    Access,
-    AccessLog,
-    AccessOptions,
-    AllowedHosts,
-    Cors,
-    ForwardedFrom,
-    Level,
-    LogLevel,
-    PasswordFile,
-    RootPath,
-    SearchLimit,
-    access_options,
-)
-from retrieval.web.running import Bin, Host, Originals, Roots, RunOptions, Workers, is_loopback, listen, run, show
+from retrieval.web.access.options import NetworkOptions
+from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show
 
 PORT = 8000
 """Where a server listens that no port was named for, if it is free: so its address can be kept."""
 
 
+@grouped
 def open_collections(
+    *,
     folder: Annotated[
         Path | None,
         typer.Argument(
@@ -47,17 +37,8 @@ def open_collections(
     ] = None,
     host: Host = "127.0.0.1",
     workers: Workers = 1,
-    originals: Originals = None,
-    photos: Roots = None,
-    bin: Bin = None,
-    password_file: PasswordFile = None,
-    allowed_host: AllowedHosts = None,
-    root_path: RootPath = "",
-    forwarded_from: ForwardedFrom = None,
-    cors: Cors = None,
-    search_limit: SearchLimit = AccessOptions.searches,
-    log_level: Level = LogLevel.WARNING,
-    access_log: Access = AccessLog.NONE,
+    files: FileOptions,
+    network: NetworkOptions,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the web browser.")] = True,
 ) -> None:
     """Open your collections in the web browser: make new ones, add photos, search.
@@ -66,19 +47,7 @@ def open_collections(
     one is opened. Photos are indexed where they are, and stay as they are.
     """
     home, page = find_home(folder)
-    access = access_options(
-        loopback=is_loopback(host),
-        host=host,
-        password_file=password_file,
-        allowed_host=allowed_host,
-        root_path=root_path,
-        forwarded_from=forwarded_from,
-        cors=cors,
-        search_limit=search_limit,
-        access_log=access_log,
-    )
-    wanted = PORT if port is None else port
-    running = RunOptions(host, wanted, workers, originals, tuple(photos or ()), bin, access, log_level)
+    running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)
     if page is None:
         from retrieval.web.serve_command import serve_collection
 

@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
+from retrieval.web.access.options import is_loopback
 from retrieval.web.guard import Guard, host_name, log_trace
-from retrieval.web.running import is_loopback
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 

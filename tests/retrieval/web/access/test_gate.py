@@ -1,12 +1,13 @@
 """Who is let in: addresses, tokens, names of the server, proxies, and other sites' requests."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from index.errors import CairnError
-from retrieval.web.access.options import LOOPBACK, AccessOptions, access_options
+from retrieval.web.access.options import LOOPBACK, AccessOptions, NetworkOptions
 from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, STRANGER, Visitor, make_app
 
 Visit = Callable[..., Visitor]
@@ -195,16 +196,16 @@ def test_all_of_it_lies_below_a_path_whether_the_proxy_takes_it_away_or_not(visi
 
 
 def test_names_of_the_server_are_those_that_are_allowed(visit: Visit) -> None:
-    named = access_options(loopback=False, host="0.0.0.0", allowed_host=["Photos.Example"])
+    named = NetworkOptions(allowed_host=["Photos.Example"]).access_options("0.0.0.0")
     assert named.hosts == LOOPBACK | {"0.0.0.0", "photos.example"}
     visitor = visit(hosts=named.hosts)
     assert visitor.get("/api/ready").status_code == 200
     assert visitor.get("/api/ready", headers={"Host": "photos.example:8443"}).status_code == 200
     refused = visitor.get("/api/ready", headers={"Host": "evil.example"})
     assert refused.status_code == 400 and "--allowed-host" in refused.json()["detail"]
-    assert access_options(loopback=True, host="localhost").hosts == LOOPBACK
-    assert access_options(loopback=False, host="0.0.0.0").hosts == LOOPBACK | {"0.0.0.0"}  # no password
-    assert access_options(loopback=False, host="0.0.0.0", password_file=named.password_file or __file__).hosts is None  # type: ignore[arg-type]
+    assert NetworkOptions().access_options("localhost").hosts == LOOPBACK
+    assert NetworkOptions().access_options("0.0.0.0").hosts == LOOPBACK | {"0.0.0.0"}  # no password
+    assert NetworkOptions(password_file=Path("people")).access_options("0.0.0.0").hosts is None
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_names_of_the_server_are_those_that_are_allowed(visit: Visit) -> None:
 )
 def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(CairnError, match=r"^--(forwarded-from|cors|root-path) takes"):
-        access_options(loopback=True, host="127.0.0.1", **wrong)
+        NetworkOptions(**wrong).access_options("127.0.0.1")
 
 
 def test_who_searches_too_often_has_to_wait(visit: Visit) -> None:
