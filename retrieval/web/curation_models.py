@@ -170,6 +170,14 @@ class Moved(BaseModel):
     failed: list[NotMoved]
 
 
+class PutBack(Moved):
+    """What was put back from the bin."""
+
+    job: int | None = Field(
+        description="Number of the job that indexes again what the collection had forgotten; null: nothing."
+    )
+
+
 class Entries(BaseModel):
     """Files in the bin."""
 

@@ -4,12 +4,17 @@ import itertools
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
+from starlette.concurrency import run_in_threadpool
 
-from retrieval.curation.bin import binned
+from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
+from retrieval.curation.bin import Binned as InBin
 from retrieval.curation.discarding import Discarded, discard, restore
 from retrieval.curation.duplicates import ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
 from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.jobs import kinds
+from retrieval.photos.thumbnails import kept_thumbnail
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import (
     Binned,
@@ -21,12 +26,16 @@ from retrieval.web.curation_models import (
     Moved,
     NotMoved,
     Numbers,
+    PutBack,
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
+
+PICTURE = 256
+"""Longer side of pictures of what is in the bin, pixels."""
 
 
 @router.get("/duplicates")
@@ -84,6 +93,24 @@ def list_bin(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 100
     return [Binned(id=one.id, number=one.number, name=one.name, moved=one.moved) for one in mine]
 
 
+@router.get(
+    "/bin/{entry}/picture",
+    dependencies=WRITING,
+    responses={200: {"content": {"image/jpeg": {}}}},
+    response_class=Response,
+)
+async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_length=64)]) -> Response:
+    """Give a small picture of a photo that is in the bin."""
+    service = service_of(request)
+    one = await run_in_threadpool(_find, service, entry)
+    made = await run_in_threadpool(kept_thumbnail, one.sha256, PICTURE, service.cache)
+    if made is None:
+        file = _bin(service) / one.id / FILE_FOLDER / Path(one.path).name
+        wanted = {"path": str(file), "name": one.name, "sha256": None, "size": PICTURE, "cache": str(service.cache)}
+        _, made = await service.decode("thumbnail", wanted)
+    return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
+
+
 @router.post("/bin", dependencies=WRITING)
 def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
     """Move the files of photos to the bin, and take the photos out of the collection."""
@@ -94,19 +121,36 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
 
 
 @router.post("/bin/back", dependencies=WRITING)
-def put_photos_back(request: Request, asked: Entries) -> Moved:
-    """Put files of the bin back where they came from, and their photos into the collection."""
+def put_photos_back(request: Request, asked: Entries) -> PutBack:
+    """Put files of the bin back where they came from, and their photos into the collection.
+
+    Photos that the collection has forgotten, as it was compacted since, are indexed again by a job.
+    """
     service = service_of(request)
     folder, place = _bin(service), _place(service)
     mine = {one.id for one in binned(folder) if one.collection == place}
     with changing(request) as catalogue:
-        return _moved(restore(catalogue, [one for one in asked.entries if one in mine], folder))
+        told = restore(catalogue, [one for one in asked.entries if one in mine], folder)
+    there = catalogue.names_of([one.number for one in told.moved])
+    forgotten = [Path(one.path) for one in told.moved if one.number not in there]
+    job = None
+    if forgotten:
+        command = kinds.index(service.folder, forgotten)
+        job = service.queue.add("index", service.folder, command, kinds.TITLES["index"]).id
+    return PutBack(**_moved(told).model_dump(), job=job)
 
 
 def _bin(service: Service) -> Path:
     if service.options.bin is None:
         raise ProblemError(403, "This server moves no files: start it with --bin FOLDER.")
     return service.options.bin
+
+
+def _find(service: Service, entry: str) -> InBin:
+    one = find_binned(_bin(service), entry)
+    if one is None or one.collection != _place(service):
+        raise ProblemError(404, "This photo is no longer in the bin.")
+    return one
 
 
 def _place(service: Service) -> str:

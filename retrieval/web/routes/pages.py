@@ -24,6 +24,7 @@ PAGES = {
     "/album": "album",
     "/groups": "groups",
     "/duplicates": "duplicates",
+    "/bin": "bin",
     "/import": "import",
     "/saved": "saved",
     "/map": "map",

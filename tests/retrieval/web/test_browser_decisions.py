@@ -109,6 +109,33 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
 
 
 @pytest.mark.slow
+def test_what_is_in_the_bin_is_put_back_by_the_keyboard(chromium: Any, home: Served) -> None:  # noqa: F811
+    before = home.numbers()
+    home.ask("POST", "/api/bin", json={"photos": [before["chelsea_small.jpg"], before["astronaut_copy.png"]]})
+    with visiting(chromium, home.base, DESKTOP) as visit:
+        page = visit.open("/duplicates")
+        page.get_by_role("link", name="Bin").click()
+        page.locator(".photo-tile img").nth(1).wait_for()
+        assert page.locator("#said").text_content() == "2 photos"
+        page.wait_for_function("() => [...document.images].every((one) => one.naturalWidth > 0)")
+        shoot(page, "bin")
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shoot(page, "bin-phone")
+        page.get_by_role("button", name="Put chelsea_small.jpg back").focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("1 photo is back where it was.").wait_for()
+        assert page.evaluate("document.activeElement.id") == "title"
+        page.locator("#undo").click()
+        page.get_by_role("button", name="Put chelsea_small.jpg back").wait_for()
+        page.get_by_label("Select all").check()
+        page.get_by_role("button", name="Put 2 photos back").click()
+        page.get_by_text("2 photos are back where they were.").wait_for()
+        assert page.locator("#empty").is_visible() and page.locator("#content").is_hidden()
+    assert home.numbers() == before
+
+
+@pytest.mark.slow
 def test_the_bin_is_not_offered_without_the_option(chromium: Any, home: Served, tmp_path: Path) -> None:  # noqa: F811
     with serving(home.folder, tmp_path / "cache") as base, visiting(chromium, base) as visit:
         page = visit.open("/duplicates")

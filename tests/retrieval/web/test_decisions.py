@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,11 +171,29 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     assert [one["name"] for one in moved["moved"]] == ["chelsea_small.jpg"] and moved["failed"] == []
     assert not (home.photos / "chelsea_small.jpg").exists() and "chelsea_small.jpg" not in home.numbers()
     assert [one["id"] for one in home.ask("GET", "/api/bin")] == [moved["moved"][0]["id"]]
+    picture = home.ask("GET", f"/api/bin/{moved['moved'][0]['id']}/picture")
+    assert max(Image.open(io.BytesIO(picture)).size) <= 256
+    for wrong in ("20200101T000000-0123456789abcdef", "..%2F..%2Fphotos"):
+        home.ask("GET", f"/api/bin/{wrong}/picture", 404)
     home.ask("POST", "/api/bin/back", json={"entries": ["..", "../../photos"]})
     back = home.ask("POST", "/api/bin/back", json={"entries": [moved["moved"][0]["id"]]})
-    assert [one["name"] for one in back["moved"]] == ["chelsea_small.jpg"]
+    assert [one["name"] for one in back["moved"]] == ["chelsea_small.jpg"] and back["job"] is None
     assert (home.photos / "chelsea_small.jpg").is_file() and home.numbers() == before
     assert home.ask("GET", "/api/bin") == [] and list(home.bin.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_the_collection_forgot_is_indexed_again_when_it_is_put_back(home: Served) -> None:
+    number = home.numbers()["chelsea_small.jpg"]
+    (moved,) = home.ask("POST", "/api/bin", json={"photos": [number]})["moved"]
+    with library.open(home.folder) as collection:
+        collection.compact()
+    back = home.ask("POST", "/api/bin/back", json={"entries": [moved["id"]]})
+    assert [one["id"] for one in back["moved"]] == [moved["id"]] and (home.photos / "chelsea_small.jpg").is_file()
+    end = time.monotonic() + 100
+    while home.ask("GET", f"/api/jobs/{back['job']}")["state"] not in ("done", "failed") and time.monotonic() < end:
+        time.sleep(0.3)
+    assert "chelsea_small.jpg" in home.numbers()
 
 
 @pytest.mark.slow

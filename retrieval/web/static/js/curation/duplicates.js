@@ -113,6 +113,7 @@ async function show(next, focus = true) {
   at("candidates").hidden = !shown;
   for (const id of ["hide-others", "keep-all", "bin-others", "flicker"]) at(id).disabled = !shown;
   at("bin-others").hidden = !canBin;
+  at("to-bin").hidden = !canBin;
   at("undo-last").disabled = !done.length;
   at("previous-set").disabled = place === 0;
   at("next-set").disabled = place >= total - 1;
