@@ -109,7 +109,7 @@ def _given_pictures(
 
 @contextmanager
 def serving(home: Path, root: Path | None = None) -> Iterator[str]:
-    """Serve the collections of a folder from a process of its own, photos below a root to be added; give the base address."""
+    """Serve the collections of a folder from a process of its own, with photos below a root; give the base address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(home, port, root))
