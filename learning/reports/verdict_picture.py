@@ -6,7 +6,6 @@ from typing import Any
 
 _WIDTH, _HEIGHT = 640, 300
 _LEFT, _RIGHT = 165, 560  # of the bars
-_ROWS = (("verified", "Verified searches"), ("words", "By words alone"))
 _STYLE = """
 text { font: 15px system-ui, sans-serif; fill: #1c2224; }
 .faint { fill: #566064; font-size: 13px; }
@@ -50,32 +49,30 @@ def draw_verdict(found: Mapping[str, Any]) -> str:
     if told is None or after is None or not told["queries"] or before["map"] is None or after["map"] is None:
         parts.append(_text(_WIDTH / 2, _HEIGHT / 2, "No searches could be measured", anchor="middle"))
         return "\n".join([*parts, "</svg>"])
-    shown = "search" if told["queries"] == 1 else "searches"
-    where = "scene" if told["scenes"] == 1 else "scenes"
-    line = f"{told['queries']:,} {shown} for parts of {told['scenes']:,} held-out {where}, mean average precision"
-    parts.append(_text(20, 28, line, kind="faint"))
-    top = 48
-    for which, title in _ROWS:
-        parts += _row(top, title, before["map"][which], after["map"][which], told[which], told["queries"])
-        top += 110
+    queries, scenes = told["queries"], told["scenes"]
+    earlier, learnt = before["descriptor"], after["descriptor"]
     parts += [
+        _text(20, 28, f"Mean average precision; searches: {queries:,}, in held-out scenes: {scenes:,}", kind="faint"),
+        _text(20, 64, "Verified searches"),
+        *_row(48, before["map"]["verified"], after["map"]["verified"], told["verified"], queries),
+        _text(20, 174, "By words alone"),
+        *_row(158, before["map"]["words"], after["map"]["words"], told["words"], queries),
         _box(20, 272, 12, "before"),
-        _text(38, 283, f"before: {before['descriptor']}", kind="faint"),
+        _text(38, 283, f"before: {earlier}", kind="faint"),
         _box(250, 272, 12, "after"),
-        _text(268, 283, f"learnt: {after['descriptor']}", kind="faint"),
+        _text(268, 283, f"learnt: {learnt}", kind="faint"),
         _box(480, 272, 12, "lost"),
         _text(498, 283, "found less", kind="faint"),
     ]
     return "\n".join([*parts, "</svg>"])
 
 
-def _row(top: int, title: str, before: float, after: float, told: Mapping[str, Any], queries: int) -> list[str]:
+def _row(top: int, before: float, after: float, told: Mapping[str, Any], queries: int) -> list[str]:
     """Two bars of precision, and one of searches won, alike and lost."""
     width = _RIGHT - _LEFT
-    parts = [_text(20, top + 16, title)]
     margin = told["standard_error"]
     change = f"{100 * told['difference']:+.1f}" + (f" ± {196 * margin:.1f}" if margin is not None else "")
-    parts.append(_text(20, top + 38, f"{change} points", kind="faint"))
+    parts = [_text(20, top + 38, f"{change} points", kind="faint")]
     for place, (share, kind) in enumerate(((before, "before"), (after, "after"))):
         y = top + 24 * place
         parts.append(_box(_LEFT, y, width, "even", 20))
@@ -98,4 +95,5 @@ def _box(x: float, y: float, width: float, kind: str, height: float = 12) -> str
 
 
 def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
+    # The server says it in the visitor's language: `text` is one literal, which scripts/languages.py looks for.
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

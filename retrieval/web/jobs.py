@@ -251,8 +251,9 @@ class PictureJobs:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
             gone = f"its file is no longer there: {IF_MOVED}"
-            reason = str(error) if os.path.isfile(path) else gone  # noqa: PTH113
-            raise Refused(f"The photo {request['name']!r} cannot be shown: {reason.rstrip('.')}.", "gone") from None
+            reason = (str(error) if os.path.isfile(path) else gone).rstrip(".")  # noqa: PTH113
+            name = request["name"]
+            raise Refused(f"The photo {name!r} cannot be shown: {reason}.", "gone") from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 
 

@@ -117,6 +117,30 @@ def translate(text: str, language: str) -> str:
     return found if isinstance(found, str) else text
 
 
+@cache
+def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
+    """Sentences of the server with {names} in them, in a language, each with what recognises the English one."""
+    known = messages(language)
+    found = []
+    for english in known.get(PATTERNS, ()):
+        form = "".join(
+            f"(?P<{part}>.+)" if place % 2 else re.escape(part)
+            for place, part in enumerate(re.split(r"\{(\w+)\}", english))
+        )
+        found.append((str(known[english]), re.compile(form, re.DOTALL)))
+    return found
+
+
+def told(text: str, language: str) -> str:
+    """Say what the server said, in a language, where its sentence is known: as `told` of ``language.js``."""
+    if language == ENGLISH or (said := translate(text, language)) != text:
+        return text if language == ENGLISH else said
+    for other, form in _patterns(language):
+        if found := form.fullmatch(text):
+            return re.sub(r"\{(\w+)\}", lambda name: found.groupdict().get(name[1], name[0]), other)
+    return text
+
+
 def translate_html(html: str, language: str) -> str:
     """Say all texts of a page in a language."""
     return html if language == ENGLISH else map_texts(html, lambda text: translate(text, language))

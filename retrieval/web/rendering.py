@@ -53,6 +53,11 @@ def render(name: str, root: str = "", language: str = ENGLISH, server: str | Non
     return _ADDRESS.sub(lambda found: f'{found[1]}="{escape(quote(root))}/', text)
 
 
+def language_of(request: Request) -> str:
+    """Choose the language of an answer: what the visitor chose, else what their browser prefers."""
+    return choose_language(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
+
+
 def show_page(request: Request, name: str, status: int = 200, **more: str) -> HTMLResponse:
     """Answer with a page, in the language that the visitor chose, else in the one that their browser prefers.
 
@@ -71,7 +76,7 @@ def show_page(request: Request, name: str, status: int = 200, **more: str) -> HT
     -------
     HTMLResponse
     """
-    language = choose_language(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
+    language = language_of(request)
     shelf = request.scope.get(SHELF)
     server = None if shelf is None else str(shelf).removesuffix("/")
     text = render(name, request.scope.get("root_path", ""), language, server, **more)

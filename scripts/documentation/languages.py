@@ -5,8 +5,8 @@ usage: python -m scripts.documentation.languages            writes retrieval/web
        python -m scripts.documentation.languages --new fr   begins a language (needs babel: pip install ".[test]")
 
 Texts are collected from the pages (text, and the attributes that people read), from `t("…")` and
-`tn(number, "…", "…")` in their scripts, and from the errors of the server. What is translated stays so; what nobody
-says any more is kept at the end of a file, should it be said again.
+`tn(number, "…", "…")` in their scripts, from the errors of the server, and from the pictures that it draws. What is
+translated stays so; what nobody says any more is kept at the end of a file, should it be said again.
 """
 
 import argparse
@@ -41,6 +41,9 @@ SILENT = (
     "serve_command.py",
 )
 """Modules whose errors are read in the terminal alone."""
+
+PICTURES = ("learning/reports/verdict_picture.py",)
+"""Modules that draw pictures for pages: what they give `_text`."""
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 COUNTED = 200  # numbers that tell the forms of a language apart
@@ -161,17 +164,26 @@ def _inner(template: str) -> Iterator[str]:
 
 
 def error_texts() -> Iterator[tuple[Path, str]]:
-    """Give the sentences with which the server refuses, {name} standing for what it puts in."""
+    """Give what the server says where it refuses, and in its pictures, {name} standing for what it puts in."""
     for room in SPEAKING:
         for path in sorted((ROOT / room).rglob("*.py")):
-            if path.name in SILENT:
-                continue
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
-                    for argument in node.args:
-                        text = _sentence(argument)
-                        if text.endswith(".") and " " in text:
-                            yield path, text
+            for node in () if path.name in SILENT else _calls(path, ("Error", "Refused")):
+                for argument in node.args:
+                    text = _sentence(argument)
+                    if text.endswith(".") and " " in text:
+                        yield path, text
+    for path in (ROOT / picture for picture in PICTURES):
+        for node in _calls(path, ("_text",)):
+            text = _sentence(node.args[2])
+            if re.search("[a-z]", PLACEHOLDER.sub("", text)):
+                yield path, text
+
+
+def _calls(path: Path, endings: tuple[str, ...]) -> Iterator[ast.Call]:
+    """Give the calls in a module of functions whose names end so."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith(endings):
+            yield node
 
 
 def _sentence(node: ast.expr) -> str:

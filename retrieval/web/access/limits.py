@@ -59,6 +59,43 @@ class Limiter:
             self._left.popitem(last=False)
 
 
+class Listeners:
+    """Who listens to the server: so many connections at a time, and of each client so many, its newest.
+
+    Parameters
+    ----------
+    most : int
+        Connections of all clients.
+    of_one : int
+        Connections of one client. Where it opens another, its oldest has to end.
+    """
+
+    def __init__(self, most: int = 64, of_one: int = 8) -> None:
+        self._most, self._of_one = most, of_one
+        self._clients: dict[object, str] = {}  # by what each connection was given, the oldest first
+
+    def enter(self, client: str) -> object | None:
+        """Take a place for a client: give what `leave` takes, or None where there is none."""
+        own = [one for one, of in self._clients.items() if of == client]
+        if len(own) >= self._of_one:
+            self.leave(own[0])
+        elif len(self._clients) >= self._most:
+            return None
+        place = object()
+        self._clients[place] = client
+        return place
+
+    def leave(self, place: object) -> None:
+        """Give a place back; one that was taken away already may be given back too."""
+        self._clients.pop(place, None)
+
+    def __contains__(self, place: object) -> bool:
+        return place in self._clients
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+
 def client_key(address: str, user: str | None = None) -> str:
     """Name a client: by who signed in, or else by its address; of IPv6 by its network of 64 bits, which is one's own.
 
@@ -76,18 +113,19 @@ def client_key(address: str, user: str | None = None) -> str:
     return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
-def waiting(wait: float, what: str) -> ProblemError:
-    """Say that a client has to wait."""
-    seconds = math.ceil(wait)
-    unit = "second" if seconds == 1 else "seconds"
-    return ProblemError(429, f"{what}: try again in {seconds} {unit}.", retry=seconds)
+def waited(wait: float) -> int:
+    """Give the whole seconds that a client is told to wait: two at least, so that they are several in any sentence."""
+    return max(math.ceil(wait), 2)
 
 
 def _spend(request: Request) -> None:
     """Refuse a client that searches too often."""
     limiter: Limiter | None = request.scope.get(LIMITER)
     if limiter is not None and (wait := limiter.take(request.scope[CLIENT])):
-        raise waiting(wait, "You have searched often in a short time")
+        seconds = waited(wait)
+        raise ProblemError(
+            429, f"You have searched often in a short time: try again in {seconds} seconds.", retry=seconds
+        )
 
 
 SEARCHING: list[Any] = [Depends(_spend)]

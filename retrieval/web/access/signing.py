@@ -11,13 +11,14 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.access.gate import LOGIN, LOGOUT, METRICS, cookie_of
-from retrieval.web.access.limits import Limiter, client_key, waiting
+from retrieval.web.access.limits import Limiter, client_key, waited
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, Entry
 from retrieval.web.access.rights import USER
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions
+from retrieval.web.languages import told
 from retrieval.web.problems import ProblemError
-from retrieval.web.rendering import show_page
+from retrieval.web.rendering import language_of, show_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,8 +30,6 @@ FORM_BYTES = 16_000
 FORM_TIME = 15.0  # seconds in which it must have arrived
 VERIFYING = 2  # passwords at a time: each takes 64 MiB and a core
 WAITING = 64  # that wait for that
-WRONG = "The name or the password is wrong."
-OLD = "This page has been open for too long: try again."
 
 
 class Desk:
@@ -65,7 +64,10 @@ class Desk:
             if wait := limiter.take(key):
                 for before, of in tried[:place]:
                     before.give_back(of)
-                raise waiting(wait, "There were too many wrong passwords")
+                seconds = waited(wait)
+                raise ProblemError(
+                    429, f"There were too many wrong passwords: try again in {seconds} seconds.", retry=seconds
+                )
         if self._waiting >= WAITING:
             raise ProblemError(503, "The server is busy: try again in a moment.")
         self._waiting += 1
@@ -79,8 +81,8 @@ class Desk:
                 limiter.give_back(key)
         return entry
 
-    def page(self, request: Request, target: str, said: str = "", name: str = "", status: int = 200) -> Response:
-        """The page to sign in, or to sign out for one who is signed in."""
+    def page(self, request: Request, target: str, problem: ProblemError | None = None, name: str = "") -> Response:
+        """The page to sign in, or to sign out for one who is signed in; with what was wrong, where something was."""
         cookie = self.sessions.form_cookie
         nonce = cookie_of(request.headers, cookie)
         if not (len(nonce) == 32 and nonce.isalnum()):
@@ -90,9 +92,9 @@ class Desk:
         answer = show_page(
             request,
             "logout" if user else "login",
-            status,
+            problem.status if problem else 200,
             hidden=f'{hidden}<input type="hidden" name="next" value="{escape(target)}">',
-            said=escape(said),
+            said=escape(told(problem.sentence, language_of(request))) if problem else "",
             called=escape(name),
             user=escape(user or ""),
         )
@@ -128,6 +130,10 @@ class Desk:
         """End the session."""
         self.sessions.end(cookie_of(request.headers, self.sessions.cookie))
         _set(answer, request, self.sessions.cookie, "", 0)
+
+
+def _old() -> ProblemError:
+    return ProblemError(403, "This page has been open for too long: try again.")
 
 
 def _set(answer: Response, request: Request, name: str, value: str, seconds: int) -> None:
@@ -195,18 +201,18 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
             return RedirectResponse(home(request), 303)
         fields = await desk.form(request)
         if fields is None:
-            return desk.page(request, home(request), OLD, status=403)
+            return desk.page(request, home(request), _old())
         target = own_path(fields.get("next", ""), home(request)[:-1])
         name = fields.get("name", "")
         address = request.client.host if request.client else ""
         try:
             entry = await desk.verify(address, name, fields.get("password", ""))
         except ProblemError as error:
-            answer = desk.page(request, target, error.sentence, name, error.status)
+            answer = desk.page(request, target, error, name)
             answer.headers["Retry-After"] = str(error.retry or 2)
             return answer
         if entry is None:
-            return desk.page(request, target, WRONG, name, 401)
+            return desk.page(request, target, ProblemError(401, "The name or the password is wrong."), name)
         answer = RedirectResponse(target, 303, {"Cache-Control": "no-store"})
         desk.sign_in(answer, request, entry)
         return answer
@@ -216,7 +222,7 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
         if desk is None:
             return RedirectResponse(home(request), 303)
         if "x-cairn" not in request.headers and await desk.form(request) is None:
-            return desk.page(request, home(request), OLD, status=403)
+            return desk.page(request, home(request), _old())
         headers = {"Cache-Control": "no-store"}
         by_form = "x-cairn" not in request.headers
         answer = RedirectResponse(home(request)[:-1] + LOGIN, 303, headers) if by_form else Response(None, 204, headers)

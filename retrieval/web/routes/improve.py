@@ -9,7 +9,9 @@ from index.arrays import load_json
 from index.errors import CairnError
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.descriptors.foreign import is_foreign
+from retrieval.web.languages import map_texts, told
 from retrieval.web.problems import ProblemError
+from retrieval.web.rendering import HEADERS, language_of
 from retrieval.web.service import Service, service_of
 
 router = APIRouter(prefix="/api/improve", tags=["improve"])
@@ -96,7 +98,9 @@ def improve_picture(request: Request) -> Response:
             picture = file.read(_LARGEST)
     except OSError:
         raise ProblemError(404, "The search of this collection was not improved yet.") from None
-    return Response(picture, media_type="image/svg+xml", headers={"Cache-Control": "no-cache"})
+    language = language_of(request)
+    text = map_texts(picture.decode("utf-8", "replace"), lambda text: told(text, language))
+    return Response(text, media_type="image/svg+xml", headers={**HEADERS, "Content-Language": language})
 
 
 def _last(service: Service) -> LastImprovement | None:

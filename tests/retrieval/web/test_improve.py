@@ -54,6 +54,18 @@ def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
     assert "default-src 'none'" in picture.headers["content-security-policy"]  # a script in it would not run
 
 
+def test_the_picture_speaks_the_visitors_language(folder: Path) -> None:
+    drawn = "<svg xmlns='http://www.w3.org/2000/svg'><text>Verified searches</text><text>{} found more</text></svg>"
+    (folder / IMPROVEMENT_PICTURE).write_text(drawn.format(12))
+    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE)
+    german = client.get("/api/improve/picture", headers={"Accept-Language": "de"})
+    assert german.text == drawn.format(12).replace("Verified searches", "Geprüfte Suchen").replace(
+        "found", "fanden"
+    ).replace("more", "mehr")
+    assert german.headers["content-language"] == "de" and "Accept-Language" in german.headers["vary"]
+    assert client.get("/api/improve/picture").text == drawn.format(12)
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"verdict": 3}', "\0", "[" * 100_000])
 def test_a_damaged_file_says_nothing(folder: Path, damage: str) -> None:
     (folder / IMPROVEMENT).write_text(damage)

@@ -36,9 +36,16 @@ export function told(text) {
   if (typeof messages[text] === "string") return messages[text];
   for (const { text: known, form, names } of patterns) {
     const found = form.exec(text);
-    if (found) return t(known, Object.fromEntries(names.map((name, place) => [name, found[place + 1]])));
+    if (!found) continue;
+    return t(known, Object.fromEntries(names.map((name, place) => [name, name === "reason" ? reasonTold(found[place + 1]) : found[place + 1]])));
   }
   return text;
+}
+
+/** A reason within a sentence; what stands behind it in brackets stays. */
+function reasonTold(text) {
+  const [, what, more = ""] = /^(.*?)( [(].*[)])?$/s.exec(text);
+  return `${told(what)}${more}`;
 }
 
 /** Say a sentence that depends on a number: {n} stands for it, as the language writes it. */

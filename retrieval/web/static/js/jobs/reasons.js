@@ -14,6 +14,9 @@ const REASONS = {
   "the file is damaged": t("the file is damaged"),
   "the file is empty": t("the file is empty"),
   "the file is truncated": t("the file is truncated"),
+  "the file cannot be read": t("the file cannot be read"),
+  "the file has changed since it was indexed: run cairn index": t("the file has changed since it was indexed: run cairn index"),
+  "its features are others than those that were indexed": t("its features are others than those that were indexed"),
   "the photo has no pixels": t("the photo has no pixels"),
   "the text stored in the file unpacks to far more than a photo's does": t("the text stored in the file unpacks to far more than a photo's does"),
   "there is not enough memory to decode it": t("there is not enough memory to decode it"),
@@ -23,6 +26,8 @@ const REASONS = {
 export function toldReason(reason) {
   const plain = reason.replace(/[.]$/, "");
   if (Object.hasOwn(REASONS, plain)) return REASONS[plain];
+  const [, width, height, most] = /^the photo is (\d+)x(\d+) pixels, which is more than the limit of (\d+) pixels$/.exec(plain) ?? [];
+  if (most) return t("the photo is {width}x{height} pixels, which is more than the limit of {most} pixels", { width, height, most });
   const [, what, more] = /^(.*?) ([(].*[)])$/s.exec(plain) ?? [];
   return Object.hasOwn(REASONS, what ?? "") ? `${REASONS[what]} ${more}` : plain;
 }
