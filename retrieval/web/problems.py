@@ -1,6 +1,8 @@
 """What the server answers where it cannot do what was asked: one sentence, never a trace."""
 
+import errno
 import html
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -68,6 +70,20 @@ def refusing(status: int = 409) -> Iterator[None]:
         raise ProblemError(status, str(error)) from None
 
 
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised for, says that a disk is full."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        said = (
+            error.cause if isinstance(error, DatabaseError) else str(error) if isinstance(error, sqlite3.Error) else ""
+        )
+        if "disk is full" in said or "No space left" in said:  # SQLite, PostgreSQL
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def validation_sentence(errors: Sequence[Any]) -> str:
     """Say the first thing that is wrong with the fields of a request, without what was typed."""
     if not errors:
@@ -101,13 +117,27 @@ def problem(request: Request, status: int, sentence: str, headers: dict[str, str
 def install(app: FastAPI) -> None:
     """Have an application answer its errors so."""
 
+    def full(request: Request) -> Response:
+        error = ProblemError(507, "The disk of the server is full: nothing was lost; free some room, then try again.")
+        return problem(request, error.status, error.sentence)
+
+    @app.exception_handler(OSError)
+    async def _system(request: Request, error: OSError) -> Response:
+        if not is_full(error):
+            raise error
+        return full(request)
+
     @app.exception_handler(ProblemError)
     async def _problem(request: Request, error: ProblemError) -> Response:
+        if error.status != 507 and is_full(error):
+            return full(request)
         headers = None if error.retry is None else {"Retry-After": str(error.retry)}
         return problem(request, error.status, error.sentence, headers)
 
     @app.exception_handler(CairnError)
     async def _cairn(request: Request, error: CairnError) -> Response:
+        if is_full(error):
+            return full(request)
         # What no worker refused: the catalogue cannot be read.
         status = _KINDS.get(error.kind, 400) if isinstance(error, Refused) else 503
         return problem(request, status, " ".join(str(error).split()))

@@ -107,17 +107,19 @@ class Shelf:
             Another has this title, the title is none, an option is wrong, or the home cannot be written.
         """
         title = clean_title(title)
-        with self._changing() as titles:
-            self._refuse_taken(title, titles)
-            there = [*(path.name for path in self.home.iterdir()), BIN]
-            name = folder_name(title, there)
-            folder = self.home / name
-            try:
+        folder = None
+        try:
+            with self._changing() as titles:
+                self._refuse_taken(title, titles)
+                there = [*(path.name for path in self.home.iterdir()), BIN]
+                name = folder_name(title, there)
+                folder = self.home / name
                 create(folder, **options).close()
-            except CairnError:
+                titles[name] = title
+        except CairnError:
+            if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)  # there was none before
-                raise
-            titles[name] = title
+            raise
         return name
 
     def rename(self, name: str, title: str) -> str:

@@ -1,6 +1,7 @@
 """Albums, edits, tables and removals by the API."""
 
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
 from retrieval.collection.layout import SEAL
 from retrieval.collection.seal import read_seal
@@ -134,3 +136,19 @@ def test_a_contact_sheet_as_a_picture(client: httpx.Client) -> None:
     answer = client.post("/api/export", json={"photos": [1, 2, 3], "form": "png"})
     assert answer.status_code == 200 and answer.headers["content-type"] == "image/png"
     assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_a_full_disk_is_said_and_loses_nothing(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = asked(client, "GET", "/api/albums")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sqlalchemy.orm.Session.flush", full)
+        detail = asked(client, "POST", "/api/albums", 507, name="Too much")["detail"]
+    assert "is full" in detail and "nothing was lost" in detail and "INSERT" not in detail
+    assert asked(client, "GET", "/api/albums") == before
+    assert asked(client, "DELETE", f"/api/albums/{asked(client, 'POST', '/api/albums', 201, name='Now')['album']}")

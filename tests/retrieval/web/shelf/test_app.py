@@ -1,6 +1,8 @@
 """The application of a shelf: its API, collections at addresses of their own, and services that begin and end."""
 
 import asyncio
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -196,3 +198,23 @@ def test_who_may_only_read_changes_nothing_in_any_collection(tmp_path: Path) -> 
         ):
             assert ask(method, path, json=body, headers=WRITES).status_code == 403, path
     assert [(card.name, card.title) for card in app.state.service.shelf.cards()] == [(name, "One")]
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with running(create_shelf_app(tmp_path, small(ServeOptions()))) as ask:
+        assert ask("POST", "/api/collections", json={"title": "First"}, headers=WRITES).status_code == 201
+        listed = ask("GET", "/api/collections").json()
+        address = f"/api/collections/{listed['collections'][0]['name']}"
+        for place in ("retrieval.web.shelf.shelf.save_bytes", "retrieval.web.shelf.shelf.create"):
+            with monkeypatch.context() as patch:
+                patch.setattr(place, full if place.endswith("bytes") else lambda *_, **__: full())
+                answer = ask("POST", "/api/collections", json={"title": "Second"}, headers=WRITES)
+            assert answer.status_code == 507 and "is full" in answer.json()["detail"], place
+            assert ask("GET", "/api/collections").json() == listed, place
+        with monkeypatch.context() as patch:
+            patch.setattr("retrieval.web.shelf.shelf.save_bytes", full)
+            assert ask("PATCH", address, json={"title": "Third"}, headers=WRITES).status_code == 507
+        assert ask("GET", "/api/collections").json() == listed
