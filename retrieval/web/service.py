@@ -20,6 +20,7 @@ from retrieval.jobs.kinds import queue_in
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
+from retrieval.web.access.limits import Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
 from retrieval.web.guard import log_trace
@@ -99,7 +100,7 @@ class Service:
         if options.catalogue is not None:
             self.queue.name_catalogue(folder, options.catalogue)
         self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
-        self.listening = 0  # connections that are told of jobs
+        self.listeners = Listeners()  # connections that are told of jobs
         self.exporting = 0  # requests whose files are looked at
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 

@@ -22,6 +22,7 @@ from retrieval.jobs.queue import JobNotFound
 from retrieval.jobs.store import ENDED
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
+from retrieval.web.access.limits import CLIENT
 from retrieval.web.access.rights import WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
@@ -42,8 +43,8 @@ LISTED = 20
 GLIMPSES = 12
 """Photos that are shown of those that are being added."""
 
-LISTENERS = 64
-"""Connections that are told of jobs at a time."""
+OUSTED = 60_000
+"""Milliseconds after which a page asks again that lost its place to newer pages of its client."""
 
 LOOK, BEAT = 0.25, 10.0  # seconds between two looks at the queue, and between signs of life
 OTHERS = 2.0  # seconds between two looks at what another server over the same list does
@@ -154,11 +155,11 @@ def begin_job(request: Request, asked: Asked) -> Job:
 async def job_events(request: Request) -> Response:
     """Tell of all changes as they come: events named `jobs`, each with what /api/jobs gives."""
     service = service_of(request)
-    if service.listening >= LISTENERS:
+    place = service.listeners.enter(request.scope.get(CLIENT, ""))
+    if place is None:
         raise ProblemError(503, "Too many pages listen to this server: close some.")
-    service.listening += 1
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(request, service), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(request, service, place), media_type="text/event-stream", headers=headers)
 
 
 @router.get("/{number}")
@@ -328,13 +329,16 @@ def _own(service: Service, number: int) -> QueuedJob:
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 
 
-async def _events(request: Request, service: Service) -> AsyncIterator[str]:
+async def _events(request: Request, service: Service, place: object) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
     began = looked = said = time.monotonic()
     version, before = -1, ""
     try:
         yield "retry: 2000\n\n"
         while not (stopping and stopping()) and time.monotonic() - began < (LONGEST if stopping else UNTOLD):
+            if place not in service.listeners:  # others of the client took its places
+                yield f"retry: {OUSTED}\n\n"
+                return
             now = time.monotonic()
             if service.queue.version != version or now - looked >= OTHERS:
                 version, looked = service.queue.version, now
@@ -347,4 +351,4 @@ async def _events(request: Request, service: Service) -> AsyncIterator[str]:
                 yield ": still there\n\n"
             await asyncio.sleep(LOOK)
     finally:
-        service.listening -= 1
+        service.listeners.leave(place)

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from retrieval.web.access.limits import Listeners
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes import adding, jobs
 from retrieval.web.routes.adding import safe_folder, safe_name
@@ -270,3 +271,17 @@ def test_the_server_ends_though_somebody_listens(indexed: Indexed, tmp_path: Pat
         server.wait(30)
         assert time.monotonic() - began < 4.5
     assert not (folder / "jobs.sqlite").exists()
+
+
+def test_one_client_leaves_room_for_others_to_listen() -> None:
+    listeners = Listeners(most=10, of_one=3)
+    first, *others = (listeners.enter("anna") for _ in range(4))
+    assert first not in listeners and all(one in listeners for one in others) and len(listeners) == 3
+    ben = [listeners.enter("ben") for _ in range(3)]
+    assert all(one is not None for one in ben) and len(listeners) == 6
+    assert [listeners.enter(f"guest {place}") is None for place in range(5)] == 4 * [False] + [True]
+    again = listeners.enter("ben")  # in the place of his oldest
+    assert again is not None and ben[0] not in listeners and len(listeners) == 10
+    listeners.leave(ben[0])
+    listeners.leave(again)
+    assert len(listeners) == 9 and listeners.enter("carl") is not None
