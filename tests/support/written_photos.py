@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -134,7 +135,7 @@ def query_of(collection: Collection, number: int) -> Query:
 
 
 def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:
-    """What a collection answers to the photos of some numbers; photos that have nothing in common with them by name."""
+    """What a collection answers to the photos of some numbers; photos that are found equally well by name."""
     searcher = Searcher(collection, options)
     names = {number: name for number, name, _ in collection.catalogue.places()}
     answers = []
@@ -143,10 +144,10 @@ def rankings(collection: Collection, numbers: Sequence[int], options: SearchOpti
             (names[hit.number], np.float32(hit.score).tobytes(), hit.verification.inliers)
             for hit in answer_to(query_of(collection, number), searcher).hits
         ]
-        # They stay in the order in which they were added.
         nothing = [entry for entry in found if entry[1:] == (bytes(4), 0)]
         assert found[len(found) - len(nothing) :] == nothing
-        answers.append(found[: len(found) - len(nothing)] + sorted(nothing))
+        # Those that tie stay in the order in which they were added.
+        answers.append([entry for _, tied in groupby(found, key=itemgetter(1, 2)) for entry in sorted(tied)])
     return answers
 
 
