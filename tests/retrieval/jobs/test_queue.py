@@ -24,6 +24,7 @@ from retrieval.jobs.queue import Job, Queue
 from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
 from tests.conftest import Indexed
+from tests.support.live import until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes are not paused here")
 
@@ -72,15 +73,6 @@ class PretendChild:
 
 
 ALIVE: list[PretendChild] = []
-
-
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until something holds; give it."""
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it has not come to that"
-        time.sleep(0.01)
-    return found
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
 from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed, Ran
-from tests.retrieval.web.conftest import serving
 from tests.support.browser import overlap
+from tests.support.live import client_of, serving, serving_copy
 
 Cairn = Callable[..., Ran]
 QUERY = "coffee_001.jpg"
@@ -422,19 +422,12 @@ def test_groups_are_what_was_found(
 def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) -> None:
     from retrieval.indexing.adding import index_photos
 
-    folder = tmp_path / "copy.cairn"
-    shutil.copytree(indexed.folder, folder)
     photos = tmp_path / "more"
     photos.mkdir()
     with Image.open(indexed.photos / QUERY) as photo:
         photo.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(photos / "mirrored.png")
         content = _encoded(photo.transpose(Image.Transpose.FLIP_LEFT_RIGHT))
-    one = PoolOptions(workers=1)
-    with (
-        serving(folder, tmp_path / "cache", search=one, pictures=one) as address,
-        httpx.Client(base_url=address, headers={"X-Cairn": "1"}) as client,
-    ):
-        client.timeout = httpx.Timeout(120)
+    with serving_copy(indexed.folder, tmp_path) as (address, folder), client_of(address) as client:
 
         def first() -> tuple[str, int]:
             best = _post(client, "/api/search", {"queries": [{"upload": 0}], "turns": 1}, content)["results"][0]

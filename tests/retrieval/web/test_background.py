@@ -16,7 +16,7 @@ from retrieval.web.problems import ProblemError
 from retrieval.web.routes import adding, jobs
 from retrieval.web.routes.adding import safe_folder, safe_name
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
+from tests.support.live import client_of, ended, serving_copy
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +42,12 @@ def roots(tmp_path_factory: pytest.TempPathFactory, indexed: Indexed) -> Path:
 @pytest.fixture(scope="module")
 def own(indexed: Indexed, roots: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, Path]]:
     """A server of a collection that may be changed, and its folder."""
-    folder = tmp_path_factory.mktemp("own") / "own.cairn"
-    shutil.copytree(indexed.folder, folder)
+    ways = roots, roots.parent / "gone"
     with (
-        serving(folder, folder.parent / "cache", roots=(roots, roots.parent / "gone")) as address,
-        httpx.Client(base_url=address, timeout=60, headers={"X-Cairn": "1"}) as client,
+        serving_copy(indexed.folder, tmp_path_factory.mktemp("own"), roots=ways) as (address, folder),
+        client_of(address) as client,
     ):
         yield client, folder
-
-
-def ended(client: httpx.Client, number: int) -> dict[str, Any]:
-    """Wait until a job has ended."""
-    until = time.monotonic() + 60
-    while True:
-        job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()
-        if job["ended"] is not None:
-            return job
-        assert time.monotonic() < until, job
-        time.sleep(0.05)
 
 
 def test_only_folders_below_a_root_are_listed(own: tuple[httpx.Client, Path], roots: Path) -> None:

@@ -1,18 +1,15 @@
 """Albums, tags and tables in a real browser."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrieval.collection.collection import Collection
 from retrieval.groups.groups import group_photos
-from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
 from tests.support.browser import Visit, chromium, visit
+from tests.support.live import serving_copy
 
 __all__ = ["chromium", "visit"]  # fixtures
 
@@ -22,11 +19,7 @@ MARKUP = "<img src=x onerror=alert(1)> & Söhne"
 @pytest.fixture(scope="module")
 def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of a copy of the small collection, with groups."""
-    folder = Path(shutil.copytree(indexed.folder, tmp_path_factory.mktemp("curated") / "demo.cairn"))
-    with Collection.open(folder) as collection:
-        group_photos(collection)
-    one = PoolOptions(workers=1)
-    with serving(folder, folder.parent / "cache", search=one, pictures=one) as address:
+    with serving_copy(indexed.folder, tmp_path_factory.mktemp("curated"), group_photos) as (address, _):
         yield address
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.retrieval.web.conftest import serving
 from tests.retrieval.web.test_decisions import Served, home  # noqa: F401
 from tests.support.browser import DESKTOP, PHONE, chromium, visiting  # noqa: F401
+from tests.support.live import serving
 
 pytestmark = pytest.mark.browser
 SHOTS = os.environ.get("CAIRN_SHOTS")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import VIEWS, Indexed
-from tests.retrieval.web.conftest import serving
 from tests.support.browser import DESKTOP, DOT, PHONE, SMALLEST, Visit, draw_box, visiting, wait_for_results
+from tests.support.live import serving
 
 pytestmark = pytest.mark.browser
 

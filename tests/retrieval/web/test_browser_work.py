@@ -11,9 +11,9 @@ import pytest
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
 from tests.support.browser import DESKTOP, SMALLEST, visiting
 from tests.support.browser import chromium as chromium
+from tests.support.live import serving
 
 pytestmark = pytest.mark.browser
 

@@ -1,8 +1,6 @@
 """Albums, edits, tables and removals by the API."""
 
-import shutil
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,25 +12,26 @@ import sqlalchemy as sa
 from retrieval.collection.layout import SEAL
 from retrieval.collection.seal import read_seal
 from retrieval.integrity.check import check_collection
-from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
+from tests.support.live import client_of, serving_copy, until
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def folder(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(indexed.folder, tmp_path_factory.mktemp("curated") / "demo.cairn"))
+def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    with serving_copy(indexed.folder, tmp_path_factory.mktemp("curated")) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[httpx.Client]:
-    one = PoolOptions(workers=1)
-    with (
-        serving(folder, folder.parent / "cache", search=one, pictures=one) as address,
-        httpx.Client(base_url=address, timeout=60, headers={"X-Cairn": "1"}) as client,
-    ):
+def folder(served: tuple[str, Path]) -> Path:
+    return served[1]
+
+
+@pytest.fixture(scope="module")
+def client(served: tuple[str, Path]) -> Iterator[httpx.Client]:
+    with client_of(served[0]) as client:
         yield client
 
 
@@ -76,13 +75,10 @@ def test_edits_are_undone_and_sealed(client: httpx.Client, folder: Path) -> None
     assert asked(client, "PATCH", "/api/photos", 422, photos=[1], restore=edited["before"])
     assert asked(client, "PATCH", "/api/photos", restore=edited["before"])["changed"] == 2
     assert [asked(client, "GET", f"/api/photos/{number}") for number in (1, 2)] == before
-    deadline = time.monotonic() + 20
     from retrieval.catalogue.catalogue import Catalogue
 
     with Catalogue.open(folder) as catalogue:
-        while (kept := read_seal(folder / SEAL)) is None or kept.revision != catalogue.revision():
-            assert time.monotonic() < deadline, "it was not sealed"
-            time.sleep(0.1)
+        until(lambda: (kept := read_seal(folder / SEAL)) is not None and kept.revision == catalogue.revision())
     report = check_collection(folder)
     assert report.ok and not report.notes, report
 

@@ -16,7 +16,7 @@ from PIL import Image
 import cairn as library
 from retrieval.catalogue.changes import Move
 from retrieval.curation.standing import ask_standing
-from tests.retrieval.web.conftest import serving
+from tests.support.live import serving
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from retrieval.collection.collection import Collection
 from retrieval.web.discretion import discreet_facts, failures_by_name, names_of_places, without_paths
 from retrieval.web.pool.workers import PoolOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
+from tests.support.live import serving
 
 ONE = PoolOptions(workers=1)
 

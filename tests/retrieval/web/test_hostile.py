@@ -17,8 +17,8 @@ import pytest
 from retrieval.web.problems import ProblemError
 from retrieval.web.uploads import Receiver, UploadOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
 from tests.support.hostile import UNREADABLE, hostile_files, png
+from tests.support.live import serving
 from tests.support.paths import ROOT
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'

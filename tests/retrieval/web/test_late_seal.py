@@ -3,7 +3,6 @@
 import logging
 import shutil
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from retrieval.collection.seal import read_seal
 from retrieval.integrity.check import check_collection
 from retrieval.web.late_seal import LateSeal
 from tests.conftest import Indexed
+from tests.support.live import until
 
 
 @pytest.fixture
@@ -38,9 +38,7 @@ def test_many_writes_are_sealed_once_beside_a_command_that_indexes(collection: C
             collection.catalogue.import_values({0: {"title": [f"Bridge {i}"]}})
             sealing.wrote()
             assert sealed_revision(collection) == before
-        deadline = time.monotonic() + 20
-        while not sealing.sealed and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: sealing.sealed)
     assert sealing.sealed == 1 and sealed_revision(collection) == collection.catalogue.revision()
     collection.catalogue.import_values({0: {"title": ["Arch"]}})
     sealing.wrote()
@@ -61,9 +59,7 @@ def test_a_catalogue_that_was_damaged_before_is_not_sealed(
     catalogue.close()
     with caplog.at_level(logging.ERROR):
         sealing = LateSeal(collection, quiet=0.0)
-        deadline = time.monotonic() + 20
-        while "damaged" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: "damaged" in caplog.text)
         sealing.wrote()
         sealing.close()
     assert "damaged" in caplog.text and sealing.sealed == 0 and sealed_revision(collection) == before

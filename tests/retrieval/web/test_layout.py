@@ -1,7 +1,7 @@
 """What the wall, the time line and the map are made of: all photos in one short answer each."""
 
-import shutil
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -9,8 +9,8 @@ import pytest
 
 from retrieval.web.kept import Kept
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
 from tests.support.browser import PHONE, visiting, wait_for_results
+from tests.support.live import client_of, import_by_name, serving_copy
 
 VALUES: dict[str, dict[str, list[str]]] = {
     "coffee_001.jpg": {
@@ -32,23 +32,14 @@ VALUES: dict[str, dict[str, list[str]]] = {
 @pytest.fixture(scope="module")
 def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a server of a copy of the small collection, with dates and places."""
-    from retrieval.collection.collection import Collection
-    from retrieval.web.pool.workers import PoolOptions
-
-    root = tmp_path_factory.mktemp("layout")
-    folder = root / "demo.cairn"
-    shutil.copytree(indexed.folder, folder)
-    with Collection.open(folder) as collection:
-        numbers = {name: number for number, name, _ in collection.catalogue.places()}
-        collection.catalogue.import_values({numbers[name]: values for name, values in VALUES.items()})
-    one = PoolOptions(workers=1)
-    with serving(folder, root / "cache", search=one, pictures=one) as address:
+    prepare = partial(import_by_name, values=VALUES)
+    with serving_copy(indexed.folder, tmp_path_factory.mktemp("layout"), prepare) as (address, _):
         yield address
 
 
 @pytest.fixture(scope="module")
 def client(served: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served, timeout=120) as client:
+    with client_of(served) as client:
         yield client
 
 

@@ -1,7 +1,7 @@
 """Metadata in the web application: filters by date and tag in the API and in a real browser, and hostile values."""
 
-import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
 from tests.retrieval.web.test_browser_pages import tiles
 from tests.support.browser import PHONE, visiting, wait_for_results
+from tests.support.live import client_of, import_by_name, serving_copy
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 QUOTES = "\"'/><b onmouseover=alert(3)>"
@@ -35,23 +35,14 @@ VALUES: dict[str, dict[str, list[str]]] = {
 @pytest.fixture(scope="module")
 def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The base address of a server of a copy of the small collection, with metadata."""
-    from retrieval.collection.collection import Collection
-    from retrieval.web.pool.workers import PoolOptions
-
-    root = tmp_path_factory.mktemp("metadata")
-    folder = root / "demo.cairn"
-    shutil.copytree(indexed.folder, folder)
-    with Collection.open(folder) as collection:
-        numbers = {name: number for number, name, _ in collection.catalogue.places()}
-        collection.catalogue.import_values({numbers[name]: values for name, values in VALUES.items()})
-    one = PoolOptions(workers=1)
-    with serving(folder, root / "cache", search=one, pictures=one) as address:
+    prepare = partial(import_by_name, values=VALUES)
+    with serving_copy(indexed.folder, tmp_path_factory.mktemp("metadata"), prepare) as (address, _):
         yield address
 
 
 @pytest.fixture(scope="module")
 def client(served: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served, timeout=120) as client:
+    with client_of(served) as client:
         yield client
 
 

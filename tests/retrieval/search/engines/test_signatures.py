@@ -20,7 +20,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import Query, read_query
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
-from tests.retrieval.web.conftest import serving
+from tests.support.live import serving
 from tests.support.searching import answer_to
 
 NAMES = ("signatures", "signatures-sp")

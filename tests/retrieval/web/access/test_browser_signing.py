@@ -1,8 +1,6 @@
 """Signing in and out in a real browser, on a server of several collections that lies below a path."""
 
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ from typing import Any
 import pytest
 
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.running import listen
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf.app import create_shelf_app
 from tests.conftest import Indexed
@@ -18,6 +15,7 @@ from tests.retrieval.web.access.conftest import ANNA, BEN
 from tests.retrieval.web.shelf.test_app import small
 from tests.support.browser import DESKTOP, visiting
 from tests.support.browser import chromium as chromium
+from tests.support.live import listening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -27,21 +25,12 @@ ROOT = "/museum"
 @pytest.fixture
 def shelf(indexed: Indexed, tmp_path: Path, password_file: Path) -> Iterator[str]:
     """The address of a live server with a password, of a home with one collection."""
-    import uvicorn
-
     home = tmp_path / "home"
     shutil.copytree(indexed.folder, home / "photos")
     access = AccessOptions(password_file=password_file, root_path=ROOT)
     app = create_shelf_app(home, small(ServeOptions(access=access)))
-    with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}{ROOT}"
-        server.should_exit = True
-        thread.join(30)
+    with listening(app) as address:
+        yield f"{address}{ROOT}"
 
 
 def test_signing_in_and_out_and_in_again(chromium: Any, shelf: str) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI
 
 from retrieval.web.access.connections import most_connections, patient_protocol
 from retrieval.web.access.options import AccessOptions
 from tests.retrieval.web.access.conftest import make_app
+from tests.support.live import listening
 
 BODY = (
     b"POST /api/things HTTP/1.1\r\nHost: x\r\nX-Cairn: 1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
@@ -26,19 +26,9 @@ BODY = (
 
 @contextmanager
 def _serving(app: FastAPI, most: int, seconds: float, send_seconds: float = 60) -> Iterator[tuple[str, int]]:
-    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
-        protocol = patient_protocol(most, seconds, send_seconds)
-        server = uvicorn.Server(uvicorn.Config(app, http=protocol, log_config=None, access_log=False, lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        try:
-            yield listening.getsockname()[:2]
-        finally:
-            server.should_exit = True
-            thread.join(20)
-            assert not thread.is_alive()
+    protocol = patient_protocol(most, seconds, send_seconds)
+    with listening(app, backlog=2048, http=protocol, log_config=None, lifespan="off") as address:
+        yield "127.0.0.1", int(address.rpartition(":")[2])
 
 
 def _ended(connection: socket.socket, seconds: float) -> bool:

@@ -18,7 +18,7 @@ from index.errors import CairnError
 from retrieval.web.pool import hiring, workers
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
-from tests.retrieval.web.conftest import serving
+from tests.support.live import serving
 from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable
 
 FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")

@@ -1,14 +1,11 @@
 """The first run in a real browser: an empty home, a collection of a folder, its photos, and the way back."""
 
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrieval.web.running import listen
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf.app import create_shelf_app
 from retrieval.web.shelf.shelf import Shelf
@@ -16,6 +13,7 @@ from tests.conftest import Indexed
 from tests.retrieval.web.shelf.test_app import small
 from tests.support.browser import PHONE, SMALLEST, visiting
 from tests.support.browser import chromium as chromium
+from tests.support.live import listening
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -23,19 +21,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def shelf(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """The address of a live server of an empty home, and the home."""
-    import uvicorn
-
     home = tmp_path_factory.mktemp("shelf") / "home"
     app = create_shelf_app(home, small(ServeOptions(), roots=(indexed.photos.parent,)))
-    with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}", home
-        server.should_exit = True
-        thread.join(30)
+    with listening(app) as address:
+        yield address, home
 
 
 def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: Indexed) -> None:

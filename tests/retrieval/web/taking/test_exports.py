@@ -15,7 +15,7 @@ from retrieval.web.pool.workers import Refused
 from retrieval.web.taking import sheets
 from retrieval.web.taking.exports import ExportOptions, archive_names, check_files, stream_archive
 from tests.conftest import VIEWS, Indexed
-from tests.retrieval.web.conftest import serving
+from tests.support.live import serving
 
 HOSTILE = [
     "../../../etc/passwd",

@@ -1,0 +1,117 @@
+"""Live servers in threads of the test's own process, clients that may write, and waiting for what they do."""
+
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from retrieval.collection.collection import Collection
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait until something holds; give it."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it has not come to that"
+        time.sleep(0.01)
+    return found
+
+
+@contextmanager
+def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
+    """Let an application answer on a free port from a thread; give the base address, such as http://127.0.0.1:40123."""
+    import uvicorn
+
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, **{"log_level": "warning", "access_log": False, **config}))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        until(lambda: server.started or not thread.is_alive(), 60)
+        assert thread.is_alive(), "the server has not started"
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive(), "the server has not ended"
+
+
+@contextmanager
+def serving(folder: Path, cache: Path, **options: Any) -> Iterator[str]:
+    """Serve a collection; give the base address."""
+    from retrieval.web.app import ServeOptions, create_app
+
+    app = create_app(folder, ServeOptions(cache=cache, **options))
+    scratch = cache.parent / "scratch"  # where uploads are kept, and left by none
+    scratch.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(scratch))
+        with listening(app) as address:
+            patch.undo()
+            yield address
+    assert not list(scratch.iterdir())
+
+
+@contextmanager
+def serving_copy(
+    original: Path, root: Path, prepare: Callable[[Collection], Any] | None = None, **options: Any
+) -> Iterator[tuple[str, Path]]:
+    """Serve a copy of a collection that may be changed, by one worker of each kind.
+
+    Parameters
+    ----------
+    original : Path
+        The collection.
+    root : Path
+        An empty folder.
+    prepare : callable, optional
+        What is done to the copy before it is served.
+    **options
+        Those of `ServeOptions`.
+
+    Yields
+    ------
+    str
+        The base address.
+    Path
+        The copy.
+    """
+    from retrieval.web.pool.workers import PoolOptions
+
+    folder = Path(shutil.copytree(original, root / "demo.cairn"))
+    if prepare is not None:
+        with Collection.open(folder) as collection:
+            prepare(collection)
+    one = PoolOptions(workers=1)
+    with serving(folder, root / "cache", **{"search": one, "pictures": one, **options}) as address:
+        yield address, folder
+
+
+def import_by_name(collection: Collection, values: Mapping[str, Mapping[str, list[str]]]) -> None:
+    """Import metadata of photos: by their names, then by key."""
+    numbers = {name: number for number, name, _ in collection.catalogue.places()}
+    collection.catalogue.import_values({numbers[name]: dict(found) for name, found in values.items()})
+
+
+def client_of(address: str, **options: Any) -> httpx.Client:
+    """A client that may write, as a page of the server may."""
+    return httpx.Client(base_url=address, headers={"X-Cairn": "1"}, **{"timeout": 120, **options})
+
+
+def ended(client: httpx.Client, number: int, seconds: float = 60.0) -> dict[str, Any]:
+    """Wait until a job has ended; give it."""
+
+    def look() -> dict[str, Any] | None:
+        job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()
+        return job if job["ended"] is not None else None
+
+    found: dict[str, Any] = until(look, seconds)
+    return found
