@@ -92,7 +92,7 @@ async function showAgain(photos) {
 
 /** Photos were changed: ask for their names again too. */
 function anew() {
-  wall.known.clear();
+  wall.forget();
   laid = null;
   load();
 }
@@ -117,7 +117,7 @@ async function jump(place, newest) {
     at("order").value = dated;
     await load();
   }
-  wall.scrollTo(Math.min(place, laid.numbers.length - 1));
+  wall.scrollTo(Math.min(place, wall.numbers.length - 1));
   mark(wall.view[1]);
 }
 
@@ -165,11 +165,11 @@ start(async () => {
     }),
     onView: (place, end) => {
       const { filters, order } = shown();
-      history.replaceState(null, "", to(filters, order, place ? laid.numbers[place] : null));
+      history.replaceState(null, "", to(filters, order, place ? wall.numbers[place] : null));
       mark(end);
     },
   });
-  at("choose-all").addEventListener("click", () => wall.selection.toggle(laid.numbers, true));
+  at("choose-all").addEventListener("click", () => wall.selection.toggle(wall.numbers, true));
   fillForm();
   offerQuery();
   form.addEventListener("submit", (event) => {

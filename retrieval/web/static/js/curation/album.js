@@ -74,8 +74,8 @@ async function more() {
 
 /** Show the album anew, as it is now. */
 async function reload() {
-  reading = null;
   describe(await json(path));
+  reading = null; // what was asked for meanwhile is of the album as it was
   shown = [];
   at("photos").replaceChildren();
   await more();

@@ -18,6 +18,7 @@ let chosen = 0; // number of the photo that is kept
 let canBin = false;
 let busy = false;
 let timer = 0;
+let asked = 0; // times: an answer that a later one has overtaken is thrown away
 const done = []; // what was decided, to be taken back
 
 const WHY = {
@@ -100,10 +101,13 @@ function flicker() {
 async function show(next, focus = true) {
   stopFlicker();
   place = Math.max(0, next);
+  const mine = (asked += 1);
   let page = await json("/api/duplicates", { offset: place, limit: 1 });
+  if (mine !== asked) return;
   if (!page.sets.length && page.total) {
     place = page.total - 1;
     page = await json("/api/duplicates", { offset: place, limit: 1 });
+    if (mine !== asked) return;
   }
   ({ total, bin: canBin } = page);
   [shown = null] = page.sets;
@@ -141,16 +145,19 @@ async function decide(act) {
 }
 
 async function takeBack() {
-  const last = done.pop();
-  if (!last) return;
+  if (busy || !done.length) return;
+  busy = true;
+  const last = done.at(-1);
   try {
     complain(null);
     await last.undo();
+    done.pop();
     await show(last.place);
     notice(t("Undone"));
   } catch (error) {
     complain(error);
   }
+  busy = false;
 }
 
 const keepAll = () => decide(async (photos) => {

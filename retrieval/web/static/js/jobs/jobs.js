@@ -15,6 +15,7 @@ const listeners = new Set();
 let known = null; // the jobs as they were told last
 let source = null;
 let timer = 0;
+let asked = 0; // times: an answer that a later one has overtaken is thrown away
 
 /** Whether a job waits, runs or is paused. */
 export const isOpen = (job) => OPEN.includes(job.state);
@@ -53,10 +54,12 @@ function follow() {
 /** Ask how the work stands. */
 export async function refresh() {
   close();
+  const mine = (asked += 1);
   try {
-    deliver((await json("/api/jobs")).jobs);
+    const { jobs } = await json("/api/jobs");
+    if (mine === asked) deliver(jobs);
   } finally {
-    follow();
+    if (mine === asked) follow();
   }
 }
 
@@ -83,10 +86,12 @@ export async function begin(kind, fields = {}) {
 
 /** Wait until a job has ended; gives it. */
 export function ended(number) {
+  let seen = false; // what was known of the jobs may be older than this one
   return new Promise((resolve) => {
     const stop = watch((jobs) => {
       const job = jobs.find((one) => one.id === number);
-      if (job && isOpen(job)) return;
+      seen ||= Boolean(job);
+      if (!seen || (job && isOpen(job))) return;
       queueMicrotask(() => stop());
       resolve(job);
     });

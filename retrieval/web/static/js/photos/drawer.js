@@ -3,6 +3,7 @@
 import { json } from "../api.js";
 import { at, el } from "../dom.js";
 import { figure, t, tn } from "../language.js";
+import { complain } from "../page.js";
 
 const MOST = 60; // tags and cameras that are listed before the rest is asked for
 
@@ -90,9 +91,9 @@ export function drawer(current, change) {
     known = { folders, tags, cameras, albums, hidden };
     fill();
   };
-  at("open-drawer").addEventListener("click", async () => {
+  at("open-drawer").addEventListener("click", () => {
     dialog.showModal();
-    await load();
+    load().catch(complain);
   });
   at("close-drawer").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => {

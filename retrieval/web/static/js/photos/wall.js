@@ -52,8 +52,13 @@ export class Wall {
     const ends = [one, other].map((number) => this.numbers.indexOf(number)).sort((a, b) => a - b);
     if (ends[0] < 0) return [this.photo(other)];
     const some = this.numbers.slice(ends[0], ends[1] + 1);
-    this.#learn(some.filter((number) => !this.known.has(number)));
+    this.#learn(some.filter((number) => !this.known.has(number))).catch(() => {}); // they go by their numbers
     return some.map((number) => this.photo(number));
+  }
+
+  /** Ask for all names again, as photos were changed. */
+  forget() {
+    this.known = new Map();
   }
 
   async #learn(numbers) {
@@ -244,12 +249,13 @@ export class Wall {
     const missing = [...this.shown.keys()].map((place) => this.numbers[place]).filter((number) => !this.known.has(number));
     if (!missing.length || this.asking) return;
     this.asking = true;
+    const { known } = this;
     const some = missing.slice(0, ASKED);
     try {
       const { photos } = await read({ numbers: some });
-      for (const photo of photos) this.known.set(photo.number, photo);
-      for (const number of some) if (!this.known.has(number)) this.known.set(number, null); // removed meanwhile
-      while (this.known.size > KNOWN) this.known.delete(this.known.keys().next().value);
+      for (const photo of photos) known.set(photo.number, photo);
+      for (const number of some) if (!known.has(number)) known.set(number, null); // removed meanwhile
+      while (known.size > KNOWN) known.delete(known.keys().next().value);
       for (const [place, item] of this.shown) this.#say(item, place);
     } catch {
       return; // photos without their names are still photos
