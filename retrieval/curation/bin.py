@@ -124,7 +124,8 @@ def put_back(one: Binned, folder: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
-            if not path.is_file() or hash_file(path) != one.sha256:
+            # A link may lead to the very file in the bin.
+            if path.is_symlink() or not path.is_file() or hash_file(path) != one.sha256:
                 raise NotMoved(f"There is another file now where {one.name} was: it stays in the bin.")
             kept.unlink()  # it was put back before
         else:

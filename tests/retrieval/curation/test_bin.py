@@ -79,6 +79,11 @@ def test_nothing_is_written_over(photo: Path, tmp_path: Path, drive: str) -> Non
         bins._move(folder / one.id / FILE_FOLDER / HOSTILE, photo, one.sha256)
     assert photo.read_bytes() == b"another" and len(kept(folder, b"pixels")) == 1
     photo.unlink()
+    photo.symlink_to(folder / one.id / FILE_FOLDER / HOSTILE)
+    with pytest.raises(NotMoved, match="another file now"):
+        put_back(one, folder)
+    assert photo.read_bytes() == b"pixels", "the link leads to what is in the bin still"
+    photo.unlink()
     photo.symlink_to("/etc/passwd")
     with pytest.raises(NotMoved, match="a link"):
         move_to_bin(row, folder, tmp_path)
