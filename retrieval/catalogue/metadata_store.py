@@ -141,6 +141,16 @@ def import_values(
         _write_columns(session, there)
 
 
+def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
+    """Give photos a tag beside those that they have, in upper or lower case; what is not indexed is left out."""
+    lacking: dict[int, dict[str, list[str]]] = {}
+    for number, values in values_by_number(session, numbers, [TAG]).items():
+        imported = values.get((IMPORTED, TAG), [])
+        if tag.casefold() not in {one.casefold() for one in (*imported, *values.get((FROM_FILE, TAG), []))}:
+            lacking[number] = {TAG: [*imported, tag]}
+    import_values(session, lacking)
+
+
 def tidy_metadata(session: Session) -> None:
     """Forget metadata of images that are not there, and write again what counts of all others."""
     gone = MetadataRow.number.not_in(sa.select(ImageRow.number))

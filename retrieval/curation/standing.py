@@ -1,25 +1,20 @@
 """Searches that are kept: what they ask for, and asking standing ones of photos that were added since."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import ScoringOptions
 from index.progress import Progress
-from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.saved import Find, SavedSearch, keep_finds, photo_of_search, saved_searches
-from retrieval.catalogue.database import chunks
 from retrieval.catalogue.filters import filter_of
-from retrieval.catalogue.metadata_store import TAG, import_values, metadata_of
 from retrieval.catalogue.photo_lookup import PhotoNotFound
-from retrieval.catalogue.schema import IMPORTED, MetadataRow
 from retrieval.collection.collection import Collection
 from retrieval.library.searches import Searches
 from retrieval.search.answers import Asked, ask_with_file, ask_with_photo
@@ -91,9 +86,7 @@ def ask_standing(
             try:
                 searches = searches or Searches(collection)
                 finds = find_among(searches, search, new)
-                kept = keep_finds(collection.catalogue, search.id, finds, int(new[-1]) + 1)
-                if search.tag and kept:
-                    add_tag(collection.catalogue, kept, search.tag)
+                keep_finds(collection.catalogue, search.id, finds, int(new[-1]) + 1)
                 asking = replace(asking, found=tuple(one.number for one in finds))
             except CairnError as error:
                 asking = replace(asking, problem=str(error))
@@ -141,23 +134,6 @@ def options_of(how: Mapping[str, Any]) -> SearchOptions:
         augmented=bool(how.get("augmented", usual.augmented)),
         scoring=ScoringOptions(str(how.get("tf") or usual.scoring.tf)),
     )
-
-
-def add_tag(catalogue: Catalogue, numbers: Sequence[int], tag: str) -> None:
-    """Give photos a tag beside those that they have; photos that are not indexed are left out."""
-    with catalogue.writing() as session:
-        for some in chunks(sorted(numbers)):
-            known = metadata_of(session, some)
-            earlier: dict[int, list[str]] = {}
-            imported = sa.select(MetadataRow.number, MetadataRow.value).where(
-                MetadataRow.number.in_(some), MetadataRow.source == IMPORTED, MetadataRow.key == TAG
-            )
-            for number, value in session.execute(imported.order_by(MetadataRow.number, MetadataRow.position)):
-                earlier.setdefault(number, []).append(value)
-            lacking = [
-                number for number in some if tag.casefold() not in {one.casefold() for one in known[number].tags}
-            ]
-            import_values(session, {number: {TAG: [*earlier.get(number, []), tag]} for number in lacking})
 
 
 def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[Asked]:

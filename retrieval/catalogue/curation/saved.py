@@ -12,6 +12,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.catalogue_reader import CatalogueReader
 from retrieval.catalogue.database import chunks
+from retrieval.catalogue.metadata_store import add_tag
 from retrieval.catalogue.schema import INDEXED, ImageRow, SavedFindRow, SavedSearchRow
 from retrieval.metadata.text import LONGEST_TAG, clean
 
@@ -186,7 +187,8 @@ def delete_search(catalogue: Catalogue, search: int) -> None:
 def keep_finds(catalogue: Catalogue, search: int, finds: Iterable[Find], asked_to: int) -> list[int]:
     """Keep what a standing search has found among new photos, and up to which number photos were asked.
 
-    Photos that were removed meanwhile, and a search that was deleted, are left out.
+    The photos are given the tag of the search, where it has one. Photos that were removed meanwhile, and a search that
+    was deleted, are left out.
 
     Returns
     -------
@@ -213,6 +215,8 @@ def keep_finds(catalogue: Catalogue, search: int, finds: Iterable[Find], asked_t
             )
             for number in new
         )
+        if row.tag:
+            add_tag(session, new, row.tag)
     return new
 
 
