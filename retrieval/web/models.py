@@ -171,6 +171,7 @@ class Health(BaseModel):
     shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Name of the one who asks; null where there is no password.")
+    server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
 
 
 class Photo(BaseModel):

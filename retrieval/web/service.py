@@ -47,6 +47,7 @@ class ServeOptions:
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
+    server: str | None = None  # tells this server from others: see `retrieval.web.shelf.instance`
     title: str | None = None  # what people call the collection; None: as its folder is called
     decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
     # Who is answered; None: what this is mounted in decides.

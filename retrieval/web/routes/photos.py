@@ -47,6 +47,7 @@ def health(request: Request) -> Health:
         shelf=request.scope.get(SHELF),
         role=role_of(request),
         user=user_of(request),
+        server=service.options.server,
     )
 
 

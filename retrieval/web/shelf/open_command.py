@@ -1,5 +1,8 @@
 """The command open."""
 
+import os
+import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +12,16 @@ from index.errors import CairnError
 from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
 from retrieval.photos.listing import COLLECTION_FILE
+from retrieval.photos.thumbnails import CACHE
 from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show
 
 PORT = 8000
 """Where a server listens that no port was named for, if it is free: so its address can be kept."""
+
+
+Begun = Callable[[str, str], object]
+"""Is given the address of a server that has begun, and what it says of itself there."""
 
 
 @grouped
@@ -48,12 +56,16 @@ def open_collections(
     """
     home, page = find_home(folder)
     running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)
-    if page is None:
-        from retrieval.web.serve_command import serve_collection
-
-        serve_collection(home, running, show if browser else lambda _: None, fallback=port is None)
-        return
-    _open_shelf(home, page, running, browser=browser, fallback=port is None)
+    fallback = port is None
+    if page is not None:
+        _serve_once(home, page, lambda begun: _serve_shelf(home, running, begun, fallback=fallback), browser=browser)
+    elif os.access(home, os.W_OK):
+        place = home.resolve() / CACHE
+        _serve_once(place, "", lambda begun: _serve_alone(home, running, begun, fallback=fallback), browser=browser)
+    else:  # nothing can be written there that a second one would see
+        _serve_alone(
+            home, running, (lambda address, _: show(address)) if browser else lambda *_: None, fallback=fallback
+        )
 
 
 def find_home(folder: Path | None) -> tuple[Path, str | None]:
@@ -81,10 +93,26 @@ def find_home(folder: Path | None) -> tuple[Path, str | None]:
     return folder, None
 
 
-def _open_shelf(home: Path, page: str, running: RunOptions, *, browser: bool, fallback: bool) -> None:
-    """Serve a home, or lead to the server that does so already."""
-    from retrieval.collection.locking import CollectionLocked
+def _serve_shelf(home: Path, running: RunOptions, begun: Begun, *, fallback: bool) -> None:
+    """Serve a home until the server is told to stop."""
     from retrieval.web.shelf.app import create_shelf_app
+
+    app = create_shelf_app(home, running.serve_options())
+    with listen(running.host, running.port, fallback=fallback) as listening:
+        run(app, listening, running, lambda address: begun(address, app.state.service.id))
+
+
+def _serve_alone(collection: Path, running: RunOptions, begun: Begun, *, fallback: bool) -> None:
+    """Serve a collection that lies in no home until the server is told to stop."""
+    from retrieval.web.serve_command import serve_collection
+
+    server = secrets.token_hex(16)
+    serve_collection(collection, running, lambda address: begun(address, server), fallback=fallback, server=server)
+
+
+def _serve_once(place: Path, page: str, serve: Callable[[Begun], None], *, browser: bool) -> None:
+    """Serve, or lead to the server that does so already; a file in the folder `place` says where it answers."""
+    from retrieval.collection.locking import CollectionLocked
     from retrieval.web.shelf.instance import announce, await_server, only_server, running_server
 
     def lead(address: str) -> None:
@@ -92,22 +120,19 @@ def _open_shelf(home: Path, page: str, running: RunOptions, *, browser: bool, fa
         if browser:
             show(address + page)
 
-    found = running_server(home)
+    def begun(address: str, server: str) -> None:
+        announce(place, address, server)
+        if browser:
+            show(address + page)
+
+    found = running_server(place)
     if found is not None:
         lead(found)
         return
     try:
-        with only_server(home):
-            app = create_shelf_app(home, running.serve_options())
-            with listen(running.host, running.port, fallback=fallback) as listening:
-
-                def begun(address: str) -> None:
-                    announce(home, address, app.state.service.id)
-                    if browser:
-                        show(address + page)
-
-                run(app, listening, running, begun)
+        with only_server(place):
+            serve(begun)
             return
     except CollectionLocked:
         pass
-    lead(await_server(home))
+    lead(await_server(place))

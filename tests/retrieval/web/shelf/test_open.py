@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -110,3 +111,26 @@ def test_what_is_opened(tmp_path: Path, indexed: Indexed, monkeypatch: pytest.Mo
     assert "no folder" in cairn("open", tmp_path / "nothing").refused()
     with listen("127.0.0.1", 0) as taken, listen("127.0.0.1", taken.getsockname()[1], fallback=True) as other:
         assert other.getsockname()[1] != taken.getsockname()[1]
+
+
+def test_a_collection_outside_a_home_is_served_once(
+    tmp_path: Path, indexed: Indexed, cairn: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    alone = Path(shutil.copytree(indexed.folder, tmp_path / "elsewhere" / "demo.cairn"))
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "cairn", "open", str(alone), "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as first:
+        try:
+            assert first.stdout is not None
+            address = re.search(r"http://127\.0\.0\.1:\d+/", first.stdout.readline())
+            assert address
+            (tmp_path / "link").symlink_to(alone)
+            for named in (alone, tmp_path / "link"):
+                assert f"open already, at {address[0]}" in cairn("open", named, "--no-browser").out
+            assert httpx.get(f"{address[0]}api/health").json()["collection"] == "demo.cairn"
+            first.send_signal(signal.SIGINT)
+            assert first.wait(20) == 0
+            assert not (alone / "cache" / FILE).exists()
+        finally:
+            first.kill()
