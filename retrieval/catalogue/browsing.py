@@ -269,6 +269,9 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
         passing.append(sa.or_(*(has_value(key, value) for key in sorted({called, column_key(called)}))))
     if wanted.near is not None:
         passing += _near(session, wanted.near)
+    if wanted.within is not None:
+        passing.append(ImageRow.latitude.between(wanted.within.south, wanted.within.north))
+        passing.append(ImageRow.longitude.between(wanted.within.west, wanted.within.east))
     if wanted.album is not None:
         passing.append(ImageRow.number.in_(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album == wanted.album)))
     hidden = sa.select(HiddenRow.number)

@@ -7,7 +7,7 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.catalogue.metadata_store import LONGEST_VALUE, column_key, folded_key
 from retrieval.metadata.dates import read_date
-from retrieval.metadata.places import Near
+from retrieval.metadata.places import Near, Within
 from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
 
 
@@ -38,6 +38,8 @@ class PhotoFilter:
         Whole tags; a photo has none of them.
     near : Near or (latitude, longitude, kilometres), optional
         Where it was taken.
+    within : Within or (south, west, north, east), optional
+        Between which parallels and meridians it was taken.
     where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
     hidden : bool or None
@@ -60,6 +62,7 @@ class PhotoFilter:
     tags: tuple[str, ...] = ()
     without_tags: tuple[str, ...] = ()
     near: Near | None = None
+    within: Within | None = None
     where: tuple[tuple[str, str], ...] = ()
     hidden: bool | None = False
     album: int | None = None
@@ -117,8 +120,8 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
     ----------
     fields : mapping
         Any of name, folder, taken_from, taken_to, camera and title, as text; tag, without_tag and where (KEY=VALUE), as
-        lists of texts; near, as LATITUDE,LONGITUDE,KM; hidden, true or false; album, its id. None and what is empty
-        asks for nothing; others do not count.
+        lists of texts; near, as LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false;
+        album, its id. None and what is empty asks for nothing; others do not count.
 
     Raises
     ------
@@ -131,11 +134,17 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
         place = Near(*(float(number) for number in near.split(","))) if near else None
     except (ValueError, TypeError):
         raise CairnError("A place is written LATITUDE,LONGITUDE,KM, such as 48.8584,2.2945,10.") from None
+    within = fields.get("within")
+    try:
+        box = Within(*(float(number) for number in within.split(","))) if within else None
+    except (ValueError, TypeError):
+        raise CairnError("A box is written SOUTH,WEST,NORTH,EAST in degrees, such as 48.8,2.2,48.9,2.4.") from None
     return PhotoFilter(
         **texts,
         tags=tuple(fields.get("tag") or ()),
         without_tags=tuple(fields.get("without_tag") or ()),
         near=place,
+        within=box,
         where=tuple(parse_condition(one) for one in fields.get("where") or ()),
         hidden=bool(fields.get("hidden")),
         album=fields.get("album"),
@@ -159,6 +168,8 @@ def _as_field(name: str, value: Any) -> Any:
             return (value,) if isinstance(value, str) else tuple(str(one) for one in value)
         if name == "near":
             return value if value is None or isinstance(value, Near) else Near(*(float(one) for one in value))
+        if name == "within":
+            return value if value is None or isinstance(value, Within) else Within(*(float(one) for one in value))
         if name == "where":
             pairs = value.items() if isinstance(value, Mapping) else value
             return tuple((str(key), str(one)) for key, one in pairs)
@@ -166,6 +177,7 @@ def _as_field(name: str, value: Any) -> Any:
     except (TypeError, ValueError):
         wanted = {
             "near": "latitude, longitude and kilometres",
+            "within": "south, west, north and east",
             "where": "a mapping of columns to values",
             "album": "the number of an album",
         }.get(name, "one tag, or several")

@@ -66,6 +66,31 @@ class Near:
         return [(west, east)]
 
 
+@dataclass(frozen=True)
+class Within:
+    """All places between two parallels and two meridians, degrees, edges included.
+
+    Parameters
+    ----------
+    south, west, north, east : float
+        Degrees north and east. The date line is never between west and east.
+
+    Raises
+    ------
+    CairnError
+        They are no such places.
+    """
+
+    south: float
+    west: float
+    north: float
+    east: float
+
+    def __post_init__(self) -> None:
+        if not (-90 <= self.south <= self.north <= 90 and -180 <= self.west <= self.east <= 180):
+            raise CairnError("Give the south, west, north and east of a place in degrees, such as 48.8,2.2,48.9,2.4.")
+
+
 def great_circle_km(latitude: float, longitude: float, other_latitude: float, other_longitude: float) -> float:
     """Kilometres between two places, along the sphere: the haversine formula.
 

@@ -94,6 +94,10 @@ class Filters(BaseModel):
     near: Text = Field(
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
     )
+    within: Text = Field(
+        None,
+        description="SOUTH,WEST,NORTH,EAST: only photos that were taken between these degrees, or on them.",
+    )
     where: Texts = Field([], description="KEY=VALUE: only photos with all of these values, such as imported ones.")
     album: Annotated[int, Field(ge=0, le=MAX_ALBUM)] | None = Field(None, description="Only photos of this album.")
     hidden: bool = Field(False, description="Only photos that are hidden; they are left out otherwise.")

@@ -78,6 +78,15 @@ def test_months_places_and_cameras(client: httpx.Client) -> None:
     places = client.get("/api/places", params={"near": "48.86,2.29,5"}).json()
     assert sorted(_names(client, places["numbers"])) == ["coffee_001.jpg", "coffee_002.jpg"]
     assert sorted(places["latitudes"]) == [48.8584, 48.8585]
+    for box, found in (
+        ("48.8584,2,48.8585,3", 2),
+        ("48.85845,2,49,3", 1),
+        ("48.8584,2,48.85845,3", 1),
+        ("-90,-180,90,180", 3),
+    ):
+        assert client.get("/api/photos", params={"within": box}).json()["total"] == found, box
+    for wrong in ("1,2,3", "2,0,1,0", "0,0,91,0", "a,b,c,d", "nan,0,1,1"):
+        assert client.get("/api/photos", params={"within": wrong}).status_code == 422, wrong
     assert len(client.get("/api/places").json()["longitudes"]) == 3
     assert client.get("/api/cameras").json() == {"cameras": [{"camera": "Leica M3", "photos": 2}]}
 
@@ -127,11 +136,11 @@ def test_the_map_gathers_photos_and_leads_to_them(chromium: Any, served: str) ->
         page.wait_for_url("**/map?at=*")
         page.keyboard.press("Home")
         paris = page.get_by_role("link", name="2 photos at 48.858")
-        assert "near=48.858" in paris.get_attribute("href")
+        assert "within=48.858" in paris.get_attribute("href")
         paris.focus()
         page.keyboard.press("Enter")
         page.get_by_text("2 photos pass the filter").wait_for()
-        assert "Within" in page.locator("#chips").text_content()
+        assert "Around 48.86, 2.29" in page.locator("#chips").text_content()
         near = page.evaluate(
             """async () => {
                 const { project, unproject, distance, gather } = await import("/static/js/photos/mercator.js");
@@ -140,6 +149,25 @@ def test_the_map_gathers_photos_and_leads_to_them(chromium: Any, served: str) ->
                 return [back, far, gather([0.1, 0.11, 0.9], [0.1, 0.1, 0.9], 0.05).length];
             }"""
         )
+        # A click lists just what was counted, wherever photos were within the digits that the map has of them.
+        wrong = page.evaluate(
+            """async () => {
+                const { project, gather, within } = await import("/static/js/photos/mercator.js");
+                const digits = (one) => Number(one.toFixed(5));
+                let seed = 7;
+                const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+                const places = Array.from({ length: 3000 }, (_, place) => place % 9
+                    ? [48 + random(), 2 + random()] : [180 * random() - 90, 360 * random() - 180]);
+                const points = places.map(([north, east]) => project(digits(north), digits(east)));
+                const found = gather(points.map(([x]) => x), points.map(([, y]) => y), 0.0001);
+                return found.filter(({ count, box }) => {
+                    const [south, west, north, east] = within(box).split(",").map(Number);
+                    const is = ([y, x]) => south <= y && y <= north && west <= x && x <= east;
+                    return count !== places.filter(is).length;
+                }).map(({ count, box }) => [count, within(box)]);
+            }"""
+        )
+        assert wrong == []
         assert near[0] == pytest.approx([48.8584, 2.2945]) and near[2] == 2
         assert near[1] == pytest.approx(16960, abs=20)  # kilometres from Paris to Sydney
 

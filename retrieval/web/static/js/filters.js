@@ -5,7 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
-const MORE = ["camera", "title", "near", "album", "hidden"]; // that only addresses have
+const MORE = ["camera", "title", "near", "within", "album", "hidden"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -42,6 +42,7 @@ export const asks = (filters) => Object.values(filters).some((value) => value.le
 /** The filters in force, one by one: {text, rest}, what it asks for and the filters without it. `names`: of albums, by ids. */
 export function inForce(filters, names = new Map()) {
   const [latitude, longitude, kilometres] = (filters.near ?? "").split(",").map(Number);
+  const sides = (filters.within ?? "").split(",").map(Number);
   const says = {
     name: (value) => t("Name: {value}", { value }),
     folder: (value) => t("Folder: {value}", { value }),
@@ -52,6 +53,7 @@ export function inForce(filters, names = new Map()) {
     near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
       kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
     }),
+    within: () => t("Around {latitude}, {longitude}", { latitude: fixed((sides[0] + sides[2]) / 2, 2), longitude: fixed((sides[1] + sides[3]) / 2, 2) }),
     album: (value) => (names.has(value) ? t("Album: {value}", { value: names.get(value) }) : t("In one album")),
     hidden: () => t("Hidden photos"),
     tag: (value) => t("Tag: {value}", { value }),

@@ -6,7 +6,7 @@ import { everyFilter, inForce } from "../filters.js";
 import { figure, t, tn } from "../language.js";
 import { complain, start } from "../page.js";
 import { root } from "../root.js";
-import { circle, fit, gather, project, unproject } from "./mercator.js";
+import { fit, gather, project, unproject, within } from "./mercator.js";
 
 const TILE = 256; // pixels of the world's side at zoom 0
 const CELL = 84; // pixels: photos nearer than that are gathered
@@ -116,11 +116,11 @@ function clusters(level) {
 
 function marker(cluster) {
   const number = numbers[cluster.place];
-  const near = circle(cluster.box);
-  const [latitude, longitude] = near.split(",");
+  const box = within(cluster.box);
+  const [latitude, longitude] = unproject(cluster.x, cluster.y).map((one) => one.toFixed(5));
   const href = cluster.count === 1
-    ? address("/photo", { number, list: address("", { ...everyFilter(), near }).slice(1) })
-    : address("/", { ...everyFilter(), near });
+    ? address("/photo", { number, list: address("", { ...everyFilter(), within: box }).slice(1) })
+    : address("/", { ...everyFilter(), within: box });
   const label = tn(cluster.count, "{n} photo at {latitude}, {longitude}", "{n} photos at {latitude}, {longitude}", { latitude, longitude });
   return el("li", { class: "cluster" }, el("a", { href, "aria-label": label, title: label, draggable: "false" },
     el("img", { src: thumbnail(number), alt: "", draggable: "false", decoding: "async" }),

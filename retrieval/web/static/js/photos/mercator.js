@@ -50,12 +50,18 @@ export function gather(xs, ys, cell) {
   return [...cells.values()].map((one) => ({ ...one, x: one.x / one.count, y: one.y / one.count }));
 }
 
-/** A circle round a box of the square, as the filter `near` has it: LATITUDE,LONGITUDE,KM. */
-export function circle([left, top, right, bottom]) {
-  const middle = unproject((left + right) / 2, (top + bottom) / 2);
-  const corners = [[left, top], [right, top], [left, bottom], [right, bottom]].map(([x, y]) => distance(middle, unproject(x, y)));
-  const kilometres = Math.max(...corners) * 1.001 + 0.02;
-  return [middle[0].toFixed(5), middle[1].toFixed(5), kilometres.toFixed(kilometres < 10 ? 3 : 1)].join(",");
+/**
+ * A box of the square as the filter `within` has it: SOUTH,WEST,NORTH,EAST. Places come in five digits, and lie within half of the
+ * last one. What lies in the box of a cell's points lies in the cell, so that it is just these.
+ */
+export function within([left, top, right, bottom]) {
+  const half = 0.000005;
+  const [north, west] = unproject(left, top);
+  const [south, east] = unproject(right, bottom);
+  const least = south < -TOP + half ? -90 : Math.max(+south.toFixed(5) - half, -90); // nearer to a pole all are on the edge
+  const most = north > TOP - half ? 90 : Math.min(+north.toFixed(5) + half, 90);
+  const sides = [least, Math.max(+west.toFixed(5) - half, -180), most, Math.min(+east.toFixed(5) + half, 180)];
+  return sides.map((one) => one.toFixed(6)).join(",");
 }
 
 /** The zoom and middle that show a box in a window: [x, y, zoom]. */
