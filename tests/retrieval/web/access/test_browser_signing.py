@@ -73,3 +73,15 @@ def test_signing_in_and_out_and_in_again(chromium: Any, shelf: str) -> None:
         visit.open("/")
         page.get_by_role("button", name="Sign out").click()
         page.wait_for_url(f"{shelf}/login")
+
+
+def test_what_is_wrong_is_said_in_german(chromium: Any, shelf: str) -> None:
+    with visiting(chromium, shelf, DESKTOP) as visit:
+        visit.page.context.add_cookies([{"name": "cairn-language", "value": "de", "url": shelf}])
+        page = visit.open("/login")
+        page.locator("#name").fill("anna")
+        page.locator("#password").fill("wrong")
+        page.locator("#password").press("Enter")
+        page.get_by_text("Der Name oder das Passwort ist falsch.").wait_for()
+        visit.excuse("401")
+        assert page.locator("html").get_attribute("lang") == "de"
