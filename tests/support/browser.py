@@ -16,6 +16,7 @@ Box = tuple[float, float, float, float]
 PROGRAMS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60_000  # milliseconds before a page that does not answer is an error; machines that run tests are busy
 DESKTOP, PHONE = (1280, 860), (360, 740)
+WIDE = (1440, 900)
 SMALLEST = (320, 640)  # what pages must fit (WCAG 2, Reflow)
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3" fill="gray"/></svg>'
 """A picture, where a test answers for the server."""
@@ -113,6 +114,21 @@ def screen_point(page: Any, x: float, y: float) -> tuple[float, float]:
     seen = canvas.bounding_box()
     width, height = (int(page.locator(".box-numbers input").nth(place).get_attribute("max")) + 1 for place in (2, 3))
     return seen["x"] + (x + 0.5) * seen["width"] / width, seen["y"] + (y + 0.5) * seen["height"] / height
+
+
+def tab_to(page: Any, selector: str, text: str = "", most: int = 80) -> None:
+    """Press Tab until the focus is on an element, of which the text or the label contains something."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        script = """([selector, text]) => {
+            const one = document.activeElement;
+            const labels = [...(one?.labels ?? [])].map((label) => label.textContent);
+            const said = [one?.textContent, one?.getAttribute("aria-label"), ...labels];
+            return Boolean(one?.matches(selector)) && said.some((words) => words?.includes(text));
+        }"""
+        if page.evaluate(script, [selector, text]):
+            return
+    raise AssertionError(f"Tab does not reach {selector} {text}")
 
 
 def draw_box(page: Any, box: Box) -> None:

@@ -25,6 +25,7 @@ from tests.support.browser import (
     project,
     read_box,
     screen_point,
+    tab_to,
     visiting,
     wait_for_results,
 )
@@ -261,21 +262,14 @@ def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/")
     keys = page.keyboard
 
-    def tab_to(selector: str, most: int = 60) -> None:
-        for _ in range(most):
-            keys.press("Tab")
-            if page.evaluate("(one) => document.activeElement?.matches(one) ?? false", selector):
-                return
-        raise AssertionError(f"Tab does not reach {selector}")
-
-    tab_to("#photos a")
+    tab_to(page, "#photos a")
     for _ in range(20):
         if page.evaluate("document.activeElement.getAttribute('aria-label')") == f"{ASKED}.jpg":
             break
         keys.press("ArrowRight")
     keys.press("Enter")
     page.wait_for_selector(".box-canvas")
-    tab_to(".box-canvas svg")
+    tab_to(page, ".box-canvas svg")
     keys.press("Enter")
     width, height = (int(page.locator(".box-numbers input").nth(place).get_attribute("max")) + 1 for place in (2, 3))
     middle = read_box(page)
@@ -293,18 +287,18 @@ def test_by_keys_alone(visit: Visit, indexed: Indexed) -> None:
     keys.press("Escape")
     assert page.locator(".box-canvas .region").count() == 0
     # The object's box, by its numbers.
-    tab_to(".box-numbers input")
+    tab_to(page, ".box-numbers input")
     for value in asked_box(indexed):
         keys.type(str(value))
         keys.press("Tab")
-    tab_to("#search")
+    tab_to(page, "#search")
     assert page.locator(".box-canvas .region").count() == 1
     keys.press("Enter")
     assert set(wait_for_results(page)[: len(FOUND)]) == FOUND
-    tab_to('.result a[aria-label*="coffee_002.jpg: see"]')
+    tab_to(page, '.result a[aria-label*="coffee_002.jpg: see"]')
     keys.press("Enter")
     assert len(drawn_lines(page)) >= 20
-    tab_to("#next")
+    tab_to(page, "#next")
     keys.press("Enter")
     assert page.locator("#pair .match.chosen").count() == 1
     assert page.locator("#which").text_content().startswith("Match 1 of ")

@@ -9,11 +9,11 @@ import pytest
 
 from retrieval.web.languages import messages
 from retrieval.web.routes.pages import PAGES
-from tests.support.browser import SMALLEST, Visit, visiting
+from tests.support.browser import SMALLEST, WIDE, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
-WIDE, NARROW = (1440, 900), (390, 844)
+NARROW = (390, 844)
 PAPER = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -139,8 +139,10 @@ def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[i
 def test_pages_fit_all_widths_in_english_and_german(chromium: Any, served: str) -> None:
     for language in ("en-GB", "de-DE"):
         with visiting(chromium, served, SMALLEST, locale=language) as visit:
+            number = visit.number("coffee_001.jpg")
+            fields = {"/search": f"?q={number}", "/photo": f"?number={number}", "/match": f"?q={number}&photo={number}"}
             for path in PAGES:
-                page = visit.open(path)
+                page = visit.open(path + fields.get(path, ""))
                 for width in (320, 390, 768, 1023, 1024, 1280, 1440, 2560):
                     page.set_viewport_size({"width": width, "height": 800})
                     assert page.evaluate("document.scrollingElement.scrollWidth") <= width, (path, width, language)

@@ -11,7 +11,7 @@ from retrieval.web.shelf.app import create_shelf_app
 from retrieval.web.shelf.shelf import Shelf
 from tests.conftest import Indexed
 from tests.retrieval.web.shelf.test_app import small
-from tests.support.browser import PHONE, SMALLEST, visiting
+from tests.support.browser import PHONE, SMALLEST, WIDE, tab_to, visiting
 from tests.support.browser import chromium as chromium
 from tests.support.live import listening
 
@@ -62,6 +62,30 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         page.get_by_role("dialog").get_by_role("button", name="Move to the bin").click()
         make.wait_for()  # the home is empty again
     assert Shelf(home).names() == [] and len(list((home / "bin").iterdir())) == 1
+
+
+def test_the_first_collection_by_the_keyboard_alone(chromium: Any, shelf: tuple[str, Path], indexed: Indexed) -> None:
+    base, home = shelf
+    with visiting(chromium, base, WIDE) as visit:
+        page = visit.open("/")
+        page.get_by_role("button", name="Make the collection").wait_for()
+        page.keyboard.type("Keys")  # the name has the focus
+        tab_to(page, "button", indexed.photos.name)
+        page.keyboard.press("Enter")
+        photos = len(list(indexed.photos.iterdir()))
+        page.get_by_text(f"{photos} photos", exact=True).wait_for()
+        tab_to(page, "button", "Make the collection")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/c/keys/")
+        page.locator("#collection").get_by_text(f"Keys · {photos} photos").wait_for()
+        page.locator("#photos a").first.wait_for()
+        tab_to(page, "#photos a")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/c/keys/photo?*")
+        page.locator(".box-canvas").wait_for()
+        page.keyboard.press("Escape")
+        page.wait_for_url("**/c/keys/?at=*")
+    assert Shelf(home).names() == ["keys"]
 
 
 @pytest.mark.parametrize("size", [PHONE, (2560, 1200)])
