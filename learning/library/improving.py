@@ -135,6 +135,9 @@ def improve(
         with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
             done = _Improving(collection, options, work, workers or cores(), catalogue, tell).run()
             if not options.dry_run:
+                # What was judged goes last: where this is interrupted, the next run does not learn and judge once more.
+                shutil.rmtree(work / _LEARNT, ignore_errors=True)
+                (work / _DESCRIPTOR).unlink(missing_ok=True)
                 shutil.rmtree(work, ignore_errors=True)
     return done
 

@@ -135,6 +135,24 @@ def test_too_few_photos_say_so(filled: Album, monkeypatch: pytest.MonkeyPatch, c
     assert "No searches could be measured" in (filled.place / IMPROVEMENT_PICTURE).read_text()
 
 
+def test_one_that_is_killed_while_it_clears_up_ends_the_same(
+    filled: Album,
+    learning: Callable[[str], Learning],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def die(folder: Path, **_: Any) -> None:
+        (folder / "judged.json").unlink(missing_ok=True)
+        raise KeyboardInterrupt
+
+    learnt = learning("better")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(improving.shutil, "rmtree", die)
+        improve(filled.place, workers=1)
+    done = improve(filled.place, workers=1)
+    assert (done.verdict, done.switched, len(learnt.calls)) == ("better", True, 1)
+    assert not (filled.place / IMPROVING).exists()
+
+
 def test_a_dry_run_is_the_first_part_of_the_next(filled: Album, learning: Callable[[str], Learning]) -> None:
     learnt, before = learning("better"), state_of(filled)
     done = improve(filled.place, ImproveOptions(dry_run=True), workers=1)
