@@ -6,7 +6,7 @@ import { root, server } from "./root.js";
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
 const TRIES = 3;
 
-export class Refused extends Error {
+class Refused extends Error {
   constructor(message, status) {
     super(message);
     this.status = status;
@@ -48,7 +48,7 @@ export async function ask(target, options = {}) {
 }
 
 /** Where people sign in; `next`: the address that they come back to. */
-export const signInAddress = (next) => `${server}/login?${new URLSearchParams({ next })}`;
+const signInAddress = (next) => `${server}/login?${new URLSearchParams({ next })}`;
 
 /** An address of the server with the fields that say something: undefined, null and "" are left out, lists are repeated. */
 export function address(path, fields = {}) {

@@ -16,7 +16,7 @@ const key = (name) => el("kbd", {}, name);
 
 let tools = 0;
 
-export class BoxTool {
+class BoxTool {
   /**
    * @param host element that the tool fills
    * @param photo {name, width, height, large}: large is the address of its picture

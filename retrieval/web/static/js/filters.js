@@ -19,7 +19,7 @@ export function formFilters(form) {
 }
 
 /** Those of an address. */
-export function addressFilters(search = location.search) {
+function addressFilters(search = location.search) {
   const fields = new URLSearchParams(search);
   return { ...Object.fromEntries(TEXTS.map((name) => [name, fields.get(name) ?? ""])), tag: fields.getAll("tag") };
 }

@@ -105,7 +105,7 @@ export async function askAlbum(photos) {
 }
 
 /** Let a field of tags suggest those of the collection, behind those that are there already. */
-export async function suggestTags(input, list) {
+async function suggestTags(input, list) {
   const { tags: known } = await allTags({ limit: SUGGESTED });
   const show = () => {
     const before = splitTags(input.value.slice(0, input.value.lastIndexOf(";") + 1));

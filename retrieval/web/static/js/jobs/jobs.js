@@ -148,7 +148,7 @@ const NOTES = {
 };
 
 /** What a job does, as a heading. */
-export const titleOf = ({ kind, title, about }) => (about ? `${TITLES[kind] ?? title}: ${about}` : TITLES[kind] ?? title);
+const titleOf = ({ kind, title, about }) => (about ? `${TITLES[kind] ?? title}: ${about}` : TITLES[kind] ?? title);
 
 /** How long something takes, in words. */
 function lasting(seconds) {

@@ -6,7 +6,7 @@ import { language, t, tn } from "../language.js";
 const NAMES = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
 
 /** A month as it is read: "2004-07" is "July 2004". */
-export const monthName = (month) => (month.length < 7 ? month : NAMES.format(new Date(`${month}-01T00:00:00Z`)));
+const monthName = (month) => (month.length < 7 ? month : NAMES.format(new Date(`${month}-01T00:00:00Z`)));
 
 /**
  * Where the months begin in the order of the photos.
