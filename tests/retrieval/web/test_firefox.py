@@ -1,7 +1,6 @@
 """The main work in Firefox: every page, a box drawn and answered, an album made, photos walked through by keys."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from retrieval.web.routes.pages import PAGES
 from tests.conftest import Indexed
 from tests.support.browser import DESKTOP
 from tests.support.firefox import Firefox, find_firefox
-from tests.support.live import serving
+from tests.support.live import serving_copy
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -41,8 +40,7 @@ def without_complaints(firefox: Firefox) -> Iterator[None]:
 @pytest.fixture
 def own(indexed: Indexed, tmp_path: Path) -> Iterator[str]:
     """The address of a live server with a copy of the small collection, which may be changed."""
-    folder = shutil.copytree(indexed.folder, tmp_path / indexed.folder.name)
-    with serving(folder, tmp_path / "cache") as address:
+    with serving_copy(indexed.folder, tmp_path) as (address, _):
         yield address
 
 
