@@ -2,6 +2,7 @@
 
 import errno
 import html
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -75,10 +76,8 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        said = (
-            error.cause if isinstance(error, DatabaseError) else str(error) if isinstance(error, sqlite3.Error) else ""
-        )
-        if "disk is full" in said or "No space left" in said:  # SQLite, PostgreSQL
+        said = error.cause if isinstance(error, DatabaseError) else str(error)
+        if isinstance(error, (DatabaseError, sqlite3.Error)) and re.search("disk is full|No space left", said):
             return True
         error = error.__cause__ or error.__context__
     return False
