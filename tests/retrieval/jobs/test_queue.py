@@ -530,6 +530,8 @@ def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_p
     below = until(lambda: state(queue, job) == "running" and children(server.pid))
     time.sleep(1.0)
     os.killpg(below[0], signal.SIGSTOP)
+    # Where other programs run, it is a while before it stands still, and only what does is woken with its server's end.
+    until(lambda: psutil.Process(below[0]).status() == psutil.STATUS_STOPPED)
     below = children(server.pid)
     # The system wakes and ends what stands still when its server dies, so it has to stand still by then.
     until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in below))
