@@ -86,7 +86,7 @@ PUBLIC = {
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",
-    "Match": "retrieval.library.answers:Match",
+    "Match": "retrieval.library.matches:Match",
     "QueryPhoto": "retrieval.library.answers:QueryPhoto",
     "Photo": "retrieval.library.photos:Photo",
     "Photos": "retrieval.library.photos:Photos",

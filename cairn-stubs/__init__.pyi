@@ -25,7 +25,6 @@ from retrieval.collection.locking import CollectionLocked as CollectionLocked
 from retrieval.foreign.contract import FeaturesNeeded as FeaturesNeeded
 from retrieval.groups.groups import NotGrouped as NotGrouped
 from retrieval.library.answers import Answer as Answer
-from retrieval.library.answers import Match as Match
 from retrieval.library.answers import QueryPhoto as QueryPhoto
 from retrieval.library.answers import Result as Result
 from retrieval.library.collection import Collection as Collection
@@ -33,6 +32,7 @@ from retrieval.library.groups import Group as Group
 from retrieval.library.groups import Groups as Groups
 from retrieval.library.health import check as check
 from retrieval.library.health import repair as repair
+from retrieval.library.matches import Match as Match
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open

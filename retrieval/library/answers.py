@@ -1,4 +1,4 @@
-"""Answers to searches, and matches of two photos: small objects that know how to be printed, tabulated and drawn."""
+"""Answers to searches: small objects that know how to be printed, tabulated and drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.text import likely
-from retrieval.features.encoding import decode_geometry
-from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from retrieval.catalogue.filters import PhotoFilter
@@ -114,7 +110,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class Shown:
     """What an answer or a match was made of, to draw it."""
 
     searcher: "Searcher"
@@ -124,9 +120,9 @@ class _Shown:
 
 
 class _Drawn:
-    """What can be drawn as long as what it was made of is there: in this process, and not in a pickle or a copy."""
+    """An answer or a match, which can be drawn as long as what it was made of is in this process: not a copy of it."""
 
-    _shown: _Shown | None = None
+    _shown: Shown | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key != "_shown"}
@@ -292,129 +288,6 @@ class Answer(_Drawn, Sequence[Result]):
         return answer_html(self, [picture_of(one) for one in self.queries], boxes, seconds=self.seconds["total"])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Match(_Drawn):
-    """What a query has in common with one photo of a collection.
-
-    Attributes
-    ----------
-    query : QueryPhoto
-        The photo that was asked with.
-    name : str
-        Name of the other in the collection.
-    path : str
-        Its file.
-    number : int
-        Its number.
-    width, height : int or None
-        Pixels of its upright original.
-    score : float
-        Similarity by the engine.
-    inliers : int
-        Matches that agree on one map; 0 where there is none.
-    probability : float
-        That both show the same, 0 to 1.
-    found : bool
-        Whether that is for sure.
-    homography : ndarray, shape (3, 3), float64, or None
-        Takes pixels of the query's photo to pixels of the other.
-    region : list of [x, y] or None
-        Where the query lies in the other, clipped to it.
-    turn : float
-        Angle in radians, clockwise, at which the query was found.
-    query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
-        Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
-    """
-
-    query: QueryPhoto
-    name: str
-    path: str
-    number: int
-    width: int | None
-    height: int | None
-    score: float
-    inliers: int
-    probability: float
-    found: bool
-    homography: NDArray[np.float64] | None
-    region: list[list[float]] | None
-    turn: float
-    query_ellipses: NDArray[np.float32] = field(repr=False)
-    photo_ellipses: NDArray[np.float32] = field(repr=False)
-
-    def __repr__(self) -> str:
-        return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the match as the server's ``/api/match`` does."""
-        here, there = _short(self.query_ellipses), _short(self.photo_ellipses)
-        return {
-            "query": self.query.to_dict(),
-            "number": self.number,
-            "score": round(self.score, 6),
-            "inliers": self.inliers,
-            "probability": self.probability,
-            "found": self.found,
-            "homography": self.homography.tolist() if self.homography is not None else None,
-            "region": self.region,
-            "turn": self.turn,
-            "matches": [
-                {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}
-                for one, other in zip(here, there, strict=True)
-            ],
-        }
-
-    def save_picture(self, path: str | Path, options: "PictureOptions | None" = None) -> Path:
-        """Write a picture of both photos, and of what matches in them.
-
-        Parameters
-        ----------
-        path : path-like
-            Where to; .jpg or .png.
-        options : PictureOptions, optional
-            Sizes.
-
-        Returns
-        -------
-        Path
-            The picture.
-
-        Raises
-        ------
-        CairnError
-            It cannot be written there, or this is a copy, or comes from a pickle.
-        """
-        return self._draw(path, options)
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw both photos side by side with what matches, with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; new axes otherwise.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        CairnError
-            Matplotlib is not installed.
-        """
-        from retrieval.library.display.pictures import picture_of
-        from retrieval.library.display.plots import plot_match
-
-        return plot_match(self, picture_of(self.query), picture_of(self), self.query.box, ax)
-
-    def _repr_html_(self) -> str:
-        from retrieval.library.display.markup import match_html
-        from retrieval.library.display.pictures import picture_of
-
-        return match_html(self, picture_of(self.query), picture_of(self), self.query.box)
-
-
 def make_answer(
     searcher: "Searcher",
     asked: "Sequence[Asked]",
@@ -450,7 +323,7 @@ def make_answer(
     seconds["total"] = sum(seconds.values())
     own = {str(one.path) for one in asked}  # beside a photo of the collection, that photo itself is no news
     answer = Answer(
-        queries=tuple(_query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
+        queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
         results=tuple(_result(place, one, found[one.which].query) for place, one in enumerate(results, 1)),
         engine=searcher.options.engine,
         expand=searcher.options.expand,
@@ -465,56 +338,12 @@ def make_answer(
         rejected=tuple(rejected),
     )
     others = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
-    vars(answer)["_shown"] = _Shown(searcher, others, found[0].query, asked)
+    vars(answer)["_shown"] = Shown(searcher, others, found[0].query, asked)
     return answer
 
 
-def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
-    """Make the match of a query and a photo of what was found of it.
-
-    Parameters
-    ----------
-    searcher : Searcher
-        That searched.
-    asked : Asked
-        The photo that was asked with.
-    query : Query
-        Its features.
-    row : ImageRow
-        The other photo.
-    hit : Hit
-        What was found of it.
-
-    Returns
-    -------
-    Match
-    """
-    image = searcher.index.images.features(hit.number)
-    matches = hit.verification.matches
-    frames = decode_geometry(image.columns, matches[:, 1])
-    matrix = homography(hit, query, row, image)
-    match = Match(
-        query=_query_photo(asked, query),
-        name=row.name or "",
-        path=row.path,
-        number=row.number,
-        width=row.width,
-        height=row.height,
-        score=hit.score,
-        inliers=hit.verification.inliers,
-        probability=hit.probability,
-        found=hit.found,
-        homography=matrix,
-        region=found_region(query, matrix, row.width, row.height),
-        turn=round(query.views[hit.view].turn, 6),
-        query_ellipses=query.ellipses(hit.view, matches[:, 0]),
-        photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
-    )
-    vars(match)["_shown"] = _Shown(searcher, [(query, hit, row)], query, [asked])
-    return match
-
-
-def _query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
+def query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
+    """Say which photo was searched for."""
     return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
 
 
@@ -541,8 +370,3 @@ def _result(place: int, result: "Chosen", query: "Query") -> Result:
 
 def _rounded(box: Box | None) -> list[float] | None:
     return [round(value, 3) for value in box] if box is not None else None
-
-
-def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:
-    """Ellipse rows (N, 5) as numbers of seven figures, which is what a float32 holds."""
-    return [[float(f"{value:.7g}") for value in row] for row in ellipses.tolist()]

@@ -41,9 +41,10 @@ from retrieval.search.engines.registry import DEFAULT
 if TYPE_CHECKING:
     from retrieval.groups.links import Asker
     from retrieval.indexing.preparing import Preparer
-    from retrieval.library.answers import Answer, Match
+    from retrieval.library.answers import Answer
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
+    from retrieval.library.matches import Match
     from retrieval.library.searches import MakeSearcher, Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile

@@ -13,7 +13,8 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
-from retrieval.library.answers import Answer, Match, make_answer, make_match
+from retrieval.library.answers import Answer, make_answer
+from retrieval.library.matches import Match, make_match
 from retrieval.search.answers import Asked, Found, LeftOut, best_results, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions

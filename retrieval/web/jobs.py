@@ -16,7 +16,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
-from retrieval.library.answers import Match
+from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
 from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
 from retrieval.photos.options import ImageOptions
