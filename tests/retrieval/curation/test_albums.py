@@ -1,9 +1,5 @@
 """Albums: whatever is done to them, no photo is lost and none is in an album twice."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 import sqlalchemy as sa
 from hypothesis import settings
@@ -14,7 +10,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.albums import page_of_album
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.schema import HiddenRow, ImageRow, SegmentRow
+from retrieval.catalogue.schema import HiddenRow
 from retrieval.curation.albums import (
     AlbumNotFound,
     add_to_album,
@@ -30,26 +26,7 @@ from retrieval.curation.albums import (
     remove_from_album,
     split_album,
 )
-
-PHOTOS = 8
-
-
-def with_photos(address: str, photos: int = PHOTOS) -> Catalogue:
-    catalogue = Catalogue.open(address, create=True)
-    first = catalogue.reserve_numbers(photos)
-    rows = [ImageRow(number=first + i, path=f"/{i}.jpg", position=i) for i in range(photos)]
-    values: dict[str, Any] = {"images": photos, "features": 0, "bytes": 0}
-    segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
-    catalogue.commit_segment(segment, rows)
-    return catalogue
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Catalogue:
-    if request.param == "postgresql":
-        new_address: Callable[[], str] = request.getfixturevalue("postgresql")
-        return with_photos(new_address())
-    return with_photos(f"sqlite:///{tmp_path}/catalogue.sqlite")
+from tests.retrieval.curation.conftest import PHOTOS, with_photos
 
 
 def test_what_is_done_to_albums(catalogue: Catalogue) -> None:

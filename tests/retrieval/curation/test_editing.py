@@ -1,8 +1,5 @@
 """Titles, dates and tags that are edited by hand, and undone."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from index.errors import CairnError
@@ -10,15 +7,6 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.curation.editing import Edit, TagOfSome, edit_photos, restore_photos, summarise
 from retrieval.metadata.fields import Metadata
-from tests.retrieval.curation.test_albums import with_photos
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Catalogue:
-    if request.param == "postgresql":
-        new_address: Callable[[], str] = request.getfixturevalue("postgresql")
-        return with_photos(new_address())
-    return with_photos(f"sqlite:///{tmp_path}/catalogue.sqlite")
 
 
 def test_an_edit_counts_as_an_import_and_is_undone(catalogue: Catalogue) -> None:
