@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Request
 
@@ -59,6 +60,10 @@ class Limiter:
             self._left.popitem(last=False)
 
 
+class Place:
+    """The place of a connection that listens: it is free again once nothing holds it any more."""
+
+
 class Listeners:
     """Who listens to the server: so many connections at a time, and of each client so many, its newest.
 
@@ -72,24 +77,25 @@ class Listeners:
 
     def __init__(self, most: int = 64, of_one: int = 8) -> None:
         self._most, self._of_one = most, of_one
-        self._clients: dict[object, str] = {}  # by what each connection was given, the oldest first
+        # The oldest first. A connection that breaks off before it was answered gives nothing back: its place goes with it.
+        self._clients: WeakKeyDictionary[Place, str] = WeakKeyDictionary()
 
-    def enter(self, client: str) -> object | None:
+    def enter(self, client: str) -> Place | None:
         """Take a place for a client: give what `leave` takes, or None where there is none."""
         own = [one for one, of in self._clients.items() if of == client]
         if len(own) >= self._of_one:
             self.leave(own[0])
         elif len(self._clients) >= self._most:
             return None
-        place = object()
+        place = Place()
         self._clients[place] = client
         return place
 
-    def leave(self, place: object) -> None:
+    def leave(self, place: Place) -> None:
         """Give a place back; one that was taken away already may be given back too."""
         self._clients.pop(place, None)
 
-    def __contains__(self, place: object) -> bool:
+    def __contains__(self, place: Place) -> bool:
         return place in self._clients
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ from retrieval.jobs.queue import JobNotFound
 from retrieval.jobs.store import ENDED
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
-from retrieval.web.access.limits import CLIENT
+from retrieval.web.access.limits import CLIENT, Place
 from retrieval.web.access.rights import WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
@@ -329,7 +329,7 @@ def _own(service: Service, number: int) -> QueuedJob:
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 
 
-async def _events(request: Request, service: Service, place: object) -> AsyncIterator[str]:
+async def _events(request: Request, service: Service, place: Place) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
     began = looked = said = time.monotonic()
     version, before = -1, ""
