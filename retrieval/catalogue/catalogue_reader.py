@@ -426,10 +426,11 @@ class Glance:
     cover: Cover | None  # None where there is no photo
 
 
-def glance(file: Path) -> Glance:
+def glance(file: Path, chosen: int | None = None) -> Glance:
     """Look at a catalogue that is an SQLite file, of any version, without opening it: nothing is migrated or checked.
 
-    The cover is one of the first photos, and wide where one of them is.
+    The cover is the photo whose number was chosen, where it is there. Else it is one of the first photos, and wide
+    where one of them is.
 
     Raises
     ------
@@ -441,7 +442,10 @@ def glance(file: Path) -> Glance:
     try:
         with contextlib.closing(connect_for_reading(file, timeout=2.0)) as connection:
             (photos,) = connection.execute("SELECT count(*) FROM images WHERE name IS NOT NULL").fetchone()
-            row = connection.execute(f"SELECT * FROM ({first}) ORDER BY width < height, number LIMIT 1").fetchone()
+            wanted = f"SELECT {columns} FROM images WHERE name IS NOT NULL AND number = ?"
+            row = connection.execute(wanted, (chosen,)).fetchone()
+            if row is None:
+                row = connection.execute(f"SELECT * FROM ({first}) ORDER BY width < height, number LIMIT 1").fetchone()
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise CairnError(f"The catalogue {file} cannot be read ({error}): run cairn check.") from None
     return Glance(photos, Cover(*row) if row else None)

@@ -77,7 +77,7 @@ class Listeners:
 
     def __init__(self, most: int = 64, of_one: int = 8) -> None:
         self._most, self._of_one = most, of_one
-        # The oldest first. A connection that breaks off before it was answered gives nothing back: its place goes with it.
+        # The oldest first. A connection that breaks off before it was answered gives its place back as it is forgotten.
         self._clients: WeakKeyDictionary[Place, str] = WeakKeyDictionary()
 
     def enter(self, client: str) -> Place | None:

@@ -14,6 +14,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue_reader import Cover as KnownCover
 from retrieval.photos.thumbnails import CACHE, SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, role_of, user_of
+from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import show_page
 from retrieval.web.routes.adding import Root, RootFolder, describe_folder, folder_below, named_roots
@@ -105,6 +106,12 @@ class Renamed(BaseModel):
     title: str
 
 
+class NewCover(BaseModel):
+    """The photo that is to stand for a collection."""
+
+    photo: int = Field(ge=0, le=MAX_NUMBER, description="Number of the photo.")
+
+
 class Discarded(BaseModel):
     """A collection that was moved to the bin."""
 
@@ -178,6 +185,13 @@ async def discard(request: Request, name: Name) -> Discarded:
             moved = await run_in_threadpool(service.shelf.discard, name)
         await run_in_threadpool(service.forget, name)
     return Discarded(folder=str(moved.relative_to(service.home)))
+
+
+@router.put("/collections/{name}/cover", status_code=204, dependencies=WRITING)
+def choose_cover(request: Request, name: Name, wanted: NewCover) -> None:
+    """Have a photo of a collection stand for it."""
+    with _refused():
+        shelf_of(request).shelf.choose_cover(name, wanted.photo)
 
 
 @router.get(

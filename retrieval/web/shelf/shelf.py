@@ -24,9 +24,17 @@ from retrieval.web.shelf.names import LONGEST_TITLE, clean_title, folder_name, t
 HOME = "Cairn"
 """Folder of collections in a person's own folder, where no other is given."""
 TITLES = "shelf.json"
-"""File of the home in which the titles of collections are."""
+"""File of the home in which the titles of collections are, and the covers that were chosen for them."""
 BIN = "bin"
 """Folder of the home that collections are moved to in place of being deleted."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What people chose for collections, by the names of their folders."""
+
+    titles: dict[str, str]
+    covers: dict[str, int]  # numbers of photos
 
 
 @dataclass(frozen=True)
@@ -72,19 +80,19 @@ class Shelf:
 
     def title(self, name: str) -> str:
         """The title of a collection; its folder's name where it was given none."""
-        return _title(self._titles().get(name), name)
+        return _title(self._chosen().titles.get(name), name)
 
     def cards(self) -> list[Card]:
         """What is shown of all collections, those that changed last first."""
-        titles = self._titles()
-        cards = [self._card(name, _title(titles.get(name), name)) for name in self.names()]
+        chosen = self._chosen()
+        cards = [self._card(name, chosen) for name in self.names()]
         oldest = datetime.min.replace(tzinfo=UTC)
         return sorted(cards, key=lambda one: (one.changed or oldest, one.title), reverse=True)
 
     def card(self, name: str) -> Card:
         """What is shown of one collection; `Refused` where there is none of this name."""
         self.find(name)
-        return self._card(name, self.title(name))
+        return self._card(name, self._chosen())
 
     def make(self, title: str, **options: Any) -> str:
         """Make a collection without photos.
@@ -109,13 +117,13 @@ class Shelf:
         title = clean_title(title)
         folder = None
         try:
-            with self._changing() as titles:
-                self._refuse_taken(title, titles)
+            with self._changing() as chosen:
+                self._refuse_taken(title, chosen.titles)
                 there = [*(path.name for path in self.home.iterdir()), BIN]
                 name = folder_name(title, there)
                 folder = self.home / name
                 create(folder, **options).close()
-                titles[name] = title
+                chosen.titles[name] = title
         except CairnError:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)  # there was none before
@@ -131,11 +139,25 @@ class Shelf:
             There is none of this name, another has this title, or the title is none.
         """
         title = clean_title(title)
-        with self._changing() as titles:
+        with self._changing() as chosen:
             self.find(name)
-            self._refuse_taken(title, titles, name)
-            titles[name] = title
+            self._refuse_taken(title, chosen.titles, name)
+            chosen.titles[name] = title
         return title
+
+    def choose_cover(self, name: str, number: int) -> None:
+        """Have a photo stand for a collection, for as long as it is there.
+
+        Raises
+        ------
+        CairnError
+            There is no collection of this name, or no such photo in it.
+        """
+        with self._changing() as chosen:
+            cover = glance(self.find(name) / FILE, number).cover
+            if cover is None or cover.number != number:
+                raise Refused("There is no such photo in this collection: it may have been removed.", "missing")
+            chosen.covers[name] = number
 
     def discard(self, name: str) -> Path:
         """Move a collection to the bin, and give its folder there. Nobody's photos are in it but those uploaded to it.
@@ -145,7 +167,7 @@ class Shelf:
         CairnError
             There is none of this name, or it cannot be moved.
         """
-        with self._changing() as titles:
+        with self._changing() as chosen:
             folder = self.find(name)
             bin_ = self.home / BIN
             bin_.mkdir(exist_ok=True)
@@ -153,43 +175,50 @@ class Shelf:
             while os.path.lexists(moved):
                 moved = moved.with_name(f"{moved.name} again")
             folder.rename(moved)
-            titles.pop(name, None)
+            chosen.titles.pop(name, None)
+            chosen.covers.pop(name, None)
             self._seen.pop(name, None)
         return moved
 
-    def _card(self, name: str, title: str) -> Card:
-        folder = self.home / name
+    def _card(self, name: str, chosen: Chosen) -> Card:
+        folder, title, wanted = self.home / name, _title(chosen.titles.get(name), name), chosen.covers.get(name)
         changed, stamp = _stamp(folder)
+        stamp += () if wanted is None else (wanted,)
         known = self._seen.get(name)
         if known is None or known[0] != stamp:
             found = None
             with contextlib.suppress(CairnError):
-                found = glance(folder / FILE)
+                found = glance(folder / FILE, wanted)
             known = self._seen[name] = stamp, found, _bytes(folder)
         _, seen, size = known
         if seen is None:
             return Card(name, title, None, None, size, changed)
         return Card(name, title, seen.photos, seen.cover, size, changed)
 
-    def _titles(self) -> dict[str, str]:
-        """Titles that were given, by the names of folders; none where their file cannot be read."""
+    def _chosen(self) -> Chosen:
+        """What was chosen, which is nothing where its file cannot be read."""
+        titles: dict[str, str] = {}
+        covers: dict[str, int] = {}
         with contextlib.suppress(OSError, ValueError, RecursionError):
             kept = json.loads((self.home / TITLES).read_bytes())
             if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
-                return {str(name): title for name, title in found.items() if isinstance(title, str)}
-        return {}
+                titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
+            if isinstance(kept, dict) and isinstance(found := kept.get("covers"), dict):
+                covers = {name: one for name, one in found.items() if type(one) is int and 0 <= one < 1 << 63}
+        return Chosen(titles, covers)
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[dict[str, str]]:
-        """Change the home, and write the titles as they are at the end of the block."""
+    def _changing(self) -> Iterator[Chosen]:
+        """Change the home, and write what was chosen as it is at the end of the block."""
         with self._lock:
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                titles = self._titles()
-                before = dict(titles)
-                yield titles
-                if titles != before:
-                    kept = {"titles": {name: titles[name] for name in sorted(titles)}}
+                before, chosen = self._chosen(), self._chosen()
+                yield chosen
+                if chosen != before:
+                    kept: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}
+                    if chosen.covers:
+                        kept["covers"] = dict(sorted(chosen.covers.items()))
                     save_bytes(self.home / TITLES, json.dumps(kept, ensure_ascii=False, indent=1).encode())
             except OSError as error:
                 reason = error.strerror or error

@@ -11,6 +11,7 @@ import { objects } from "./photos/objects.js";
 import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";
 import { photoAddress } from "./photos/wall.js";
 import { format, pending, searchAddress } from "./query.js";
+import { offerCover } from "./shelf/cover.js";
 
 const SIZES = [1600, 2560, 4096]; // of pictures that are asked for
 
@@ -50,6 +51,7 @@ const known = new Map(); // promises of photos, by numbers
 let numbers = []; // of the list
 let current = null; // the photo that is shown
 let wanted = null; // the number that was asked for last
+const unsay = offerCover(() => current);
 
 function know(number) {
   if (!known.has(number)) known.set(number, read(number).catch((error) => {
@@ -117,6 +119,7 @@ async function show(number, mode) {
   if (wanted !== number) return; // another one was asked for meanwhile
   current = photo;
   complain(null);
+  unsay();
   entitle(photo.name);
   at("facts").replaceChildren(...facts(photo));
   at("editing").replaceChildren();

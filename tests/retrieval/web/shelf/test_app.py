@@ -60,6 +60,11 @@ def test_several_collections_in_one_server(tmp_path: Path, indexed: Indexed) -> 
         address = one["address"].rstrip("/")
         assert re.fullmatch(r"/c/[\w%.-]+", address)
         assert ask("GET", f"/api/collections/{address[3:]}/cover?size=128").content[:2] == b"\xff\xd8"
+        shown = ask("PUT", f"/api/collections/{address[3:]}/cover", json={"photo": 1}, headers=WRITES)
+        assert shown.status_code == 204
+        assert ask("GET", "/api/collections").json()["collections"][0]["cover"]["number"] == 1
+        for wrong in (f"/api/collections/{address[3:]}/cover", "/api/collections/none/cover"):
+            assert ask("PUT", wrong, json={"photo": 10**6}, headers=WRITES).status_code == 404
         assert not app.state.service.opened.names  # the list opens nothing
 
         moved = ask("GET", f"{address}?a=b")

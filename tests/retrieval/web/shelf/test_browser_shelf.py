@@ -50,8 +50,13 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
             visit.open(f"/c/ete-b-1998-b/{address}")
         assert [one for one in asked if not one.startswith((f"{base}/c/ete-b-1998-b/", "blob:", "data:"))] == []
         visit.excuse("/api/groups")  # none were looked for yet
+        page = visit.open("/c/ete-b-1998-b/photo?number=1")
+        page.get_by_role("button", name="Details").click()
+        page.get_by_role("button", name="Use as cover of the collection").press("Enter")
+        page.get_by_text("This photo stands for the collection now.").wait_for()
         page.get_by_role("link", name="Cairn: all collections").click()
         page.locator(".volume img").evaluate("picture => picture.decode()")
+        assert page.locator(".volume img").get_attribute("src").endswith("of=1")
         page.get_by_label("More for “Été <b>1998</b>”").press("Enter")
         page.get_by_role("button", name="Rename").press("Enter")
         page.get_by_role("dialog").get_by_label("Name of the collection").fill("Summer")

@@ -60,10 +60,18 @@ def test_what_is_told_of_a_collection(tmp_path: Path, indexed: Indexed) -> None:
     assert (seen.title, seen.photos) == ("linked", len(list(indexed.photos.iterdir())))
     assert seen.cover is not None and seen.cover.path.startswith(str(indexed.photos))
     assert (seen.cover.width or 0) >= (seen.cover.height or 1)
+    other = seen.cover.number + 1
+    shelf.choose_cover("linked.cairn", other)
+    again = Shelf(tmp_path).card("linked.cairn")
+    assert again.cover is not None and (again.cover.number, again.title) == (other, "linked")
+    assert shelf.card("linked.cairn") == again
+    with pytest.raises(CairnError, match="no such photo"):
+        shelf.choose_cover("linked.cairn", 10**6)
     segments = sum(path.stat().st_size for path in (indexed.folder / "segments").rglob("*") if path.is_file())
     assert segments < seen.bytes < segments + 50e6
     assert (cards["broken"].title, cards["broken"].photos, cards["broken"].cover) == ("Old photos", None, None)
     shelf.discard("linked.cairn")  # the link alone
+    assert "covers" not in json.loads((tmp_path / TITLES).read_text())
     assert (indexed.folder / "collection.toml").is_file()
     (tmp_path / TITLES).write_bytes(b"\xff[")
     assert Shelf(tmp_path).title("broken") == "broken"

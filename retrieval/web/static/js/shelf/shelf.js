@@ -36,7 +36,7 @@ async function discard({ name, title }) {
 }
 
 function card(one, place) {
-  const source = one.cover && address(`/api/collections/${encodeURIComponent(one.name)}/cover`, { size: 512 });
+  const source = one.cover && address(`/api/collections/${encodeURIComponent(one.name)}/cover`, { size: 512, of: one.cover.number }); // another address for another cover
   const picture = source
     ? el("img", { alt: "", src: source, loading: place < 8 ? null : "lazy", decoding: "async" })
     : el("span", { class: "no-cover" }, one.jobs ? t("Photos are being added") : t("No photos yet"));
