@@ -27,7 +27,7 @@ from retrieval.web.languages import COOKIE
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1160, 760
-QUALITY = 78  # of the JPEG files: some 100 kB each
+QUALITY = 70  # of the JPEG files: some 100 kB each, none above 150 KiB
 SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
 SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
@@ -76,15 +76,15 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def serving(collection: Path) -> Iterator[str]:
-    """Run `cairn serve` at a port that is free; its address."""
-    command = _cairn("serve", str(collection), "--port", "0", "--workers", "1")
+def serving(*what: str) -> Iterator[str]:
+    """Run `cairn serve` or `cairn open` at a port that is free; its address."""
+    command = _cairn(*what, "--port", "0", "--workers", "1")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as server:
         try:
             assert server.stdout is not None
             found = re.search(r"http://\S+?(?=/? \(|/?$)", server.stdout.readline())
             if found is None:
-                sys.exit("cairn serve did not start.")
+                sys.exit(f"cairn {what[0]} did not start.")
             yield found[0]
         finally:
             server.terminate()
@@ -174,7 +174,7 @@ def visit_others(page: Any, out: Path) -> None:
     }
     page.request.post("/api/saved", headers=sent, multipart={"request": json.dumps(asked)})
     album = page.request.get("/api/albums").json()["albums"][0]["album"]
-    for name in ("albums", "duplicates", "saved", "map", "work", "improve", "status"):
+    for name in ("albums", "duplicates", "saved", "work", "improve", "status"):
         page.goto(f"/{name}")
         take(page, out / f"{name}.jpg")
     page.goto(f"/album?album={album}")
@@ -201,9 +201,16 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         collection = make_album(Path(folder))
-        with serving(collection) as address, browsing(address) as page:
+        # Only the folder of the sample photos may be chosen, whatever else lies on this machine.
+        photos = str(collection.parent / "photos")
+        with serving("serve", str(collection), "--photos", photos) as address, browsing(address) as page:
             visit(page, collection, out)
             visit_others(page, out)
+        home = ("open", str(collection.parent), "--no-browser", "--photos", photos)
+        with serving(*home) as address, browsing(address) as page:
+            page.goto("/")
+            page.wait_for_selector(".volume img")
+            take(page, out / "shelf.jpg")
 
 
 if __name__ == "__main__":

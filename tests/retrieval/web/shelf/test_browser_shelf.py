@@ -54,6 +54,7 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         page.get_by_role("button", name="Details").click()
         page.get_by_role("button", name="Use as cover of the collection").press("Enter")
         page.get_by_text("This photo stands for the collection now.").wait_for()
+        page = visit.open("/c/ete-b-1998-b/work")  # the photo fills the window
         page.get_by_role("link", name="Cairn: all collections").click()
         page.locator(".volume img").evaluate("picture => picture.decode()")
         assert page.locator(".volume img").get_attribute("src").endswith("of=1")
