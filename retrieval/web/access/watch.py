@@ -173,3 +173,4 @@ def set_up_logs(level: LogLevel, access: AccessLog) -> None:
         logger.propagate = False
         logger.setLevel(level.upper())
     ACCESS.setLevel(logging.INFO)  # it is chosen by an option of its own
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it warns of every form that somebody sends damaged
