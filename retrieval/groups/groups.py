@@ -30,7 +30,7 @@ from retrieval.groups.links import Asker, Link, components, link_photos
 from retrieval.groups.looks import Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.sightings import see_photos
-from retrieval.photos.thumbnails import CACHE
+from retrieval.photos.listing import CACHE
 
 FILE = "groups.json"
 EARLIER_LOG = "links.jsonl"

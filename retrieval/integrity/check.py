@@ -51,7 +51,7 @@ from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.rebuild_server import what_is_lost
 from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
-from retrieval.photos.thumbnails import CACHE
+from retrieval.photos.listing import CACHE
 
 __all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection"]
 

@@ -49,7 +49,7 @@ from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, se
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
 from retrieval.integrity.rebuild_server import rebuild_server_catalogue
-from retrieval.photos.thumbnails import CACHE
+from retrieval.photos.listing import CACHE
 
 
 @dataclass

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import ctypes
 import os
 import runpy
 import signal
@@ -15,10 +16,14 @@ from retrieval.library.progress import asked_for
 NICE = 15
 """By which jobs stand behind other processes: pages and searches come at once while they run."""
 
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG: which signal a process gets when its parent dies."""
+
 
 def main() -> None:
     """Run the command that the arguments name."""
     end_with_parent(int(sys.argv[1]))
+    _wake_with_parent()
     asked_for()
     # A server that a script has begun in the background ignores Ctrl-C, and its children would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,6 +32,16 @@ def main() -> None:
             os.nice(NICE)
     sys.argv = ["cairn", *sys.argv[2:]]
     runpy.run_module("cairn", run_name="__main__", alter_sys=True)
+
+
+def _wake_with_parent() -> None:
+    """Be woken where the server dies: this process may be about to stand still, and would not see that it has gone.
+
+    The system wakes by itself only what stands still already when the server dies.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGCONT)
 
 
 if __name__ == "__main__":

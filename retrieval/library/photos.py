@@ -189,6 +189,6 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 
 def cache_of(folder: Path) -> Path:
     """Where a collection keeps its thumbnails."""
-    from retrieval.photos.thumbnails import CACHE
+    from retrieval.photos.listing import CACHE
 
     return folder / CACHE

@@ -15,6 +15,8 @@ from retrieval.photos.reasons import system_reason
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
 
+CACHE = "cache"
+"""Folder of a collection that may be deleted at any time."""
 
 PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")

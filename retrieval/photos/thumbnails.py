@@ -20,8 +20,6 @@ SIZES = (128, 256, 512)
 """Longer sides that there are, pixels."""
 
 QUALITY = 82
-CACHE = "cache"
-"""Folder of a collection that may be deleted at any time."""
 FOLDER = "thumbnails"
 # A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"

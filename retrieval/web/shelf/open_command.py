@@ -11,8 +11,7 @@ import typer
 from index.errors import CairnError
 from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.photos.listing import COLLECTION_FILE
-from retrieval.photos.thumbnails import CACHE
+from retrieval.photos.listing import CACHE, COLLECTION_FILE
 from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show
 

@@ -12,7 +12,8 @@ from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue_reader import Cover as KnownCover
-from retrieval.photos.thumbnails import CACHE, SIZES, kept_thumbnail
+from retrieval.photos.listing import CACHE
+from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, role_of, user_of
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError

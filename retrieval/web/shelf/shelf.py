@@ -17,7 +17,7 @@ from retrieval.catalogue.catalogue_reader import Cover, Glance, glance
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import OPTIONS
 from retrieval.library.opening import create
-from retrieval.photos.thumbnails import CACHE
+from retrieval.photos.listing import CACHE
 from retrieval.web.pool.workers import Refused
 from retrieval.web.shelf.names import LONGEST_TITLE, clean_title, folder_name, title_key
 

@@ -76,7 +76,12 @@ def test_photos_are_listed_by_name_page_by_page(client: httpx.Client, indexed: I
     assert (whole["total"], whole["offset"]) == (len(names), 0)
     health = _get(client, "/api/health")
     assert isinstance(health.pop("ready"), bool)
-    nobody = {"role": "write", "user": None, "shelf": None}  # without a password, and no other collection
+    nobody = {
+        "role": "write",
+        "user": None,
+        "shelf": None,
+        "server": None,
+    }  # without a password, and no other collection
     assert health == {"status": "ok", "collection": "demo.cairn", "images": len(names), "originals": True, **nobody}
     pages = [_get(client, "/api/photos", offset=offset, limit=5) for offset in range(0, len(names), 5)]
     assert [photo for page in pages for photo in page["photos"]] == whole["photos"]

@@ -19,7 +19,7 @@ from retrieval.collection.layout import IMPROVING
 from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
 from tests.learning.library.test_improving import Learning
-from tests.retrieval.web.test_serve import _serve
+from tests.retrieval.web.test_serve import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="processes are killed")]
 
@@ -44,7 +44,7 @@ def improved(folder: Path, kills: list[tuple[str, float]]) -> tuple[dict[str, An
     began, left, asked = time.monotonic(), list(kills), False
     while True:
         with (
-            _serve(folder, "--workers", 1, OMP_NUM_THREADS="1") as (server, address),
+            serving(folder, "--workers", 1, OMP_NUM_THREADS="1") as (server, address),
             httpx.Client(base_url=address, timeout=60, headers={"X-Cairn": "1"}) as client,
         ):
             if not asked:
