@@ -1,5 +1,6 @@
 """Pages as they are sent: a page's own part in the shell that all share, with addresses below where the server lies."""
 
+import hashlib
 import re
 from functools import cache
 from html import escape
@@ -12,7 +13,8 @@ from fastapi.responses import HTMLResponse
 from retrieval.web.languages import COOKIE, ENGLISH, choose_language, languages, translate, translate_html
 
 PAGES = Path(__file__).resolve().parent / "pages"
-SCRIPTS = PAGES.parent / "static" / "js"
+STATIC = PAGES.parent / "static"
+SCRIPTS = STATIC / "js"
 SHELL = "shell"
 HEADERS = {"Cache-Control": "no-cache", "Vary": "Accept-Language, Cookie"}
 """Of a page: another visitor may get it in another language."""
@@ -108,6 +110,19 @@ def modules_of(script: str | None) -> tuple[str, ...]:
 
 
 @cache
+def static_version() -> str:
+    """Give what stands in the addresses of all files of `STATIC`: 12 hexadecimal digits, others once one has changed.
+
+    So a browser need not ask again for a file that it has. It is worked out once: restart the server after a change.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(one for one in STATIC.rglob("*") if one.is_file()):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(STATIC).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+@cache
 def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
     fields, main = read_page(name)
@@ -136,4 +151,5 @@ def _page(name: str, language: str) -> str:
         "languages": choices,
         "main": translate_html(main, language),
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)
+    text = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)
+    return text.replace('="/static/', f'="/static/{static_version()}/')

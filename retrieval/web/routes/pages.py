@@ -1,8 +1,8 @@
 """The pages, and the static files that they load."""
 
 import mimetypes
+import re
 from html import escape
-from pathlib import Path
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -12,9 +12,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
-from retrieval.web.rendering import show_page
+from retrieval.web.rendering import STATIC, show_page, static_version
 
-STATIC = Path(__file__).resolve().parents[1] / "static"
 PAGES = {
     "/": "photos",
     "/search": "search",
@@ -47,6 +46,8 @@ TYPES = {
 
 router = APIRouter(include_in_schema=False)
 
+_VERSION = re.compile(r"([0-9a-f]{12})[/\\]")  # how the address of a file begins that names its version
+
 
 class Static(StaticFiles):
     """The files of the package's static folder, and nothing else."""
@@ -57,14 +58,18 @@ class Static(StaticFiles):
             mimetypes.add_type(kind, suffix)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Give a file; asked for again each time, so that a new version is seen."""
+        """Give a file: browsers keep it where its address names the version, and else ask again each time."""
         if "\0" in path:
             raise HTTPException(404)
+        found = _VERSION.match(path)
+        # A page that is open since before an update gets what there is now.
+        path = path[found.end() :] if found else path
+        current = found is not None and found[1] == static_version()
         try:
             response = await super().get_response(path, scope)
         except (OSError, ValueError):  # a name that no file can have
             raise HTTPException(404) from None
-        response.headers["Cache-Control"] = "no-cache"
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable" if current else "no-cache"
         return response
 
 

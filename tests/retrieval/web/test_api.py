@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -362,7 +363,26 @@ def test_the_pages_and_their_files_are_served(client: httpx.Client) -> None:
         file = client.get(f"/static/{path}")
         assert file.status_code == 200 and file.headers["content-type"].startswith(kind)
         again = client.get(f"/static/{path}", headers={"If-None-Match": file.headers["etag"]})
-        assert again.status_code == 304
+        assert again.status_code == 304 and again.headers["cache-control"] == "no-cache"
+
+
+def test_a_browser_keeps_files_for_as_long_as_they_are_the_same(client: httpx.Client) -> None:
+    found = re.search(r'href="(/static/[0-9a-f]{12}/css/cairn\.css)"', client.get("/").text)
+    assert found
+    file = client.get(found[1])
+    assert file.content == client.get("/static/css/cairn.css").content
+    assert "immutable" in file.headers["cache-control"]
+    # A page that is open since before an update gets what there is now, and asks again.
+    other = client.get("/static/0123456789ab/css/cairn.css")
+    assert other.content == file.content and other.headers["cache-control"] == "no-cache"
+    for wrong in (
+        "0123456789ab/0123456789ab/css/cairn.css",
+        "0123456789ab/nothing.css",
+        "0123456789ab/",
+        "0123456789ab",
+    ):
+        assert client.get(f"/static/{wrong}").status_code == 404
+    assert client.get("/static/0123456789ab/%2e%2e/app.py").status_code == 404
 
 
 def test_every_answer_has_the_security_headers(client: httpx.Client) -> None:

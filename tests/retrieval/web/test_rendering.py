@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from retrieval.web.rendering import PAGES, SCRIPTS, modules_of, read_page, render
+from retrieval.web.rendering import PAGES, SCRIPTS, modules_of, read_page, render, static_version
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,6 @@ def test_a_page_names_all_modules_that_its_script_needs(name: str) -> None:
         text = (SCRIPTS / file).read_text(encoding="utf-8")
         named = re.findall(r'(?<!import\()"(\.\.?/[^"]+\.js)"', text)
         assert {((SCRIPTS / file).parent / one).resolve().relative_to(SCRIPTS).as_posix() for one in named} <= told
-    assert all(f'<link rel="modulepreload" href="/far/static/js/{one}">' in render(name, "/far") for one in told)
+    start = f'<link rel="modulepreload" href="/far/static/{static_version()}/js/'
+    assert all(f'{start}{one}">' in render(name, "/far") for one in told)
     assert bool(told) == bool(script)
