@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import DeclarativeBase, Session
 
 from index.errors import CairnError
 from index.extras import install_command
@@ -292,6 +292,17 @@ def _has_log(file: Path) -> bool:
 def chunks(values: Sequence[T]) -> Iterator[list[T]]:
     """Cut values into lists that one statement takes."""
     return (list(values[start : start + CHUNK]) for start in range(0, len(values), CHUNK))
+
+
+def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
+    """Keep other transactions from writing a table until this one ends: what is checked now stays true until then.
+
+    In SQLite a transaction that writes is alone as it is.
+    """
+    bind = session.get_bind()
+    if bind.dialect.name == "postgresql":
+        name = bind.dialect.identifier_preparer.format_table(sa.inspect(table).local_table)
+        session.execute(sa.text(f"LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _schema_of(address: sa.URL) -> str | None:

@@ -9,6 +9,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation import albums as rows
 from retrieval.catalogue.curation.albums import Album
+from retrieval.catalogue.database import write_alone
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import AlbumRow
 from retrieval.metadata.text import clean
@@ -20,6 +21,10 @@ Order = Literal["name", "taken"]
 
 class AlbumNotFound(CairnError):
     """There is no such album."""
+
+
+class NoName(CairnError):
+    """A name is empty."""
 
 
 def list_albums(catalogue: Catalogue) -> list[Album]:
@@ -215,7 +220,8 @@ def _free_name(session: Session, name: str, album: int | None = None) -> str:
     """A name as it is kept, where no other album has it."""
     cleaned = clean(name, LONGEST_NAME)
     if not cleaned:
-        raise CairnError("An album needs a name.")
+        raise NoName("An album needs a name.")
+    write_alone(session, AlbumRow)  # two names may differ in capitals alone, which no constraint tells
     if rows.named(session, cleaned) not in (None, album):
         raise CairnError(f"There is an album called {cleaned!r} already: choose another name.")
     return cleaned

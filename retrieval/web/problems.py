@@ -16,10 +16,10 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import CairnError
-from retrieval.catalogue.curation.saved import SearchNotFound
+from retrieval.catalogue.curation.saved import SearchNotFound, TooManySearches
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
-from retrieval.curation.albums import AlbumNotFound
+from retrieval.curation.albums import AlbumNotFound, NoName
 from retrieval.jobs.queue import JobNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Refused
@@ -57,7 +57,8 @@ class ProblemError(Exception):
 
 @contextmanager
 def refusing(status: int = 409) -> Iterator[None]:
-    """Refuse a request where what it asks for cannot be done: 404 where there is no such thing, else with a status.
+    """Refuse a request where what it asks for cannot be done: 404 where there is no such thing, 413 and 422 where it is
+    too much or makes no sense, else with a status.
 
     Errors of the database itself stay as they are.
     """
@@ -67,6 +68,10 @@ def refusing(status: int = 409) -> Iterator[None]:
         raise
     except (AlbumNotFound, JobNotFound, PhotoNotFound, SearchNotFound) as error:
         raise ProblemError(404, str(error)) from None
+    except TooManySearches as error:
+        raise ProblemError(413, str(error)) from None
+    except NoName as error:
+        raise ProblemError(422, str(error)) from None
     except CairnError as error:
         raise ProblemError(status, str(error)) from None
 

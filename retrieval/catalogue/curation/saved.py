@@ -11,13 +11,15 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.catalogue_reader import CatalogueReader
-from retrieval.catalogue.database import chunks
+from retrieval.catalogue.database import chunks, write_alone
 from retrieval.catalogue.metadata_store import add_tag
 from retrieval.catalogue.schema import INDEXED, ImageRow, SavedFindRow, SavedSearchRow
 from retrieval.metadata.text import LONGEST_TAG, clean
 
 LONGEST_NAME = 200
 """Characters of the name of a search."""
+MOST = 1_000
+"""Searches that are kept."""
 
 CHANGEABLE = ("name", "favourite", "standing", "tag")
 """What of a saved search can be changed."""
@@ -57,6 +59,10 @@ class SearchNotFound(CairnError):
     """There is no saved search of a number."""
 
 
+class TooManySearches(CairnError):
+    """As many searches are kept as may be."""
+
+
 def save_search(
     catalogue: Catalogue,
     name: str,
@@ -85,6 +91,8 @@ def save_search(
 
     Raises
     ------
+    TooManySearches
+        There are `MOST` already.
     CairnError
         The name is empty.
     """
@@ -97,6 +105,9 @@ def save_search(
         tag=_tag(tag),
     )
     with catalogue.writing() as session:
+        write_alone(session, SavedSearchRow)
+        if (session.scalar(sa.select(sa.func.count()).select_from(SavedSearchRow)) or 0) >= MOST:
+            raise TooManySearches(f"{MOST:,} searches are kept already: delete some first.")
         row.asked_to = _next(session)
         session.add(row)
         session.flush()

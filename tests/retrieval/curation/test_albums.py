@@ -1,5 +1,7 @@
 """Albums: whatever is done to them, no photo is lost and none is in an album twice."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import sqlalchemy as sa
 from hypothesis import settings
@@ -157,4 +159,22 @@ def test_no_two_albums_are_called_the_same_by_two_at_once(catalogue: Catalogue) 
     make_album(catalogue, "a")
     with pytest.raises(CairnError), catalogue.writing() as session:  # the database itself says so
         session.execute(sa.text("INSERT INTO albums (name, created) VALUES ('a', '')"))
+    catalogue.close()
+
+
+def test_of_two_at_once_that_make_albums_of_one_name_one_does(catalogue: Catalogue) -> None:
+    """Names that differ in capitals alone are the same, which no constraint of the database tells."""
+
+    def make(name: str) -> bool:
+        try:
+            make_album(catalogue, name)
+        except CairnError as error:
+            assert "already" in str(error)
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as several:
+        made = list(several.map(make, ["arches", "Arches", "ARCHES"] * 4))
+    assert made.count(True) == 1
+    assert len(list_albums(catalogue)) == 1
     catalogue.close()

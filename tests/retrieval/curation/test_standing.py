@@ -3,6 +3,7 @@
 import io
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from PIL import Image
 
 import cairn as library
 from index.errors import CairnError
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.rejections import reject
 from retrieval.catalogue.curation.saved import (
     change_search,
@@ -101,3 +104,21 @@ def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
     listed = cairn("searches", "list", folder, "--json").json["searches"]
     assert [one["name"] for one in listed] == ["My cat", "Asked", "Coffee"]
     assert "My cat, favourite, standing, 1 found, 0 new" in cairn("searches", "list", folder).out
+
+
+def test_no_more_searches_are_kept_than_may_be_by_several_at_once(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved, "MOST", 3)
+
+    def save(name: str) -> bool:
+        try:
+            save_search(catalogue, name, {"queries": []})
+        except saved.TooManySearches:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as several:
+        assert list(several.map(save, "abcdefgh")).count(True) == 3
+    assert len(saved.saved_searches(catalogue)) == 3
+    catalogue.close()

@@ -47,6 +47,7 @@ def test_albums(client: httpx.Client) -> None:
     assert made["name"] == MARKUP and (made["photos"], made["cover"]) == (3, 3)
     assert [one["number"] for one in asked(client, "GET", f"{path}/photos")["photos"]] == [3, 1, 2]
     assert "already" in asked(client, "POST", "/api/albums", 409, name=MARKUP)["detail"]
+    assert "needs a name" in asked(client, "POST", "/api/albums", 422, name=" \n")["detail"]
     assert asked(client, "PATCH", path, name="Cups", cover=2)["cover"] == 2
     assert asked(client, "PATCH", path, 422) and asked(client, "PATCH", path, 409, cover=7)
     assert asked(client, "POST", f"{path}/photos", photos=[1, 4])["changed"] == [4]
