@@ -38,14 +38,14 @@ class PhotoFilter:
         Whole tags; a photo has none of them.
     near : Near or (latitude, longitude, kilometres), optional
         Where it was taken.
-    within : Within or (south, west, north, east), optional
-        Between which parallels and meridians it was taken.
     where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
     hidden : bool or None
         Hidden photos alone, where it is True; they are left out where it is False. None: it makes no difference.
     album : int, optional
         Photos of an album alone, by its id.
+    within : Within or (south, west, north, east), optional
+        Between which parallels and meridians it was taken.
 
     Raises
     ------
@@ -62,10 +62,10 @@ class PhotoFilter:
     tags: tuple[str, ...] = ()
     without_tags: tuple[str, ...] = ()
     near: Near | None = None
-    within: Within | None = None
     where: tuple[tuple[str, str], ...] = ()
     hidden: bool | None = False
     album: int | None = None
+    within: Within | None = None
 
     def __post_init__(self) -> None:
         for one in fields(self):

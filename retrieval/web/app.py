@@ -12,10 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from retrieval.web import problems
 from retrieval.web.access.network import surround
 from retrieval.web.access.rights import describe_signing_in
+from retrieval.web.curation_models import NewSearch
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.routes.pages import Static
+from retrieval.web.routes.tables import HowToImport
 from retrieval.web.service import ServeOptions, Service
+from retrieval.web.uploads import add_models
 
 __all__ = ["ServeOptions", "create_app"]
 
@@ -93,12 +96,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            # The forms with uploads are read by hand, so FastAPI does not know what is in them.
-            for model in (SearchRequest, MatchRequest):
-                schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-                schemas = document["components"]["schemas"]
-                schemas.update(schema.pop("$defs", {}))
-                schemas[model.__name__] = schema
+            add_models(document, (SearchRequest, MatchRequest, NewSearch, HowToImport))
             describe_signing_in(document)
             app.openapi_schema = document
         return app.openapi_schema

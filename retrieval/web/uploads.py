@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import BaseModel
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +23,7 @@ def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
     Parameters
     ----------
     fields : dict
-        The JSON schema of each field, by its name.
+        The JSON schema of each field, by its name; or the model of a field that is JSON.
     required : list of str
         Fields that must be there.
 
@@ -31,8 +32,21 @@ def form_of(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
     dict
         For ``openapi_extra`` of the route.
     """
-    schema = {"type": "object", "properties": fields, "required": required}
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+    models = {name: one.__name__ for name, one in fields.items() if isinstance(one, type)}
+    references = {name: {"$ref": f"#/components/schemas/{model}"} for name, model in models.items()}
+    form = {"schema": {"type": "object", "properties": fields | references, "required": required}}
+    if models:
+        form["encoding"] = {name: {"contentType": "application/json"} for name in models}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": form}}}
+
+
+def add_models(document: dict[str, Any], models: Sequence[type[BaseModel]]) -> None:
+    """Add models of fields of forms to the document of the API: forms are read by hand, so FastAPI knows none."""
+    schemas = document["components"]["schemas"]
+    for model in models:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[model.__name__] = schema
 
 
 @dataclass(frozen=True)

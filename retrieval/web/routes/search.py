@@ -21,7 +21,7 @@ from retrieval.web.models import (
 )
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_photos, service_of
-from retrieval.web.uploads import Uploads
+from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api", tags=["search"])
 
@@ -54,13 +54,7 @@ class MatchParameters(HowToExplain):
 def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
     """Describe the form of a request with uploads."""
     photos = {"type": "array", "items": {"type": "string", "format": "binary"}}
-    schema = {
-        "type": "object",
-        "properties": {"request": {"$ref": f"#/components/schemas/{model.__name__}"}, "photos": photos},
-        "required": ["request"],
-    }
-    content = {"schema": schema, "encoding": {"request": {"contentType": "application/json"}}}
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": content}}}
+    return form_of({"request": model, "photos": photos}, required=["request"])
 
 
 @router.get("/search", dependencies=SEARCHING, response_model_exclude_unset=True)  # as the command has it: what is said

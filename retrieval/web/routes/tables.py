@@ -74,7 +74,7 @@ class TableReport(BaseModel):
 _FORM = form_of(
     {
         "table": {"type": "string", "format": "binary", "description": "A CSV file."},
-        "request": {"type": "string", "description": "JSON: columns, delimiter and replace."},
+        "request": HowToImport,
     },
     required=["table"],
 )
