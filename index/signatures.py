@@ -111,34 +111,6 @@ def hamming(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np
     return distances
 
 
-def hamming_pairs(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """Hamming distances between signatures that stand side by side.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (N, W), uint64
-        Packed signatures.
-
-    Returns
-    -------
-    ndarray, shape (N,), int32
-
-    Raises
-    ------
-    ValueError
-        The arrays are not of these shapes and types.
-    """
-    first, second = _check_alike(first, second)
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} signatures and {len(second)} make no pairs")
-    distances = np.empty(len(first), np.int32)
-    block = max(1, _BLOCK // max(1, first.shape[1]))
-    for start in range(0, len(first), block):
-        part = slice(start, start + block)
-        distances[part] = np.bitwise_count(first[part] ^ second[part]).sum(axis=1, dtype=np.int32)
-    return distances
-
-
 def _check_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     words = np.asarray(words)
     if words.ndim != 2 or words.dtype != np.uint64:

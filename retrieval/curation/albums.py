@@ -51,13 +51,6 @@ def albums_of_photo(catalogue: Catalogue, number: int) -> list[Album]:
         return rows.albums_in(session, rows.albums_of_photo(session, number))
 
 
-def photos_of_album(catalogue: Catalogue, album: int) -> list[int]:
-    """Give the numbers of the photos of an album, in its order; AlbumNotFound where there is none."""
-    with catalogue.reading(snapshot=True) as session:
-        _row(session, album)
-        return rows.numbers_in_album(session, album)
-
-
 def make_album(catalogue: Catalogue, name: str, photos: Sequence[int] = (), cover: int | None = None) -> Album:
     """Make an album.
 

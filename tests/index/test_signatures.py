@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index import signatures
-from index.signatures import from_bytes, hamming, hamming_pairs, pack, to_bytes, unpack
+from index.signatures import from_bytes, hamming, pack, to_bytes, unpack
 
 
 def random_bits(number, length, seed=0):
@@ -50,8 +50,6 @@ def test_distances_are_the_numbers_of_bits_that_differ(first, second, length, bl
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signatures, "_BLOCK", block)
         np.testing.assert_array_equal(hamming(pack(left), pack(right)), expected)
-        few = min(first, second)
-        np.testing.assert_array_equal(hamming_pairs(pack(left[:few]), pack(right[:few])), np.diagonal(expected)[:few])
 
 
 def test_distances_across_whole_blocks():
@@ -66,7 +64,6 @@ def test_distances_across_whole_blocks():
 def test_the_largest_distance_fits(words):
     zeros, ones = np.zeros((2, words), np.uint64), np.full((3, words), 2**64 - 1, np.uint64)
     assert (hamming(zeros, ones) == 64 * words).all()
-    assert (hamming_pairs(zeros, ones[:2]) == 64 * words).all()
 
 
 def test_differences_of_distances_have_a_sign():
@@ -85,13 +82,6 @@ def test_differences_of_distances_have_a_sign():
 def test_what_cannot_be_compared_is_refused(first, second):
     with pytest.raises(ValueError, match=r"words|signatures"):
         hamming(first, second)
-    with pytest.raises(ValueError, match=r"words|signatures"):
-        hamming_pairs(first, second)
-
-
-def test_pairs_need_as_many_of_each():
-    with pytest.raises(ValueError, match="pairs"):
-        hamming_pairs(np.zeros((2, 1), np.uint64), np.zeros((3, 1), np.uint64))
 
 
 def test_more_bits_than_there_are_is_refused():

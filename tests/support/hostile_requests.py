@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
-from pydantic import BaseModel
-
 from tests.support.hostile import encode, hostile_files, photo
 
 ODD_TEXTS = [
@@ -59,8 +57,6 @@ class Maker:
         Of all that is drawn.
     known : dict
         Values that there are, by the name of a parameter or field: such as ``{"number": [0, 1]}``.
-    forms : dict
-        What is in the field ``request`` of a form that the document does not describe, by the path of its operation.
     """
 
     def __init__(
@@ -69,13 +65,8 @@ class Maker:
         prefix: str,
         seed: int,
         known: dict[str, list[Any]],
-        forms: dict[str, type[BaseModel]],
     ) -> None:
         self.schemas = document["components"]["schemas"]
-        self.forms = {}
-        for path, model in forms.items():
-            self.forms[path] = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            self.schemas |= self.forms[path].pop("$defs", {})
         self.prefix, self.known, self.random = prefix, known, random.Random(seed)
         self.operations = [
             (method.upper(), path, operation)
@@ -103,7 +94,7 @@ class Maker:
                 asked.body = self._json(self.value(described["schema"], "", share), share)
             else:
                 asked.headers["Content-Type"] += f"; boundary={BOUNDARY}"
-                asked.body = self._form(path, described["schema"], share)
+                asked.body = self._form(described["schema"], share)
         if spoil:
             self._spoil(asked)
         return asked
@@ -184,7 +175,7 @@ class Maker:
             text = text[:-1] + ("," if len(text) > 2 else "") + '"a":1,"a":[' + "[" * 500 + "]" * 500 + "]}"
         return text.encode("utf-8", "surrogatepass")
 
-    def _form(self, path: str, schema: dict[str, Any], share: float) -> bytes:
+    def _form(self, schema: dict[str, Any], share: float) -> bytes:
         draw = self.random
         parts = []
         for name, described in schema["properties"].items():
@@ -195,8 +186,6 @@ class Maker:
                 if described.get("items", described).get("format") == "binary":
                     parts.append(self._file(name, share))
                 else:
-                    if name == "request" and "$ref" not in described:
-                        described = self.forms[path]
                     value = self.value(described, name, share)
                     text = (
                         value.encode("utf-8", "surrogatepass") if isinstance(value, str) else self._json(value, share)

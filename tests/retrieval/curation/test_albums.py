@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.curation.albums import page_of_album
+from retrieval.catalogue.curation.albums import numbers_in_album, page_of_album
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import HiddenRow
 from retrieval.curation.albums import (
@@ -23,12 +23,17 @@ from retrieval.curation.albums import (
     make_album,
     merge_albums,
     move_in_album,
-    photos_of_album,
     read_album,
     remove_from_album,
     split_album,
 )
 from tests.retrieval.curation.conftest import PHOTOS, with_photos
+
+
+def photos_of_album(catalogue: Catalogue, album: int) -> list[int]:
+    """Numbers of the photos of an album, in its order."""
+    with catalogue.reading() as session:
+        return numbers_in_album(session, album)
 
 
 def test_what_is_done_to_albums(catalogue: Catalogue) -> None:

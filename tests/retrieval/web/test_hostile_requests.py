@@ -22,9 +22,7 @@ import pytest
 from retrieval.web.access.passwords import Entry, change_entry, new_token, usual_hasher
 from retrieval.web.access.rights import WRITING
 from retrieval.web.access.roles import Role
-from retrieval.web.curation_models import NewSearch
 from retrieval.web.routes.every import ROUTERS
-from retrieval.web.routes.tables import HowToImport
 from retrieval.web.shelf.routes import router as shelf_router
 from tests.conftest import Indexed, Ran
 from tests.support.hostile_requests import Asked, Maker
@@ -35,7 +33,6 @@ PARTS = 2  # each at a collection of its own, so that what is left of one does n
 PASSWORD = "correct horse"
 NUMBERS = ("number", "photos", "photo", "before", "cover")  # parameters and fields that are numbers of photos
 FOR_ALL = r"/static/|/login|/logout|/metrics|/api/ready"  # the figures: on this machine
-FORMS = {"/api/saved": NewSearch, "/api/tables/preview": HowToImport, "/api/tables/import": HowToImport}
 # What no request here can come to: results of work that takes minutes, and what needs a photo kept with a search.
 NEVER = {"GET /api/improve/picture", "GET /api/saved/{search}/photo", "GET /api/jobs/{number}/photos/{place}"}
 CHANGING = {
@@ -251,10 +248,10 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
     }
     known |= {"taken_from": ["1923"], "taken_to": ["1950-05"], "near": ["51,3.7,10"], "where": ["place=Ghent"]}
     known |= {"box": [[20, 20, 200, 160]], "engine": ["tf-idf", "tf-idf-sp"]}
-    inner = Maker(client.get(f"{prefix}/api/openapi.json").json(), prefix, seed, known, FORMS)
+    inner = Maker(client.get(f"{prefix}/api/openapi.json").json(), prefix, seed, known)
     client.post("/api/collections", json={"title": "spare"})
     above = {"name": [name, "spare", "ete"], "title": ["Été", "spare"], "root": [0], "path": ["demo"], "size": [128]}
-    return inner, Maker(client.get("/api/openapi.json").json(), "", seed + 1000, above, {})
+    return inner, Maker(client.get("/api/openapi.json").json(), "", seed + 1000, above)
 
 
 def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:

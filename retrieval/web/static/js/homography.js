@@ -5,12 +5,6 @@ export function multiply(a, b) {
   return a.map((row) => b[0].map((_, j) => row.reduce((sum, value, k) => sum + value * b[k][j], 0)));
 }
 
-/** Where a point goes. */
-export function apply(matrix, [x, y]) {
-  const [u, v, w] = matrix.map((row) => row[0] * x + row[1] * y + row[2]);
-  return [u / w, v / w];
-}
-
 /**
  * The CSS transform that lays a query's picture over a photo's.
  *
