@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,6 +102,7 @@ class Service:
         if options.catalogue is not None:
             self.queue.name_catalogue(folder, options.catalogue)
         self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
+        self.keeping_lock = threading.Lock()  # of two first uploads at once one makes it
         self.listeners = Listeners()  # connections that are told of jobs
         self.exporting = 0  # requests whose files are looked at
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted

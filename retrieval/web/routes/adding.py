@@ -45,6 +45,7 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _LONGEST = 180  # bytes of a name
 _DEEPEST = 8  # folders below one another that an upload keeps
 _ABANDONED = 24 * 3600.0  # seconds after which what a killed server received is removed
+_INCOMING = ".incoming-"  # what their folders are called
 
 
 class Root(BaseModel):
@@ -256,19 +257,29 @@ def _receiver(service: Service, length: str) -> Receiver:
     """Make what receives uploads on the disk where they stay; ProblemError where that is full or not to be written."""
     folder = service.folder / UPLOADS
     try:
-        if service.keeping is None:
-            folder.mkdir(exist_ok=True)
-            for left in folder.glob(".incoming-*"):
-                if time.time() - left.stat().st_mtime > _ABANDONED:
-                    shutil.rmtree(left, ignore_errors=True)
-            incoming = Path(tempfile.mkdtemp(prefix=".incoming-", dir=folder))
-            service.keeping = incoming, Receiver(incoming, service.options.kept)
+        with service.keeping_lock:
+            if service.keeping is None:
+                folder.mkdir(exist_ok=True)
+                _remove_abandoned(folder)
+                incoming = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=folder))
+                service.keeping = incoming, Receiver(incoming, service.options.kept)
+            incoming, receiver = service.keeping
+            incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have taken it for abandoned
+            os.utime(incoming)
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise ProblemError(507, f"The server cannot keep photos ({error.strerror}): see why there.") from None
     if free < SPARE + (int(length) if length.isdecimal() and len(length) < 16 else 0):
         raise ProblemError(507, "The disk of the server is nearly full: free some room there, and upload again.")
-    return service.keeping[1]
+    return receiver
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove folders of uploads that servers which were killed have left."""
+    for left in folder.glob(f"{_INCOMING}*"):
+        with contextlib.suppress(FileNotFoundError):  # another server removes it, or its own at its end
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _keep(service: Service, received: list[Path], names: list[str], within: PurePosixPath) -> list[str]:

@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,6 +18,7 @@ from retrieval.web.access.limits import Listeners
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes import adding, jobs
 from retrieval.web.routes.adding import safe_folder, safe_name
+from retrieval.web.uploads import UploadOptions
 from tests.conftest import Indexed
 from tests.support.live import client_of, ended, serving_copy
 
@@ -199,6 +203,22 @@ def test_what_cannot_be_kept_is_refused(own: tuple[httpx.Client, Path], monkeypa
     assert [path for path in left if ".incoming" not in str(path)] == [
         path for path in before if ".incoming" not in str(path)
     ]
+
+
+def test_of_several_first_uploads_at_once_one_makes_the_folder_that_receives_all(tmp_path: Path) -> None:
+    uploads = tmp_path / "uploads"
+    for name, age in (("dead", 25 * 3600), ("living", 3600)):
+        (uploads / f".incoming-{name}").mkdir(parents=True)
+        os.utime(uploads / f".incoming-{name}", (time.time() - age,) * 2)
+    options = SimpleNamespace(kept=UploadOptions())
+    service: Any = SimpleNamespace(folder=tmp_path, keeping=None, keeping_lock=threading.Lock(), options=options)
+    with ThreadPoolExecutor(8) as several:
+        receivers = set(several.map(lambda _: adding._receiver(service, ""), range(8)))
+    assert len(receivers) == 1
+    incoming = service.keeping[0]
+    assert set(uploads.iterdir()) == {incoming, uploads / ".incoming-living"}
+    incoming.rmdir()  # another server has taken it for abandoned
+    assert {adding._receiver(service, "")} == receivers and incoming.is_dir()
 
 
 def test_names_are_safe_everywhere() -> None:

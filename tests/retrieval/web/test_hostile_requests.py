@@ -251,6 +251,7 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
     inner = Maker(client.get(f"{prefix}/api/openapi.json").json(), prefix, seed, known)
     client.post("/api/collections", json={"title": "spare"})
     above = {"name": [name, "spare", "ete"], "title": ["Été", "spare"], "root": [0], "path": ["demo"], "size": [128]}
+    above["photo"] = numbers
     return inner, Maker(client.get("/api/openapi.json").json(), "", seed + 1000, above)
 
 
@@ -281,6 +282,6 @@ def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:
     if len(listed) < 5:
         client.post(f"{prefix}/jobs", json={"kind": "index", "source": "known"})
     maker.known |= {"album": albums, "albums": albums, "search": searches or [1], "entries": entries or ["x"]}
-    maker.known |= {"job": [job, *(one["id"] for one in jobs[-3:])]}
+    maker.known |= {"entry": entries[:1] or ["x"], "job": [job, *(one["id"] for one in jobs[-3:])]}
     if listed:
         maker.known |= {key: [one["number"] for one in listed] for key in NUMBERS}
