@@ -109,7 +109,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
 
 
 def put_back(one: Binned, folder: Path) -> None:
-    """Put a file of a bin back where it came from.
+    """Put a file of a bin back where it came from; it is in both places until `forget`.
 
     Raises
     ------
@@ -124,17 +124,21 @@ def put_back(one: Binned, folder: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
-            # A link may lead to the very file in the bin.
-            if path.is_symlink() or not path.is_file() or hash_file(path) != one.sha256:
+            # It may have been put back before; a link, of the file or of a folder, may lead to what is in the bin.
+            is_link = path.is_symlink() or path.resolve() == kept.resolve()
+            if is_link or not path.is_file() or hash_file(path) != one.sha256:
                 raise NotMoved(f"There is another file now where {one.name} was: it stays in the bin.")
-            kept.unlink()  # it was put back before
         else:
-            _move(kept, path, one.sha256)
+            _lay(kept, path, one.sha256)
     except OSError as error:
         raise NotMoved(
             f"The file of {one.name} cannot be put back ({error.strerror or error}): it is in the bin."
         ) from error
-    shutil.rmtree(entry, ignore_errors=True)
+
+
+def forget(one: Binned, folder: Path) -> None:
+    """Take what was put back out of a bin."""
+    shutil.rmtree(folder / one.id, ignore_errors=True)
 
 
 def binned(folder: Path) -> Iterator[Binned]:
@@ -179,9 +183,17 @@ _PART = ".cairn-part"
 
 
 def _move(source: Path, target: Path, sha256: str) -> None:
-    """Move a file to where none is: by a second name, or across file systems by a copy that is compared.
+    """Move a file to where none is: the source goes when the target is on the disk."""
+    _lay(source, target, sha256)
+    source.unlink()
+    with contextlib.suppress(OSError):
+        _sync(source.parent)
 
-    The target appears as a whole, and the source goes when the target is on the disk.
+
+def _lay(source: Path, target: Path, sha256: str) -> None:
+    """Have a file where none is as well: by a second name, or across file systems by a copy that is compared.
+
+    The target appears as a whole.
     """
     try:
         os.link(source, target, follow_symlinks=False)
@@ -190,9 +202,6 @@ def _move(source: Path, target: Path, sha256: str) -> None:
             raise
         _copy(source, target, sha256)
     _sync(target.parent)
-    source.unlink()
-    with contextlib.suppress(OSError):
-        _sync(source.parent)
 
 
 def _copy(source: Path, target: Path, sha256: str) -> None:

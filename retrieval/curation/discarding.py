@@ -6,7 +6,7 @@ from pathlib import Path
 
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import unbury
-from retrieval.curation.bin import Binned, NotMoved, find_binned, move_to_bin, put_back
+from retrieval.curation.bin import Binned, NotMoved, find_binned, forget, move_to_bin, put_back
 
 
 @dataclass(frozen=True)
@@ -80,5 +80,6 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
             continue
         with catalogue.writing() as session:
             unbury(session, {one.number: one.name})
+        forget(one, folder)  # last: what is killed before is in the bin still, and can be put back again
         moved.append(one)
     return Discarded(tuple(moved), failed)

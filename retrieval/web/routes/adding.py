@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -208,6 +208,15 @@ def known_folders(service: Service) -> list[Path]:
     """Folders that were indexed: what the paths of photos have before their names."""
     found = service.collection.catalogue.photo_of_each_root()
     return sorted({Path(path.removesuffix(name)) for name, path in found if path.endswith(f"/{name}")})
+
+
+def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:
+    """Say what to index so that photos get the names that they had: folders that were indexed with what is in them.
+
+    A photo that lies in none of the folders, or right in one, goes by its own name.
+    """
+    above = {path: next((one for one in path.parents if one in folders), path.parent) for path in photos}
+    return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))
 
 
 def safe_name(name: str) -> str:

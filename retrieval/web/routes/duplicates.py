@@ -30,6 +30,7 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.adding import known_folders, under_known_names
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
@@ -135,7 +136,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:
-        command = kinds.index(service.folder, forgotten)
+        command = kinds.index(service.folder, under_known_names(forgotten, known_folders(service)))
         job = service.queue.add("index", service.folder, command, kinds.TITLES["index"]).id
     return PutBack(**_moved(told).model_dump(), job=job)
 

@@ -28,7 +28,7 @@ from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.routes.adding import folder_below, known_folders
+from retrieval.web.routes.adding import folder_below, known_folders, under_known_names
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, service_of
 
@@ -301,9 +301,7 @@ def _places(service: Service, asked: Index) -> tuple[list[Path], str]:
     failed = [path for path in failed if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
-    # A folder that was indexed gives a photo below it the name that it would have had; else the file goes by its own.
-    above = {path: next((one for one in path.parents if one in folders), path.parent) for path in failed}
-    return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))[:1000], ""
+    return under_known_names(failed, folders)[:1000], ""
 
 
 def _act(service: Service, number: int, act: str) -> Job:

@@ -17,7 +17,7 @@ import pytest
 from retrieval.web.access.limits import Listeners
 from retrieval.web.problems import ProblemError
 from retrieval.web.routes import adding, jobs
-from retrieval.web.routes.adding import safe_folder, safe_name
+from retrieval.web.routes.adding import safe_folder, safe_name, under_known_names
 from retrieval.web.uploads import UploadOptions
 from tests.conftest import Indexed
 from tests.support.live import client_of, ended, serving_copy
@@ -232,6 +232,12 @@ def test_names_are_safe_everywhere() -> None:
         safe_name("a.php")
     assert safe_folder("C:\\Users\\con\\ .. \\Bilder\u202e").as_posix() == "C_/Users/con_/Bilder"
     assert len(safe_folder("/".join(["ü" * 500] * 99)).as_posix().encode()) < 500
+
+
+def test_photos_are_indexed_again_under_the_names_that_they_had() -> None:
+    album, elsewhere = Path("/photos/album"), Path("/photos/x.jpg")
+    found = under_known_names([album / "a.jpg", album / "deep" / "b.jpg", album / "deep" / "c.jpg", elsewhere], [album])
+    assert found == [album / "a.jpg", album, elsewhere]
 
 
 def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path], monkeypatch: pytest.MonkeyPatch) -> None:
