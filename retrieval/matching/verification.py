@@ -37,7 +37,8 @@ class VerificationOptions:
     """When two photos count as showing the same thing."""
 
     depth: int = 200  # how many of the best ranked photos are verified
-    batch: int = 50  # of those that signatures rank, so many at a time, until none of them passes
+    batch: int = 50  # of those that signatures rank, so many at a time ...
+    patience: int = 35  # ... until none of the last so many passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5
     threshold: float = 0.025  # largest symmetric transfer error, as a part of the photos' longer sides

@@ -296,9 +296,9 @@ class _Search:
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
-        Where scores tell enough, some at a time, until of so many none passes. Each is tried with the view of its best
-        score; upright and a turn are both tried where they are nearly as good, and the view that one photo is found
-        with beyond doubt is tried with all.
+        Where scores tell enough, some at a time, until of the last ones none passes. Each is tried with the view of its
+        best score; upright and a turn are both tried where they are nearly as good, and the view that one photo is
+        found with beyond doubt is tried with all.
         """
         weights = turned_weights(len(self._views), self._options.turned_candidate)
         depth = self._options.verification.depth
@@ -313,7 +313,8 @@ class _Search:
             views = self._views_to_try(Candidates(numbers[some], weighted[:, some]), known)
             self._try(views, found)
             tried |= views
-            if not any(found[one].verification.inliers for one in numbers[some].tolist() if one in found):
+            last = numbers[chosen[: start + batch][-self._options.verification.patience :]].tolist()
+            if not any(found[one].verification.inliers for one in last if one in found):
                 break
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
         surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
