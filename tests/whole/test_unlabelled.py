@@ -55,9 +55,8 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "slow" not in request.keywords:
-        hurry(monkeypatch)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
 
 
 @dataclass(frozen=True)
@@ -329,7 +328,6 @@ def test_what_searches_find_decides(
 def test_without_the_judge_nothing_is_searched(
     made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry(monkeypatch)
     monkeypatch.setattr("learning.judge.conclusion.judge", lambda *_, **__: pytest.fail("judged"))
     command = ("learn", "descriptor", made.collection, *POOL, "--no-judge", "--workers", 1, "--json")
     report = cairn(*command, "--out", tmp_path / "d.npz").json
@@ -358,7 +356,6 @@ def test_what_was_learnt_is_kept_though_it_cannot_be_judged(
 def test_a_second_run_with_the_same_folder_learns_nothing_anew(
     made: Made, cairn: Cairn, tmp_path: Path, learnt: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry(monkeypatch)
     command = ("learn", "descriptor", made.collection, *POOL, "--work", tmp_path / "work", "--workers", 1, "--json")
     assert cairn(*command, "--out", tmp_path / "a.npz").json["tried"] == len(learnt) > 3
     learnt.clear()
@@ -455,8 +452,9 @@ def test_without_time_the_first_models_are_taken(made: Made, cairn: Cairn, tmp_p
 
 
 @pytest.mark.slow
-def test_with_the_usual_settings(made: Made, cairn: Cairn, tmp_path: Path) -> None:
+def test_with_the_usual_settings(made: Made, cairn: Cairn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a user has it, but for the time and the pool; so small a heap of photos gives no good descriptor."""
+    monkeypatch.undo()  # what lets the other tests be quick
     command = ("learn", "descriptor", made.matches, "--pool-step", 5, "--hours", 1e-9, "--workers", 1, "--json")
     report = cairn(*command, "--out", tmp_path / "d.npz").json
     usual = UnlabelledOptions()
