@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.job import Job
+from retrieval.jobs.queue import Queue
 from retrieval.jobs.store import DONE
 
 TITLES = {

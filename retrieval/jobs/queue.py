@@ -9,7 +9,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from index.errors import CairnError
 from retrieval.collection.layout import JOBS_LOCK, LINKS_LOCK, LOCK
 from retrieval.collection.locking import CHANGING, LINKING, CollectionLocked, lock_file
+from retrieval.jobs.job import Job, JobNotFound
 from retrieval.jobs.running import CAN_PAUSE, Child
 from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, Store
 
@@ -31,35 +32,6 @@ TRIES = 3
 
 _WAITING = "Another command is changing the collection: this waits until it has ended."
 _KILLED = "The process was killed, most likely for want of memory; it will begin again."
-
-
-class JobNotFound(CairnError):
-    """There is no such job."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job as it is now."""
-
-    id: int
-    kind: str
-    collection: Path
-    title: str  # what it does, in English
-    about: str  # with what: the name of a folder; may be empty
-    command: tuple[str, ...]  # arguments of ``cairn``
-    state: str  # queued, running, paused, done, failed or cancelled
-    step: str = ""  # what it is at; empty where it has not said so
-    title_of_step: str = ""
-    done: int = 0
-    of: int = 0
-    unit: str = ""  # of what is done; % says nothing but a share
-    seconds_left: float | None = None  # of this step
-    result: dict[str, Any] | None = None  # what the command printed with --json
-    error: str | None = None  # why it failed
-    note: str | None = None  # what it waits for
-    added: str = ""  # ISO 8601, UTC
-    started: str | None = None
-    ended: str | None = None
 
 
 class Queue:
@@ -209,11 +181,14 @@ class Queue:
             if job.state == RUNNING:
                 if not CAN_PAUSE:
                     raise CairnError("This system cannot pause a job: cancel it, and begin it again later.")
-                self._here(child).pause()
+                self._here(child)
             if job.state == PAUSED:
                 return
+            # Before it stands still: what cannot be written down could not be told to go on.
             if not self._store.change(number, [QUEUED, RUNNING], state=PAUSED):
                 raise CairnError("The job has ended: there is nothing to pause.")
+            if child is not None:
+                child.pause()
 
     def resume(self, number: int) -> None:
         """Let a paused job go on, as soon as no other one runs; CairnError where it is not paused."""
@@ -235,16 +210,10 @@ class Queue:
             if job.state in ENDED:
                 raise CairnError("The job has ended: there is nothing to cancel.")
             child = self._children.get(number)
-            if child is None and job.state == RUNNING:
+            if child is not None:
+                self._end(number, child)
+            elif not self._store.change(number, [QUEUED, PAUSED], state=CANCELLED, ended=_now()):
                 self._here(child)
-            if child is None:
-                self._store.change(number, [QUEUED, PAUSED], state=CANCELLED, ended=_now())
-                return
-            self._cancelled.add(number)
-            child.interrupt()
-            killing = threading.Timer(PATIENCE, child.kill)
-            killing.daemon = True
-            killing.start()
 
     def forget(self, number: int) -> None:
         """Take a job that has ended off the list; CairnError where it has not."""
@@ -264,6 +233,13 @@ class Queue:
         if child is None:
             raise CairnError("Another server runs this job: ask that one.")
         return child
+
+    def _end(self, number: int, child: Child) -> None:
+        self._cancelled.add(number)
+        child.interrupt()
+        killing = threading.Timer(PATIENCE, child.kill)
+        killing.daemon = True
+        killing.start()
 
     def _job(self, row: dict[str, Any]) -> Job:
         number = row["id"]
@@ -306,10 +282,12 @@ class Queue:
         if not self._store.exists():
             return False
         try:
-            self._own.enter_context(lock_file(self._store.file.with_name(JOBS_LOCK), "Another server does the work."))
+            with contextlib.ExitStack() as own:  # which lets go of the lock where the rows cannot be written
+                own.enter_context(lock_file(self._store.file.with_name(JOBS_LOCK), "Another server does the work."))
+                self._store.queue_again(self._children)
+                self._own = own.pop_all()
         except (CairnError, OSError):
             return False
-        self._store.queue_again(self._children)
         self._owns = True
         self.version += 1
         return True
@@ -317,6 +295,10 @@ class Queue:
     def _next(self) -> dict[str, Any] | None:
         """The job to begin or to go on with now; None where there is none, or one runs."""
         open_rows = self._store.rows(states=[QUEUED, RUNNING, PAUSED])
+        for number in self._children.keys() - {row["id"] for row in open_rows} - self._cancelled:
+            row = self._store.row(number)
+            if row is not None and row["state"] == CANCELLED:  # paused here, and cancelled by another server
+                self._end(number, self._children[number])
         if any(row["state"] == RUNNING for row in open_rows):
             return None
         held = {row["collection"]: row["id"] for row in open_rows if row["id"] in self._children}
@@ -358,10 +340,11 @@ class Queue:
         self.version += 1
         child = self._children.get(number)
         if child is not None:
-            self._store.change(number, [QUEUED], state=RUNNING)
-            child.go_on()
+            if self._store.change(number, [QUEUED], state=RUNNING):
+                child.go_on()
             return
-        self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None)
+        if not self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None):
+            return  # another server has cancelled it since, or lets it wait
         try:
             at = row["command"].index("--json")  # names of photos may follow it, which are no options
             address = self._catalogues.get(row["collection"])

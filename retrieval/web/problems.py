@@ -20,7 +20,7 @@ from retrieval.catalogue.curation.saved import SearchNotFound, TooManySearches
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.curation.albums import AlbumNotFound, NoName
-from retrieval.jobs.queue import JobNotFound
+from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Refused
 

@@ -17,8 +17,8 @@ from starlette.responses import StreamingResponse
 from index.errors import CairnError
 from retrieval.collection.layout import UPLOADS
 from retrieval.jobs import kinds
-from retrieval.jobs.queue import Job as QueuedJob
-from retrieval.jobs.queue import JobNotFound
+from retrieval.jobs.job import Job as QueuedJob
+from retrieval.jobs.job import JobNotFound
 from retrieval.jobs.store import ENDED
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES

@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from retrieval.collection.layout import JOBS
 from retrieval.jobs import kinds
+from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import queue_in
-from retrieval.jobs.queue import Job
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
 from retrieval.web.pool.workers import Answer, Pool

@@ -20,7 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from index.errors import CairnError
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
-from retrieval.jobs.queue import Job, Queue
+from retrieval.jobs.job import Job
+from retrieval.jobs.queue import Queue
 from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
 from tests.conftest import Indexed
@@ -228,7 +229,10 @@ def test_arguments_that_are_not_written_down_come_before_names(pretend: None, qu
     until(lambda: not ALIVE)
 
 
-def test_what_ran_is_queued_again_and_what_was_paused_stays(pretend: None, tmp_path: Path) -> None:
+def test_what_ran_is_queued_again_and_what_was_paused_stays(
+    pretend: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
     queue = Queue(tmp_path / "jobs.sqlite")
     queue.start()
     jobs = [add(queue, tmp_path / name) for name in "abc"]
@@ -251,6 +255,9 @@ def test_what_ran_is_queued_again_and_what_was_paused_stays(pretend: None, tmp_p
     until(lambda: not ALIVE)
     again.resume(jobs[2].id)
     until(lambda: ALIVE)
+    again.pause(jobs[2].id)
+    other.cancel(jobs[2].id)
+    until(lambda: not ALIVE)  # its process does not stand still for ever, with its locks
     again.stop()
     other.stop()
 
@@ -300,15 +307,24 @@ def test_jobs_go_on_when_a_full_disk_has_room_again(
     monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
     ended: list[Job] = []
     queue.after.append(ended.append)
-    queue.start()
-    first, second = add(queue, tmp_path), add(queue, tmp_path, "other")
-    until(lambda: ALIVE)
+    asked: list[object] = []
 
-    def refuse(*_: Any, **__: Any) -> bool:
+    def refuse(*arguments: Any, **__: Any) -> bool:
+        asked.append(arguments)
         raise CairnError("The disk is full.")
 
     with monkeypatch.context() as full:
+        full.setattr("retrieval.jobs.store.Store.queue_again", refuse)
+        queue.start()
+        first, second = add(queue, tmp_path), add(queue, tmp_path, "other")
+        until(lambda: asked)
+    until(lambda: ALIVE)
+
+    with monkeypatch.context() as full:
         full.setattr("retrieval.jobs.store.Store.change", refuse)
+        with pytest.raises(CairnError, match="full"):
+            queue.pause(first.id)
+        assert not ALIVE[0].paused  # it runs, as the list says
         ALIVE[0].end(0, {"photos": 3})
         assert until(lambda: ended)[0].state == "done"
         assert state(queue, first) == "running"  # as far as the list says

@@ -1,0 +1,36 @@
+"""A job of the queue, as it is told of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from index.errors import CairnError
+
+
+class JobNotFound(CairnError):
+    """There is no such job."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it is now."""
+
+    id: int
+    kind: str
+    collection: Path
+    title: str  # what it does, in English
+    about: str  # with what: the name of a folder; may be empty
+    command: tuple[str, ...]  # arguments of ``cairn``
+    state: str  # queued, running, paused, done, failed or cancelled
+    step: str = ""  # what it is at; empty where it has not said so
+    title_of_step: str = ""
+    done: int = 0
+    of: int = 0
+    unit: str = ""  # of what is done; % says nothing but a share
+    seconds_left: float | None = None  # of this step
+    result: dict[str, Any] | None = None  # what the command printed with --json
+    error: str | None = None  # why it failed
+    note: str | None = None  # what it waits for
+    added: str = ""  # ISO 8601, UTC
+    started: str | None = None
+    ended: str | None = None
