@@ -6,6 +6,7 @@ import os
 import time
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -33,28 +34,37 @@ def only_server(home: Path) -> Iterator[None]:
     CairnError
         The home cannot be written.
     """
+    with contextlib.ExitStack() as stack:
+        with _writing(home):
+            home.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock_file(home / LOCK, f"Another server of {home} has begun."))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (home / FILE).unlink()
+
+
+def announce(home: Path, address: str, server: str) -> None:
+    """Write at which address the server of a home answers, and what it says of itself there; CairnError on failure."""
+    with _writing(home):
+        save_bytes(home / FILE, json.dumps({"address": address, "pid": os.getpid(), "server": server}).encode())
+
+
+@contextlib.contextmanager
+def _writing(home: Path) -> Iterator[None]:
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with lock_file(home / LOCK, f"Another server of {home} has begun."):
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):
-                    (home / FILE).unlink()
+        yield
     except OSError as error:
         raise CairnError(
             f"{home} cannot be written ({error.strerror or error}): name another folder for collections."
         ) from None
 
 
-def announce(home: Path, address: str, server: str) -> None:
-    """Write at which address the server of a home answers, and what it says of itself there."""
-    save_bytes(home / FILE, json.dumps({"address": address, "pid": os.getpid(), "server": server}).encode())
-
-
 def running_server(home: Path) -> str | None:
     """Give the address of the server of a home; None where none answers there that is the one."""
-    with contextlib.suppress(OSError, ValueError, RecursionError, AttributeError):
+    # What answers may speak another protocol: the address may be another program's by now.
+    with contextlib.suppress(OSError, HTTPException, ValueError, RecursionError, AttributeError):
         with (home / FILE).open("rb") as file:
             said = json.loads(file.read(_LARGEST))
         address, server = said.get("address"), said.get("server")

@@ -115,18 +115,20 @@ class Shelf:
             Another has this title, the title is none, an option is wrong, or the home cannot be written.
         """
         title = clean_title(title)
-        folder = None
+        made = None
         try:
             with self._changing() as chosen:
                 self._refuse_taken(title, chosen.titles)
                 there = [*(path.name for path in self.home.iterdir()), BIN]
                 name = folder_name(title, there)
                 folder = self.home / name
+                folder.mkdir()  # another command may have made it since: then it is not this one's to remove
+                made = folder
                 create(folder, **options).close()
                 chosen.titles[name] = title
         except CairnError:
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)  # there was none before
+            if made is not None:
+                shutil.rmtree(made, ignore_errors=True)
             raise
         return name
 

@@ -82,6 +82,8 @@ def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path, monkeypatc
         assert running_server(tmp_path) is None
         with only_server(tmp_path):
             assert running_server(tmp_path) == address
+        monkeypatch.setattr(_Liar, "send_response", lambda self, _: self.wfile.write(b"SSH-2.0-nothing\r\n"))
+        assert running_server(tmp_path) is None
         server.shutdown()
     forged = [
         b"",

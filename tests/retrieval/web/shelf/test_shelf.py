@@ -11,7 +11,7 @@ from retrieval.web.shelf.shelf import BIN, TITLES, Shelf
 from tests.conftest import Indexed
 
 
-def test_making_renaming_and_discarding(tmp_path: Path, indexed: Indexed) -> None:
+def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(tmp_path / "new" / "home")
     assert shelf.cards() == [] and not shelf.home.exists()
     name = shelf.make("Été à Paris ")
@@ -23,6 +23,10 @@ def test_making_renaming_and_discarding(tmp_path: Path, indexed: Indexed) -> Non
     with pytest.raises(CairnError, match="descriptor"):
         shelf.make("Wrong", descriptor="no such descriptor")
     assert shelf.names() == ["ete-a-paris", "ete-a-paris-2"]
+    with monkeypatch.context() as late:  # another command makes the very folder just before
+        late.setattr("retrieval.web.shelf.shelf.folder_name", lambda *_: name)
+        with pytest.raises(CairnError, match="exists"):
+            shelf.make("Late")
     assert sorted(path.name for path in shelf.home.iterdir()) == [
         *shelf.names(),
         TITLES,
