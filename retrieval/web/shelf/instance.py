@@ -1,8 +1,10 @@
 """One server a home: a file in it says at which address, so that a second one is not started."""
 
 import contextlib
+import ipaddress
 import json
 import os
+import socket
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -70,7 +72,7 @@ def running_server(home: Path) -> str | None:
         address, server = said.get("address"), said.get("server")
         parts = urlsplit(address)
         # The file may be anybody's: a browser is led nowhere but to this machine, and to a server that knows the file.
-        if parts.scheme != "http" or parts.hostname not in LOOPBACK or not isinstance(server, str) or not server:
+        if parts.scheme != "http" or not _is_here(parts.hostname or "") or not isinstance(server, str) or not server:
             return None
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
@@ -81,6 +83,17 @@ def running_server(home: Path) -> str | None:
         if is_it:
             return f"http://{parts.netloc}/"
     return None
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine: by a number that it has, as other names may lead elsewhere later."""
+    if host in LOOPBACK:
+        return True
+    family = socket.AF_INET if ipaddress.ip_address(host).version == 4 else socket.AF_INET6
+    with contextlib.suppress(OSError), socket.socket(family) as trying:
+        trying.bind((host, 0))
+        return True
+    return False
 
 
 def _is_locked(home: Path) -> bool:

@@ -71,9 +71,10 @@ class _Liar(BaseHTTPRequestHandler):
 
 
 def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with HTTPServer(("127.0.0.1", 0), _Liar) as server:
+    host = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # as any number that this machine has
+    with HTTPServer((host, 0), _Liar) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/"
+        address = f"http://{host}:{server.server_port}/"
         announce(tmp_path, address, "another")
         assert running_server(tmp_path) == address
         announce(tmp_path, address, "mine")  # its port is somebody else's by now
@@ -90,6 +91,7 @@ def test_a_file_that_is_stale_or_forged_leads_nowhere(tmp_path: Path, monkeypatc
         b"\xff",
         b"[1]",
         json.dumps({"address": "http://evil.example/", "server": "x"}).encode(),
+        json.dumps({"address": "http://203.0.113.1/", "server": "x"}).encode(),
         json.dumps({"address": "file:///etc/passwd", "server": "x"}).encode(),
         json.dumps({"address": "http://127.0.0.1:1/", "server": "x"}).encode(),
     ]
