@@ -79,7 +79,7 @@ def running_server(home: Path) -> str | None:
             with opener.open(f"http://{parts.netloc}/api/health", timeout=3) as answer:
                 is_it = json.loads(answer.read(_LARGEST)).get("server") == server
         except HTTPError as error:
-            is_it = error.code == 401 and _is_locked(home)  # it has a password, and tells strangers nothing
+            is_it = error.code in (401, 403) and _is_locked(home)  # it tells strangers nothing without a password
         if is_it:
             return f"http://{parts.netloc}/"
     return None
