@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -37,7 +38,7 @@ class Mounted:
         name, slash, rest = scope["path"].removeprefix(root).removeprefix("/").partition("/")
         opened = self._service.opened
         if opened.app(name) is None:
-            self._service.shelf.find(name)
+            await run_in_threadpool(self._service.shelf.find, name)
         if not slash:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ProblemError(405, "This address does not take that kind of request.")

@@ -67,10 +67,15 @@ class Shelf:
         self._seen: dict[str, tuple[tuple[int, ...], Glance | None, int]] = {}
 
     def names(self) -> list[str]:
-        """Names of the folders that are collections, in order."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.home) as entries:
-            return sorted(one.name for one in entries if _is_collection(one))
-        return []
+        """Names of the folders that are collections, in order; CairnError where the home cannot be read."""
+        try:
+            with os.scandir(self.home) as entries:
+                return sorted(one.name for one in entries if _is_collection(one))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            reason = error.strerror or error
+            raise CairnError(f"{self.home} cannot be read ({reason}): check its drive and permissions.") from None
 
     def find(self, name: str) -> Path:
         """Give the folder of a collection; `Refused` where there is none of this name."""
@@ -199,9 +204,15 @@ class Shelf:
 
     def _chosen(self) -> Chosen:
         """What was chosen, which is nothing where its file cannot be read."""
+        with contextlib.suppress(OSError):
+            return self._read_chosen()
+        return Chosen({}, {})
+
+    def _read_chosen(self) -> Chosen:
+        """What was chosen, which is nothing where its file is missing or damaged; OSError where it cannot be read."""
         titles: dict[str, str] = {}
         covers: dict[str, int] = {}
-        with contextlib.suppress(OSError, ValueError, RecursionError):
+        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
             kept = json.loads((self.home / TITLES).read_bytes())
             if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
                 titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
@@ -215,7 +226,8 @@ class Shelf:
         with self._lock:
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                before, chosen = self._chosen(), self._chosen()
+                # What cannot be read now must not be written over.
+                before, chosen = self._read_chosen(), self._read_chosen()
                 yield chosen
                 if chosen != before:
                     kept: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}

@@ -1,5 +1,6 @@
 """The home folder: what counts as a collection, what is told of it, and what making and discarding do."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -36,6 +37,18 @@ def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.Monk
     assert shelf.rename(name, "PARIS, été") == "PARIS, été"  # its own title is not taken by another
     with pytest.raises(CairnError, match="already"):
         shelf.rename(name, "ETE A PARIS")
+
+    def refuse(*_: object) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(CairnError, match="Permission denied"):
+            shelf.rename("ete-a-paris-2", "Rome")
+        assert shelf.title(name) == name  # the list is shown all the same
+    assert shelf.title(name) == "PARIS, été"  # and the other titles are not lost
+    with pytest.raises(CairnError, match="cannot be read"):
+        Shelf(shelf.home / TITLES).cards()
     moved = shelf.discard(name)
     assert moved.parent == shelf.home / BIN and (moved / "collection.toml").is_file()
     assert shelf.names() == ["ete-a-paris-2"]
