@@ -28,6 +28,8 @@ TITLES = "shelf.json"
 BIN = "bin"
 """Folder of the home that collections are moved to in place of being deleted."""
 
+_DAMAGED = (ValueError, RecursionError)  # what is no JSON
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -204,15 +206,18 @@ class Shelf:
 
     def _chosen(self) -> Chosen:
         """What was chosen, which is nothing where its file cannot be read."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, *_DAMAGED):
             return self._read_chosen()
         return Chosen({}, {})
 
     def _read_chosen(self) -> Chosen:
-        """What was chosen, which is nothing where its file is missing or damaged; OSError where it cannot be read."""
+        """What was chosen, which is nothing where its file is missing.
+
+        OSError where it cannot be read, one of `_DAMAGED` where it is damaged.
+        """
         titles: dict[str, str] = {}
         covers: dict[str, int] = {}
-        with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
+        with contextlib.suppress(FileNotFoundError):
             kept = json.loads((self.home / TITLES).read_bytes())
             if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
                 titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
@@ -226,8 +231,14 @@ class Shelf:
         with self._lock:
             try:
                 self.home.mkdir(parents=True, exist_ok=True)
-                # What cannot be read now must not be written over.
-                before, chosen = self._read_chosen(), self._read_chosen()
+                # What cannot be read now must not be written over, nor what may be mended by hand.
+                try:
+                    before = self._read_chosen()
+                except _DAMAGED:
+                    stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
+                    (self.home / TITLES).rename(self.home / f"{TITLES}.damaged-{stamp}")
+                    before = Chosen({}, {})
+                chosen = Chosen(dict(before.titles), dict(before.covers))
                 yield chosen
                 if chosen != before:
                     kept: dict[str, Any] = {"titles": dict(sorted(chosen.titles.items()))}

@@ -92,3 +92,6 @@ def test_what_is_told_of_a_collection(tmp_path: Path, indexed: Indexed) -> None:
     assert (indexed.folder / "collection.toml").is_file()
     (tmp_path / TITLES).write_bytes(b"\xff[")
     assert Shelf(tmp_path).title("broken") == "broken"
+    shelf.rename("broken", "Mended")
+    (aside,) = tmp_path.glob(f"{TITLES}.damaged-*")
+    assert aside.read_bytes() == b"\xff[" and Shelf(tmp_path).title("broken") == "Mended"
