@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1160, 760
 QUALITY = 70  # of the JPEG files: some 100 kB each, none above 150 KiB
 SHOWN, BOX = "walls/wall-4.jpg", (450, 185, 735, 405)  # what the tutorial searches for: the cup of coffee
+BINNED = ("copies/cat-small.jpg", "copies/coins-mirrored.jpg")  # what is in the bin for a moment
 SEEN = """() => [...document.images].every((picture) =>
     picture.complete || picture.getBoundingClientRect().top > window.innerHeight)"""
 STEADY = """() => {
@@ -47,6 +48,18 @@ tea-1.jpg;Eine Kanne;1950;Kanne;Bonn
 """
 """What is known of some of the photos; no photo is called tea-1.jpg."""
 
+PLACES = """\
+Datei;Breitengrad;Längengrad
+coffee-1.jpg;52,52;13,40
+coffee-2.jpg;52,51;13,42
+coffee-3.jpg;50,94;6,96
+wall-1.jpg;48,86;2,35
+wall-4.jpg;50,73;7,10
+cat-1.jpg;41,90;12,50
+coins-1.jpg;59,33;18,07
+"""
+"""Where some of them were taken."""
+
 
 def make_album(folder: Path) -> Path:
     """Write, index and group the sample photos; the collection's folder."""
@@ -56,9 +69,9 @@ def make_album(folder: Path) -> Path:
     return folder / "album.cairn"
 
 
-def describe(collection: Path) -> None:
-    """Import the table of what is known of some photos, while the collection is served."""
-    (collection.parent / "mine.csv").write_text(TABLE, encoding="utf-8")
+def describe(collection: Path, table: str = TABLE) -> None:
+    """Import a table of what is known of some photos, while the collection is served."""
+    (collection.parent / "mine.csv").write_text(table, encoding="utf-8")
     run(collection.parent, "metadata", collection.name, "mine.csv")
 
 
@@ -160,7 +173,7 @@ def visit(page: Any, collection: Path, out: Path) -> None:
     take(page, out / "tag.jpg")
 
 
-def visit_others(page: Any, out: Path) -> None:
+def visit_others(page: Any, collection: Path, out: Path) -> None:
     """Take a picture of each page that the tutorial does not show, and of some by night, in German and on a phone."""
     shown = number(page, SHOWN)
     sent = {"X-Cairn": "1"}
@@ -180,6 +193,24 @@ def visit_others(page: Any, out: Path) -> None:
     page.goto(f"/album?album={album}")
     take(page, out / "album.jpg")
 
+    page.goto("/import")
+    page.locator("#file").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
+    page.wait_for_selector("#columns td")
+    take(page, out / "import.jpg")
+
+    numbers = [number(page, name) for name in BINNED]
+    page.request.post("/api/bin", headers=sent, data={"photos": numbers})
+    page.goto("/bin")
+    page.wait_for_selector("#binned img")
+    take(page, out / "bin.jpg")
+    entries = [one["id"] for one in page.request.get("/api/bin").json()]
+    page.request.post("/api/bin/back", headers=sent, data={"entries": entries})
+
+    describe(collection, PLACES)
+    page.goto("/map")
+    page.wait_for_selector("#clusters img")
+    take(page, out / "map.jpg")
+
     page.emulate_media(color_scheme="dark")
     page.goto(f"/search?q={shown}:{','.join(map(str, BOX))}")
     page.wait_for_selector("#results[aria-busy=false]:not([data-turned=looking]) .result")
@@ -193,6 +224,15 @@ def visit_others(page: Any, out: Path) -> None:
     take(page, out / "phone-german.jpg")
 
 
+def visit_locked(collection: Path, out: Path) -> None:
+    """Take a picture of what those see who have to sign in."""
+    names = collection.parent / "names"
+    subprocess.run(_cairn("password", str(names), "maria"), input="correct horse\n", text=True, check=True)
+    with serving("serve", str(collection), "--password-file", str(names)) as address, browsing(address) as page:
+        page.goto("/")
+        take(page, out / "sign-in.jpg")
+
+
 def main() -> None:
     """Make the album in a temporary folder, and the pictures in `--out`."""
     parser = argparse.ArgumentParser(description="Make the documentation's pictures of the web application.")
@@ -203,9 +243,12 @@ def main() -> None:
         collection = make_album(Path(folder))
         # Only the folder of the sample photos may be chosen, whatever else lies on this machine.
         photos = str(collection.parent / "photos")
-        with serving("serve", str(collection), "--photos", photos) as address, browsing(address) as page:
+        bin_ = str(collection.parent / "bin")
+        shown = ("serve", str(collection), "--photos", photos, "--bin", bin_)
+        with serving(*shown) as address, browsing(address) as page:
             visit(page, collection, out)
-            visit_others(page, out)
+            visit_others(page, collection, out)
+        visit_locked(collection, out)
         home = ("open", str(collection.parent), "--no-browser", "--photos", photos)
         with serving(*home) as address, browsing(address) as page:
             page.goto("/")

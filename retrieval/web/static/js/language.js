@@ -5,6 +5,9 @@ import { root } from "./root.js";
 /** The language of the page, as the server chose it: "en", "de". */
 export const language = document.documentElement.lang || "en";
 
+/** How the reader writes numbers and dates: by the browser's own variant of the language, such as "en-GB", where it has one. */
+export const variant = navigator.languages.find((one) => one.split("-")[0] === language) ?? language;
+
 const messages = await (async () => {
   if (language === "en") return {};
   try {
@@ -61,8 +64,8 @@ export function tn(number, one, several, values = {}) {
  */
 export const parts = (text, nodes) => text.split(/\{(\w+)\}/).map((part, place) => (place % 2 ? nodes[part] : part));
 
-/** A number as the language writes it. */
-export const figure = (number, options = {}) => number.toLocaleString(language, options);
+/** A number as the reader writes it. */
+export const figure = (number, options = {}) => number.toLocaleString(variant, options);
 
 /** A number with so many digits after the point. */
 export const fixed = (number, digits) => figure(number, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
@@ -74,13 +77,13 @@ export function percent(probability) {
   return Math.round(100 * probability) < 1 ? `<${whole(0.01)}` : whole(probability);
 }
 
-/** A moment as the language writes it. */
-export const moment = (date, options = { dateStyle: "medium", timeStyle: "short" }) => new Date(date).toLocaleString(language, options);
+/** A moment as the reader writes it. */
+export const moment = (date, options = { dateStyle: "medium", timeStyle: "short" }) => new Date(date).toLocaleString(variant, options);
 
-/** When a photo was taken, as far as that is known (1923, 1923-05, 1923-05-17, 1923-05-17T10:00:00), as the language writes it. */
+/** When a photo was taken, as far as that is known (1923, 1923-05, 1923-05-17, 1923-05-17T10:00:00), as the reader writes it. */
 export function taken(text) {
   if (!/^\d{4}-\d\d/.test(text)) return text;
   const styles = text.length > 10 ? { dateStyle: "medium", timeStyle: "medium" } : text.length > 7 ? { dateStyle: "medium" } : { year: "numeric", month: "long" };
   const date = new Date(`${text.slice(0, 7)}${text.slice(7, 10) || "-01"}T${text.slice(11, 19) || "00:00:00"}Z`);
-  return Number.isNaN(date.getTime()) ? text : date.toLocaleString(language, { ...styles, timeZone: "UTC" }); // the camera's own time
+  return Number.isNaN(date.getTime()) ? text : date.toLocaleString(variant, { ...styles, timeZone: "UTC" }); // the camera's own time
 }

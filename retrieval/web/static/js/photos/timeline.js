@@ -1,9 +1,9 @@
 // The time line: years and months of the photos that are shown, to jump to.
 
 import { at, el } from "../dom.js";
-import { language, t, tn } from "../language.js";
+import { t, tn, variant } from "../language.js";
 
-const NAMES = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" });
+const NAMES = new Intl.DateTimeFormat(variant, { year: "numeric", month: "long", timeZone: "UTC" });
 
 /** A month as it is read: "2004-07" is "July 2004". */
 const monthName = (month) => (month.length < 7 ? month : NAMES.format(new Date(`${month}-01T00:00:00Z`)));
