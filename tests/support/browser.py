@@ -206,3 +206,14 @@ def phone_photo(source: Path, target: Path) -> Path:
         exif[0x0112] = 6  # to be turned a quarter clockwise
         lying.save(target, exif=exif, quality=92)
     return target
+
+
+def violations(page: Any) -> list[dict[str, Any]]:
+    """What axe finds wrong with a page for people who do not see, hear or move as others; the test is skipped without.
+
+    It is put in from outside, which the content security policy would not let a page do: visit with bypass_csp. Colours
+    that change little by little would be judged on their way: visit with reduced_motion="reduce".
+    """
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.evaluate((Path(package.__file__).parent / "axe.min.js").read_text())
+    return list(page.evaluate("async () => (await axe.run()).violations"))

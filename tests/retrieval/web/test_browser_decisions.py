@@ -1,13 +1,15 @@
 """Decisions in a real browser: no match and its way back, a saved search, duplicates by the keyboard alone."""
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.retrieval.web.test_decisions import Served, home  # noqa: F401
-from tests.support.browser import DESKTOP, PHONE, chromium, visiting  # noqa: F401
+from tests.support.browser import DESKTOP, PHONE, chromium, violations, visiting  # noqa: F401
 from tests.support.live import serving
 
 pytestmark = pytest.mark.browser
@@ -144,3 +146,49 @@ def test_the_bin_is_not_offered_without_the_option(chromium: Any, home: Served, 
         page.keyboard.press("Delete")
         page.wait_for_timeout(300)
         assert page.locator("#set-title").text_content() == "Set 1 of 2"
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_on_pages_with_decisions(chromium: Any, home: Served) -> None:  # noqa: F811
+    numbers = list(home.numbers().values())
+    album = home.ask("POST", "/api/albums", 201, json={"name": "Cups", "photos": numbers[:3]})["album"]
+    asked = {"name": "A cup", "queries": [{"photo": numbers[0], "box": [10, 10, 90, 90]}], "standing": True, "tag": "x"}
+    home.ask("POST", "/api/saved", 201, files={"request": (None, json.dumps(asked))})
+    home.ask("POST", "/api/bin", json={"photos": [home.numbers()["chelsea_small.jpg"]]})
+    table = f"file;Datum;Breitengrad;Längengrad\n{next(iter(home.numbers()))};1923;52,5;13,4\nnone.jpg;x;1;2\n".encode()
+    file = {"name": "t.csv", "mimeType": "text/csv", "buffer": table}
+
+    def read(page: Any) -> None:
+        page.locator("#file").set_input_files(file)
+        page.locator("#problems summary").click()
+
+    def import_it(page: Any) -> None:
+        read(page)
+        page.get_by_role("button", name="Import", exact=True).click()
+        page.get_by_text("what the table says of it").wait_for()
+
+    pages: tuple[tuple[str, str, Callable[[Any], None] | None], ...] = (
+        ("/bin", "#binned img", lambda page: page.get_by_label("Select all").check()),
+        ("/duplicates", "#set-title", None),
+        ("/albums", ".covers img", None),
+        (f"/album?album={album}", ".photo-tile img", lambda page: page.get_by_role("button", name="Rename").click()),
+        ("/saved", "article, .card, li", None),
+        ("/import", "#file", read),
+        ("/import", "#file", import_it),
+        ("/map", "#clusters img", None),
+    )
+    with visiting(chromium, home.base, DESKTOP, bypass_csp=True, reduced_motion="reduce") as visit:
+        for address, there, act in pages:
+            page = visit.open(address)
+            page.locator(there).first.wait_for()
+            if act is not None:
+                act(page)
+            for size in (DESKTOP, PHONE):
+                page.set_viewport_size({"width": size[0], "height": size[1]})
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+                for scheme in ("light", "dark"):
+                    page.emulate_media(color_scheme=scheme)
+                    found = violations(page)
+                    assert not found, (address, size, scheme, json.dumps(found, indent=1)[:3000])
+            page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+    home.ask("POST", "/api/bin/back", json={"entries": [one["id"] for one in home.ask("GET", "/api/bin")]})

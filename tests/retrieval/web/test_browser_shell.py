@@ -2,14 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retrieval.web.languages import messages
 from retrieval.web.routes.pages import PAGES
-from tests.support.browser import SMALLEST, WIDE, Visit, visiting
+from tests.support.browser import SMALLEST, WIDE, Visit, violations, visiting
 
 pytestmark = pytest.mark.browser
 
@@ -103,18 +102,9 @@ def test_german_pages_show_no_english(chromium: Any, served: str) -> None:
         assert page.get_by_role("navigation", name="Main").is_visible()
 
 
-def find(page: Any, axe: str) -> list[dict[str, Any]]:
-    page.evaluate(axe)
-    return list(page.evaluate("async () => (await axe.run()).violations"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[int, int]) -> None:
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    axe = (Path(package.__file__).parent / "axe.min.js").read_text()
-    # axe is put in from outside, which the content security policy would not let a page do; colours that change
-    # little by little would be judged on their way.
     with visiting(chromium, served, size, bypass_csp=True, reduced_motion="reduce") as visit:
         number = visit.number("coffee_001.jpg")
         fields = {"/photo": f"?number={number}", "/match": f"?q={number}&photo={number}"}
@@ -128,7 +118,7 @@ def test_axe_finds_nothing_on_any_page(chromium: Any, served: str, size: tuple[i
                         page.locator("#menu").click()
                     elif opened:
                         page.locator("#settings summary").click()
-                    found = find(page, axe)
+                    found = violations(page)
                     assert not found, (path, scheme, opened, json.dumps(found, indent=1)[:3000])
                     if opened:
                         page.keyboard.press("Escape")

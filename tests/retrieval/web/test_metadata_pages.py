@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from tests.conftest import Indexed
 from tests.retrieval.web.test_browser_pages import tiles
-from tests.support.browser import PHONE, visiting, wait_for_results
+from tests.support.browser import PHONE, violations, visiting, wait_for_results
 from tests.support.live import client_of, import_by_name, serving_copy
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -188,13 +187,9 @@ def test_metadata_with_markup_is_text(chromium: Any, served: str) -> None:
 @pytest.mark.browser
 @pytest.mark.slow
 def test_pages_with_metadata_are_accessible_and_fit_a_phone(chromium: Any, served: str) -> None:
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    axe = (Path(package.__file__).parent / "axe.min.js").read_text()
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True, bypass_csp=True) as visit:
         number = visit.number("coffee_001.jpg")
         for address in ("/?tag=cup&taken_to=1923", f"/photo?number={number}", f"/search?q={number}&tag=cup"):
             page = visit.open(address)
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], address
-            page.evaluate(axe)
-            findings = page.evaluate("async () => (await axe.run()).violations")
-            assert not [one for one in findings if one["impact"] in ("serious", "critical")], (address, findings)
+            assert not violations(page), (address, violations(page))
