@@ -184,7 +184,8 @@ async def discard(request: Request, name: Name) -> Discarded:
             raise ProblemError(409, "Work on this collection is under way: wait until it has ended, or cancel it.")
         with _refused():
             moved = await run_in_threadpool(service.shelf.discard, name)
-        await run_in_threadpool(service.forget, name)
+        with contextlib.suppress(CairnError):  # the collection has gone, and its jobs find nothing to do
+            await run_in_threadpool(service.forget, name)
     return Discarded(folder=str(moved.relative_to(service.home)))
 
 

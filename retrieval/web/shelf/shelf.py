@@ -133,6 +133,7 @@ class Shelf:
                 made = folder
                 create(folder, **options).close()
                 chosen.titles[name] = title
+                chosen.covers.pop(name, None)  # of one that was of this name
         except CairnError:
             if made is not None:
                 shutil.rmtree(made, ignore_errors=True)
@@ -176,7 +177,7 @@ class Shelf:
         CairnError
             There is none of this name, or it cannot be moved.
         """
-        with self._changing() as chosen:
+        with self._changing():
             folder = self.find(name)
             bin_ = self.home / BIN
             bin_.mkdir(exist_ok=True)
@@ -184,9 +185,11 @@ class Shelf:
             while os.path.lexists(moved):
                 moved = moved.with_name(f"{moved.name} again")
             folder.rename(moved)
+        # It is done. On a full disk the title stays written, which is nobody's now.
+        with contextlib.suppress(CairnError), self._changing() as chosen:
             chosen.titles.pop(name, None)
             chosen.covers.pop(name, None)
-            self._seen.pop(name, None)
+        self._seen.pop(name, None)
         return moved
 
     def _card(self, name: str, chosen: Chosen) -> Card:

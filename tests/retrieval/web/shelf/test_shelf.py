@@ -59,6 +59,14 @@ def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.Monk
         with pytest.raises(CairnError, match="no such collection"):
             shelf.discard(gone)
 
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("retrieval.web.shelf.shelf.save_bytes", full)
+        assert shelf.discard("ete-a-paris-2").is_dir()  # it has gone, though its title is still written
+    assert shelf.names() == [] and shelf.make("Ete a Paris 2") == "ete-a-paris-2"
+
 
 def test_what_is_told_of_a_collection(tmp_path: Path, indexed: Indexed) -> None:
     (tmp_path / "linked.cairn").symlink_to(indexed.folder)
