@@ -12,7 +12,8 @@ LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
 
 # Controls, and what turns the direction of the text that follows: nothing that belongs on a page of others' texts.
 _UNWANTED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]+")
-_JOINERS = "\u200c\u200d"
+JOINERS = "\u200c\u200d"
+"""Characters that are not seen, and belong to the spelling of Persian, of Indian languages, and of pictographs."""
 
 
 def clean(text: str, longest: int) -> str:
@@ -25,7 +26,7 @@ def clean(text: str, longest: int) -> str:
     """
     text = _UNWANTED.sub(" ", unicodedata.normalize("NFC", text[: 4 * longest]))
     # Soft hyphens and their like would let equal words differ; joiners belong to the spelling of some languages.
-    text = "".join(one for one in text if one in _JOINERS or unicodedata.category(one) != "Cf")
+    text = "".join(one for one in text if one in JOINERS or unicodedata.category(one) != "Cf")
     return " ".join(printable(text).split())[:longest].strip()
 
 

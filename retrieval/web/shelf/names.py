@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from index.errors import CairnError
 from index.text import printable
+from retrieval.metadata.text import JOINERS, clean
 
 LONGEST_TITLE = 100
 """Characters."""
@@ -30,10 +31,8 @@ def clean_title(text: str) -> str:
     """
     if printable(text) != text:
         raise CairnError("This name is not valid text: type another.")
-    composed = unicodedata.normalize("NFC", text)
     # Controls and marks of direction could make a title look like another, or like what stands around it.
-    seen = "".join(one if unicodedata.category(one) not in ("Cc", "Cf", "Zl", "Zp") else " " for one in composed)
-    title = " ".join(seen.split())
+    title = clean(text, 2 * len(text))
     if not any(unicodedata.category(one)[0] in "LNPS" for one in title):
         raise CairnError("Give the collection a name.")
     if len(title) > LONGEST_TITLE:
@@ -42,8 +41,9 @@ def clean_title(text: str) -> str:
 
 
 def title_key(title: str) -> str:
-    """What two titles share that look alike: the same but for upper and lower case, and ways to write a letter."""
-    return unicodedata.normalize("NFKC", title).casefold()
+    """What two titles share that look alike: the same but for capitals, ways to write a letter, and joiners."""
+    seen = "".join(one for one in title if one not in JOINERS)
+    return unicodedata.normalize("NFKC", seen).casefold()
 
 
 def folder_name(title: str, taken: Collection[str] = ()) -> str:

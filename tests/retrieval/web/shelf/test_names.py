@@ -35,6 +35,9 @@ def test_names_read_like_their_titles() -> None:
 def test_titles_are_one_line_of_text_without_tricks() -> None:
     assert clean_title("  Summer\u202e\n\t of  e\u0301te\u0301 \0".rstrip("\0")) == "Summer of été"
     assert clean_title("<b>東京</b> 📷") == "<b>東京</b> 📷"
+    persian, family = "می\u200cخواهم", "👨\u200d👩\u200d👧"  # whose spelling has joiners
+    assert (clean_title(persian), clean_title(family)) == (persian, family)
+    assert title_key("Sum\u200cmer") == title_key("summer")  # and which tell no two titles apart
     assert title_key("ÉTÉ") == title_key(clean_title("e\u0301te\u0301")) != title_key("ete")
     for wrong in ("", " \u200b\u202e\t", "\u0301", "x" * (LONGEST_TITLE + 1), "a\0b", "\udcff"):
         with pytest.raises(CairnError):
