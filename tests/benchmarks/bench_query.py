@@ -24,12 +24,11 @@ from index.parallel import one_thread
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.decoding import Photo, read_colour, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg
-from retrieval.regions.detection import Regions
-from retrieval.search.query import Box
+from retrieval.search.query import Box, Source
+from retrieval.search.views import DescribedView
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
 
@@ -65,22 +64,22 @@ class Costs:
 
 
 class CountTurned:
-    """Counts descriptions at other turns than upright, by standing before the one that all go through."""
+    """Counts descriptions at other turns than upright, by standing before what makes the view of a turn."""
 
     def __init__(self) -> None:
         self.turned = 0
-        self._describe = Extractor.describe
+        self._describe = Source.describe
 
     def __enter__(self) -> "CountTurned":
-        def describe(extractor: Extractor, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
+        def describe(source: Source, turn: float) -> DescribedView:
             self.turned += turn != 0
-            return self._describe(extractor, photo, regions, turn)
+            return self._describe(source, turn)
 
-        Extractor.describe = describe  # type: ignore[method-assign]
+        Source.describe = describe  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        Extractor.describe = self._describe  # type: ignore[method-assign]
+        Source.describe = self._describe  # type: ignore[method-assign]
 
 
 def queries_of(collection: Collection, ground_truth: Path | None, most: int) -> list[Asked]:
