@@ -12,7 +12,7 @@ from retrieval.catalogue.catalogue_reader import CatalogueReader
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
-from retrieval.groups.originals import is_numbered, says_copy
+from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
 
 KEPT_KEY = "cairn.duplicates_kept"
 """Setting of the catalogue: sets of near duplicates all of which somebody keeps, JSON lists of numbers."""
@@ -39,7 +39,7 @@ class DuplicateSet:
     reasons : tuple of str
         Why the first is the best, by what tells it from the others: "there" (files of others are gone), "copy" (names
         of others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format",
-        "size".
+        "folder" (others lie in a folder of copies), "size".
     """
 
     photos: tuple[int, ...]
@@ -60,6 +60,7 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
     ("date", lambda row: row.taken or "~"),
     ("name", lambda row: is_numbered(_stem(row))),
     ("format", lambda row: _RANKS.get(format_of(row), len(_FORMATS))),
+    ("folder", is_among_copies),
     ("size", lambda row: -(row.size or 0)),
     ("", lambda row: (len(_stem(row)), row.number)),
 )
@@ -70,7 +71,7 @@ def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
 
     A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of
     most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses
-    less, then the largest file.
+    less, then one that does not lie in a folder of copies, then the largest file.
     """
     ordered = sorted(rows, key=lambda row: tuple(measure(row) for _, measure in _CRITERIA))
     best, others = ordered[0], ordered[1:]

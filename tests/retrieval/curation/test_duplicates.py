@@ -30,7 +30,8 @@ def test_the_best_is_proposed_with_what_tells_it_from_the_others() -> None:
         (row(3, "B.tif", 200, 99, "1924"), "date"),
         (row(4, "Bridge (1).tif", 200, 99, "1923"), "name"),
         (row(6, "B.jpg", 200, 99, "1923"), "format"),
-        (row(7, "B.tiff", 200, 9, "1923"), "size"),
+        (row(7, "copies/B.tif", 200, 99, "1923"), "folder"),
+        (row(8, "B.tiff", 200, 9, "1923"), "size"),
     ]
     for other, reason in cases:
         assert judge_set([other, first]).photos == (5, other.number)

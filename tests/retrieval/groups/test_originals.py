@@ -55,5 +55,6 @@ def test_the_original_is_told_by_pixels_then_date_then_name_then_number() -> Non
     assert sorted(shuffled, key=original_first) == expected
 
 
-def test_the_folder_says_nothing_of_its_photos() -> None:
-    assert original_first(photo(1, "copy/a.jpg")) < original_first(photo(2, "a.jpg"))
+def test_the_folder_decides_only_between_photos_that_nothing_else_tells_apart() -> None:
+    assert original_first(photo(1, "Kopien/2020/a.jpg")) > original_first(photo(2, "a longer name.jpg"))
+    assert original_first(photo(1, "copy/a.jpg")) < original_first(photo(2, "a (1).jpg"))

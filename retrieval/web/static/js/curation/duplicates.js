@@ -28,6 +28,7 @@ const WHY = {
   date: () => t("it was taken first"),
   name: () => t("the names of others are numbered"),
   format: () => t("its format loses less"),
+  folder: () => t("others lie in a folder of copies"),
   size: () => t("its file is the largest"),
 };
 

@@ -9,6 +9,8 @@ import { root } from "../root.js";
 import { fit, gather, project, unproject, within } from "./mercator.js";
 
 const TILE = 256; // pixels of the world's side at zoom 0
+const EDGE = 40; // pixels: a picture stands out that far from its place
+const ASIDE = 40; // pixels at the right of the map, where its buttons are
 const CELL = 84; // pixels: photos nearer than that are gathered
 const MOST = 18; // zoom
 const STEP = 90; // pixels that a key moves the map
@@ -196,7 +198,7 @@ function showAll(keep = true) {
     box[2] = Math.max(box[2], xs[place]);
     box[3] = Math.max(box[3], ys[place]);
   }
-  show(...fit(box, ...size(), 12), keep);
+  show(...fit(box, ...size(), 12, EDGE, ASIDE), keep);
 }
 
 function listen() {

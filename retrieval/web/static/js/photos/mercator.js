@@ -64,8 +64,16 @@ export function within([left, top, right, bottom]) {
   return sides.map((one) => one.toFixed(6)).join(",");
 }
 
-/** The zoom and middle that show a box in a window: [x, y, zoom]. */
-export function fit([left, top, right, bottom], width, height, most) {
-  const zoom = Math.log2(Math.min((0.85 * width) / Math.max(right - left, 1e-9), (0.85 * height) / Math.max(bottom - top, 1e-9)) / 256);
-  return [(left + right) / 2, (top + bottom) / 2, Math.min(zoom, most)];
+/**
+ * The zoom and middle that show a box in a window: [x, y, zoom].
+ *
+ * @param most zoom
+ * @param edge pixels around the box that stay free
+ * @param aside pixels more at the right, where something else stands
+ */
+export function fit([left, top, right, bottom], width, height, most, edge, aside) {
+  const along = Math.max(width - 2 * edge - aside, edge) / Math.max(right - left, 1e-9);
+  const down = Math.max(height - 2 * edge, edge) / Math.max(bottom - top, 1e-9);
+  const zoom = Math.min(Math.log2(Math.min(along, down) / 256), most);
+  return [(left + right) / 2 + aside / 2 / (256 * 2 ** zoom), (top + bottom) / 2, zoom];
 }
