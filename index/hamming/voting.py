@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.hamming.ordering import order_by
 from index.inverted import InvertedIndex
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import Entries
@@ -101,8 +102,7 @@ class SignedMatches:
 
     def ordered(self) -> "SignedMatches":
         """Order them by photo, then by the query's feature, by word, and by rank."""
-        both = (self.photos.astype(np.int64) << 32) + self.query
-        return self.at(np.lexsort((self.ranks, self.words, both)))
+        return self.at(order_by(self.photos, self.query, self.words, self.ranks))
 
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
@@ -284,7 +284,7 @@ def count_votes(
     best = _best_of_runs(votes, _is_new(matches.photos, matches.query))
     matches, votes = matches.at(best), votes[best]
     # A feature of a photo is told by its word and its rank; of several that vote for it the first stays among equals.
-    order = np.lexsort((matches.ranks, matches.photos * np.int64(index.words) + matches.words))
+    order = order_by(matches.photos, matches.words, matches.ranks)
     best = order[
         _best_of_runs(votes[order], _is_new(*(key[order] for key in (matches.photos, matches.words, matches.ranks))))
     ]
