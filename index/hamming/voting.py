@@ -207,7 +207,7 @@ def _match_segment(
         for rows, members in _pairs(entries, query.firsts[which], query.counts[which]):
             differing = bits_apart(query.codes, signatures, rows, members)
             near = np.flatnonzero(differing <= query.most)
-            rows, members = rows[near], members[near]
+            rows, members = rows[near], near if members is None else members[near]
             photos = places[entries.images[members]]
             yield SignedMatches(
                 query.asked[rows].astype(np.int32),
@@ -336,12 +336,14 @@ def bits_apart(
     first: NDArray[np.unsignedinteger],
     second: NDArray[np.unsignedinteger],
     rows: NDArray[np.int64],
-    members: NDArray[np.int64],
+    members: NDArray[np.int64] | None,
 ) -> NDArray[np.uint8]:
-    """Bits in which some rows of signatures (N, W) and (M, W) differ, side by side."""
+    """Bits in which some rows of signatures (N, W) and (M, W), or all of the latter, differ, side by side."""
     total = np.zeros(len(rows), np.uint8)
     for left, right in zip(first.T, second.T, strict=True):
-        total += np.bitwise_count(left.take(rows) ^ right.take(members))
+        both = left.take(rows)
+        both ^= right if members is None else right.take(members)
+        total += np.bitwise_count(both)
     return total
 
 
@@ -375,7 +377,7 @@ def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None =
     ranks = np.zeros(len(values), np.int32)
     again = np.flatnonzero(same) + 1  # few, as a rule
     if len(again):
-        place = np.arange(len(again))
+        place = np.arange(len(again), dtype=np.int32)
         first = np.ones(len(again), bool)
         np.not_equal(again[1:], again[:-1] + 1, out=first[1:])
         ranks[again] = place - np.maximum.accumulate(np.where(first, place, 0)) + 1
@@ -384,15 +386,17 @@ def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None =
 
 def _pairs(
     entries: Entries, firsts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
     """Pair the query's features of each word, which begin at `firsts` and are `counts`, with all entries of it.
 
-    Gives rows of the query and of the entries, some features of the query at a time.
+    Gives rows of the query and of the entries, None: all. First are the first features of all words, which is most of
+    the pairs; then the others, some at a time.
     """
+    yield np.repeat(firsts, entries.lengths), None
     starts = _starts(entries)
     # A line is a feature of the query beside the list of its word.
-    lines = np.repeat(np.arange(len(counts)), counts)
-    rows = concatenated_ranges(firsts, counts)
+    lines = np.repeat(np.arange(len(counts)), counts - 1)
+    rows = concatenated_ranges(firsts + 1, counts - 1)
     lengths = entries.lengths[lines]
     for begin, end in blocks_of(lengths, _PAIRS):
         some = lines[begin:end]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 LOW_BITS = (0, 1, 2, 4, 8, 16)
 # Entries encoded or decoded at a time, so that the buffers stay in the processor's cache.
 BLOCK_ENTRIES = 1 << 18
-# Ranges of more bytes than this are copied one by one, shorter ones are picked by the numbers of their bytes.
-_LONG = 32
+LONG = 32
+"""Ranges of more bytes than this are copied one by one, shorter ones are picked by the numbers of their bytes."""
 _HEADER = np.dtype([("universe", "<u8"), ("low_bits", "<u8")])
 # All positions in bits, and values, are far from overflowing 63 bits.
 _MOST = 1 << 48
@@ -186,7 +186,7 @@ class SortedLists:
     def _unary(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Ranges of the unary bits, with some bits that are false between them, and where each begins."""
         first, last = begins >> 3, (ends + 7) >> 3
-        packed = _ranges(self._high, first, last)
+        packed = take_ranges(self._high, first, last)
         sizes = last - first
         places = np.cumsum(sizes) - sizes
         some = sizes > 0
@@ -198,7 +198,7 @@ class SortedLists:
     def _low_bits(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.integer]:
         """The low bits of ranges of entries."""
         bits = self._bits
-        fields = _ranges(self._low, begins * bits >> 3, (ends * bits + 7) >> 3)
+        fields = take_ranges(self._low, begins * bits >> 3, (ends * bits + 7) >> 3)
         if bits == 8:
             return fields
         if bits == 16:
@@ -218,10 +218,10 @@ class SortedLists:
         return several.ravel()[keep]
 
 
-def _ranges(array: NDArray[np.uint8], firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.uint8]:
+def take_ranges(array: NDArray[np.uint8], firsts: NDArray[np.int64], lasts: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Concatenate ranges of an array."""
     sizes = lasts - firsts
-    if int(sizes.sum()) > _LONG * len(firsts):
+    if int(sizes.sum()) > LONG * len(firsts):
         ranges = map(slice, firsts.tolist(), lasts.tolist())
         return np.frombuffer(bytearray().join(map(array.data.__getitem__, ranges)), np.uint8)
     return array[concatenated_ranges(firsts, sizes)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.postings.sorted_lists import SortedLists, blocks_of, concatenated_ranges, encode_lists
+from index.postings.sorted_lists import LONG, SortedLists, blocks_of, concatenated_ranges, encode_lists, take_ranges
 
 # Words whose postings are one list have so many together, on average: where a list begins takes as much room as some
 # three features.
@@ -57,15 +57,12 @@ class Entries:
         How many features have each word: at least one.
     images : ndarray, shape (E,), integer
         Positions in `Segment.image_numbers`, ascending for each word; E is the sum of the lengths.
-    rows : ndarray, shape (E,), int64
-        Where each stands among all features of the lists.
     signatures : ndarray, shape (E, B), uint8
     """
 
     words: NDArray[np.integer]
     lengths: NDArray[np.int64]
     images: NDArray[np.integer]
-    rows: NDArray[np.int64]
     signatures: NDArray[np.uint8]
 
 
@@ -229,12 +226,40 @@ class CodedLists:
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None, signatures: NDArray[np.uint8]
     ) -> Entries:
         """Features of those of some words, or of all, that are in some lists, given the signatures of all."""
-        starts = self._of_words.starts[at].astype(np.int64)
-        lengths = self._of_words.starts[at + 1].astype(np.int64) - starts
         found, bounds, images, kept = self._read(at, words)
-        rows = concatenated_ranges(starts, lengths)
-        rows = rows if kept is None else rows[kept]
-        return Entries(found, np.diff(bounds), images, rows, _take(signatures, rows))
+        if kept is None:
+            taken = _take_lists(signatures, self._of_words.starts[at], self._of_words.starts[at + 1])
+        else:
+            taken = _take(signatures, self._rows(at)[kept])
+        return Entries(found, np.diff(bounds), images, taken)
+
+    def rows_of(
+        self, at: NDArray[np.int64], words: NDArray[np.integer], wanted: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """Find features of some words, which are in some lists, that are of some images.
+
+        Parameters
+        ----------
+        at, words : ndarray
+            As those of `entries`.
+        wanted : ndarray, shape (images,), bool
+            Which images.
+
+        Returns
+        -------
+        images : ndarray, shape (E,), integer
+            Positions in `Segment.image_numbers`, ascending for each word.
+        rows : ndarray, shape (E,), int64
+            Where each feature stands among all features of the lists.
+        """
+        _, _, images, kept = self._read(at, words)
+        some = np.flatnonzero(wanted.take(images))
+        return images[some], self._rows(at)[some if kept is None else kept[some]]
+
+    def _rows(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the features in some lists stand among all features of the lists."""
+        starts = self._of_words.starts[at].astype(np.int64)
+        return concatenated_ranges(starts, self._of_words.starts[at + 1].astype(np.int64) - starts)
 
     def _read(
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None
@@ -280,6 +305,17 @@ def _take(signatures: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.
         return signatures.take(rows, axis=0)
     whole = signatures.view(np.uint32 if width == 4 else np.uint64)[:, 0]
     return whole.take(rows).view(np.uint8).reshape(len(rows), width)
+
+
+def _take_lists(
+    signatures: NDArray[np.uint8], begins: NDArray[np.unsignedinteger], ends: NDArray[np.unsignedinteger]
+) -> NDArray[np.uint8]:
+    """The rows of bytes (N, B) from begins[i] to before ends[i], of one list after the other."""
+    width = signatures.shape[1]
+    begins, ends = begins.astype(np.int64), ends.astype(np.int64)
+    if not signatures.flags.c_contiguous or int((ends - begins).sum()) * width <= LONG * len(begins):
+        return _take(signatures, concatenated_ranges(begins, ends - begins))
+    return take_ranges(signatures.reshape(-1), begins * width, ends * width).reshape(-1, width)
 
 
 def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -292,30 +292,37 @@ class Segment:
         CairnError
             As `postings`; or the segment has no signatures.
         """
-        if self.signatures is None or isinstance(self._lists, PlainLists):
-            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
-        at, lengths = self._lists.find(words)
+        lists, signatures = self._signed()
+        at, lengths = lists.find(words)
         for first, last in blocks_of(lengths, most):
             with self._refusing_damage():
-                entries = self._lists.entries(at[first:last], words, self.signatures)
+                entries = lists.entries(at[first:last], words, signatures)
             yield entries
+
+    def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
+        """The lists of words, and the signatures of the features in them; CairnError where there are none."""
+        if self.signatures is None or isinstance(self._lists, PlainLists):
+            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        return self._lists, self.signatures
 
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
         """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
 
         It takes a look at the lists of all their words: many are better asked for at once.
         """
-        if self.signatures is None:
-            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+        lists, signatures = self._signed()
         lengths, words = self.words_of(positions)
+        distinct = np.unique(words)
         wanted = np.zeros(self.images, bool)
         wanted[positions] = True
         images: list[NDArray[np.integer]] = [np.zeros(0, np.int64)]
         rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        for entries in self.signed_blocks(_ENTRIES_AT_ONCE, np.unique(words)):
-            some = np.flatnonzero(wanted[entries.images])
-            images.append(entries.images[some])
-            rows.append(entries.rows[some])
+        at, sizes = lists.find(distinct)
+        for first, last in blocks_of(sizes, _ENTRIES_AT_ONCE):
+            with self._refusing_damage():
+                some, where = lists.rows_of(at[first:last], distinct, wanted)
+            images.append(some)
+            rows.append(where)
         # Features of one word and one image follow each other in both orders.
         every = np.concatenate(images)
         order = np.argsort(every, kind="stable")
@@ -323,7 +330,7 @@ class Segment:
         if (np.diff(starts, axis=0)[0] != lengths).any():
             raise damaged(self.folder / "posting_lists.npy")
         ordered = np.concatenate(rows)[order]
-        return [self.signatures[ordered[start:end]] for start, end in starts.T.tolist()]
+        return [signatures[ordered[start:end]] for start, end in starts.T.tolist()]
 
     def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
         """The postings of some words, or of all, a block at a time: whole lists, ascending.

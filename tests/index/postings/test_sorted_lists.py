@@ -39,7 +39,7 @@ def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) ->
     universe, lists = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index.postings.sorted_lists, "BLOCK_ENTRIES", block)
-        patch.setattr(index.postings.sorted_lists, "_LONG", long)
+        patch.setattr(index.postings.sorted_lists, "LONG", long)
         found = encoded(lists, universe)
         assert len(found) == len(lists) and found.universe == universe
         asked = data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=8)) if lists else []
