@@ -1,0 +1,1 @@
+"""Loops that whole-array operations cannot say, compiled to machine code."""
