@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.hamming.voting import SignedFeatures, as_numbers, bits_apart, check_length
+from index.hamming.voting import SignedFeatures, as_numbers, check_length
 from index.inverted import InvertedIndex
 from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import Entries, first_of_kind
@@ -176,8 +176,23 @@ class _AggregatedLists:
         asked = np.flatnonzero(rows >= 0)
         lengths = np.diff(self._bounds)[asked]
         some = concatenated_ranges(self._bounds[asked], lengths)
-        differing = bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[asked], lengths), some)
+        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[asked], lengths), some)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         csc_matvec(
             len(total), len(asked), ends, self._images[some], selected[differing], weights[self._words[asked]], total
         )
+
+
+def _bits_apart(
+    first: NDArray[np.unsignedinteger],
+    second: NDArray[np.unsignedinteger],
+    rows: NDArray[np.int64],
+    members: NDArray[np.int64],
+) -> NDArray[np.uint8]:
+    """Bits in which some rows of signatures (N, W) and (M, W) differ, side by side."""
+    total = np.zeros(len(rows), np.uint8)
+    for left, right in zip(first.T, second.T, strict=True):
+        both = left.take(rows)
+        both ^= right.take(members)
+        total += np.bitwise_count(both)
+    return total

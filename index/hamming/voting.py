@@ -1,26 +1,23 @@
 """Photos voted for by features that have a word in common with the query, and signatures that differ in few bits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.hamming.ordering import order_by
 from index.inverted import InvertedIndex
-from index.postings.sorted_lists import blocks_of, concatenated_ranges
-from index.postings.word_lists import Entries
+from index.postings.word_lists import AskedSignatures
 from index.segments.segment import Segment
 
-_PAIRS = 1 << 18  # pairs of features that are compared at a time: more would not stay in the processor's cache
-_ENTRIES = 1 << 18  # features of the index that are read at a time, for the same reason
 # Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many
 # photos. More are one texture, say a wall of tiles, whose pairs would be without number.
 _OF_A_WORD = 64
 _OF_ALL = 1 << 20  # times the number of photos that have the word: at most so many
 BORROWED = 1 << 24
 """Ranks of what an image borrows begin here: see `SignedMatches.ranks`. It has no more features of its own."""
+Numbers = NDArray[np.int32]
 _STEPS = 2.0**30  # in one: double precision adds up some millions of such votes without rounding
 
 
@@ -100,9 +97,10 @@ class SignedMatches:
         """Take some, in the order given."""
         return SignedMatches(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
-    def ordered(self) -> "SignedMatches":
-        """Order them by photo, then by the query's feature, by word, and by rank."""
-        return self.at(order_by(self.photos, self.query, self.words, self.ranks))
+    @property
+    def features(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Photos, the query's features, words and ranks."""
+        return self.photos, self.query, self.words, self.ranks
 
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
@@ -159,16 +157,24 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     order = order[np.searchsorted(words[order], 0) :]
     order = order[_rank_in_run(words[order]) < _asked_of(index.document_frequency[words[order]])]
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
-    codes = as_numbers(features.signatures.reshape(number * several, features.signatures.shape[2]))[order]
-    asked = order // several
-    query = _SignedQuery(distinct, firsts, counts, codes, words[order], asked, features.signatures.shape[2], most)
-    parts: list[SignedMatches] = []
-    for segment, places in zip(index.segments, index.images.places, strict=True):
-        parts += _match_segment(query, segment, places)
+    length = features.signatures.shape[2]
+    codes = as_numbers(features.signatures.reshape(number * several, length)[order]).astype(np.uint64)
+    query = AskedSignatures(distinct, firsts, counts, codes, most)
+    asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)
+
+    def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
+        check_length(segment, length)
+        near = segment.near(query, first_rank)
+        photos = places.astype(np.int32)[near.images]
+        return SignedMatches(asked[near.rows], photos, named[near.rows], near.ranks, near.distances)
+
+    parts = [
+        match_segment(segment, places) for segment, places in zip(index.segments, index.images.places, strict=True)
+    ]
     # Where photos borrow nothing any more there may be no feature in a segment, and so no signatures.
     lent = [(segment, places) for segment, places in index.lent if segment.features]
     try:
-        parts += [some for segment, places in lent for some in _match_segment(query, segment, places, BORROWED)]
+        parts += [match_segment(segment, places, BORROWED) for segment, places in lent]
     except CairnError:
         index.borrow_nothing()
     found = SignedMatches(
@@ -179,43 +185,6 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     )
     # Those of photos that were removed have no place.
     return found if found.photos.min(initial=0) >= 0 else found.at(np.flatnonzero(found.photos >= 0))
-
-
-@dataclass(frozen=True)
-class _SignedQuery:
-    """Features of a query in the order of their words."""
-
-    distinct: NDArray[np.int64]  # words
-    firsts: NDArray[np.int64]  # where the features of each begin
-    counts: NDArray[np.int64]  # and how many they are
-    codes: NDArray[np.unsignedinteger]  # (n, W), signatures of the features
-    words: NDArray[np.int64]  # (n,)
-    asked: NDArray[np.int64]  # (n,), number of each feature in the query
-    length: int  # of a signature, bytes
-    most: int  # largest number of bits that differ
-
-
-def _match_segment(
-    query: _SignedQuery, segment: Segment, places: NDArray[np.int64], first_rank: int = 0
-) -> Iterator[SignedMatches]:
-    """Match a query with the photos of a segment; ranks are counted from `first_rank`."""
-    check_length(segment, query.length)
-    for entries in segment.signed_blocks(_ENTRIES, query.distinct):
-        ranks = _rank_in_run(entries.images, _starts(entries)) + np.int32(first_rank)
-        which = np.searchsorted(query.distinct, entries.words)
-        signatures = as_numbers(entries.signatures)
-        for rows, members in _pairs(entries, query.firsts[which], query.counts[which]):
-            differing = bits_apart(query.codes, signatures, rows, members)
-            near = np.flatnonzero(differing <= query.most)
-            rows, members = rows[near], near if members is None else members[near]
-            photos = places[entries.images[members]]
-            yield SignedMatches(
-                query.asked[rows].astype(np.int32),
-                photos.astype(np.int32),
-                query.words[rows].astype(np.int32),
-                ranks[members],
-                differing[near],
-            )
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -277,18 +246,14 @@ def count_votes(
     index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
 ) -> Votes:
     """Count what matches vote for, each for itself: the first half of `vote`, whose parameters it has."""
-    # In one order, so that sums do not depend on how photos are divided into segments.
-    matches = matches.at(np.flatnonzero(matches.distances <= round(options.radius * bits))).ordered()
+    from index.hamming.vote_kernels import best_matches
+
+    matches = matches.at(np.flatnonzero(matches.distances <= round(options.radius * bits)))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights[matches.distances] * np.square(index.idf[matches.words])
-    best = _best_of_runs(votes, _is_new(matches.photos, matches.query))
-    matches, votes = matches.at(best), votes[best]
-    # A feature of a photo is told by its word and its rank; of several that vote for it the first stays among equals.
-    order = order_by(matches.photos, matches.words, matches.ranks)
-    best = order[
-        _best_of_runs(votes[order], _is_new(*(key[order] for key in (matches.photos, matches.words, matches.ranks))))
-    ]
-    best.sort()
+    asked = int(matches.query.max(initial=-1)) + 1
+    # In one order, so that sums do not depend on how photos are divided into segments.
+    best = best_matches(*matches.features, votes, len(index.image_numbers), asked)
     matches, votes = matches.at(best), votes[best]
     # In steps whose sum is exact in any order: photos may have been added in another.
     totals = np.bincount(matches.query, np.round(votes * _STEPS), minlength=features) / _STEPS
@@ -313,40 +278,6 @@ def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64
     return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 
-def _is_new(*keys: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Where one of the keys is another than the one before."""
-    new = np.zeros(len(keys[0]), bool)
-    new[:1] = True
-    for key in keys:
-        new[1:] |= key[1:] != key[:-1]
-    return new
-
-
-def _best_of_runs(votes: NDArray[np.float64], new: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Places of the largest vote of each run, the first of several, given where runs begin."""
-    if not len(votes):
-        return np.zeros(0, np.int64)
-    run = np.cumsum(new) - 1
-    most = np.maximum.reduceat(votes, np.flatnonzero(new))
-    best = np.flatnonzero(votes == most[run])
-    return best[_is_new(run[best])]
-
-
-def bits_apart(
-    first: NDArray[np.unsignedinteger],
-    second: NDArray[np.unsignedinteger],
-    rows: NDArray[np.int64],
-    members: NDArray[np.int64] | None,
-) -> NDArray[np.uint8]:
-    """Bits in which some rows of signatures (N, W) and (M, W), or all of the latter, differ, side by side."""
-    total = np.zeros(len(rows), np.uint8)
-    for left, right in zip(first.T, second.T, strict=True):
-        both = left.take(rows)
-        both ^= right if members is None else right.take(members)
-        total += np.bitwise_count(both)
-    return total
-
-
 def check_length(segment: Segment, length: int) -> None:
     """Raise CairnError where a segment has signatures, and of another length in bytes."""
     if segment.signatures is not None and segment.signatures.shape[1] != length:
@@ -364,11 +295,6 @@ def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))
 
 
-def _starts(entries: Entries) -> NDArray[np.int64]:
-    """Where the list of each word begins."""
-    return np.asarray(np.cumsum(entries.lengths) - entries.lengths)
-
-
 def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
     """How many of the values before each, one after the other, are the same; counting begins anew at `starts`."""
     same = values[1:] == values[:-1]
@@ -382,25 +308,3 @@ def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None =
         np.not_equal(again[1:], again[:-1] + 1, out=first[1:])
         ranks[again] = place - np.maximum.accumulate(np.where(first, place, 0)) + 1
     return ranks
-
-
-def _pairs(
-    entries: Entries, firsts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-    """Pair the query's features of each word, which begin at `firsts` and are `counts`, with all entries of it.
-
-    Gives rows of the query and of the entries, None: all. First are the first features of all words, which is most of
-    the pairs; then the others, some at a time.
-    """
-    yield np.repeat(firsts, entries.lengths), None
-    starts = _starts(entries)
-    # A line is a feature of the query beside the list of its word.
-    lines = np.repeat(np.arange(len(counts)), counts - 1)
-    rows = concatenated_ranges(firsts + 1, counts - 1)
-    lengths = entries.lengths[lines]
-    for begin, end in blocks_of(lengths, _PAIRS):
-        some = lines[begin:end]
-        yield (
-            np.repeat(rows[begin:end], lengths[begin:end]),
-            concatenated_ranges(starts[some], lengths[begin:end]),
-        )

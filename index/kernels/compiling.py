@@ -16,7 +16,7 @@ from numba import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-INT32, INT64, UINT64 = types.int32, types.int64, types.uint64
+UINT8, UINT64, INT32, INT64 = types.uint8, types.uint64, types.int32, types.int64
 FLOAT32, FLOAT64, BOOL = types.float32, types.float64, types.boolean
 
 
@@ -38,7 +38,6 @@ def compiled(*parameters: Any) -> Callable[[F], F]:
 
     Division by zero gives infinity or NaN, as in NumPy. The interpreter is free for other threads meanwhile.
     """
-
     jit: Any = numba.njit
 
     def compile_function(function: F) -> F:

@@ -66,6 +66,49 @@ class Entries:
     signatures: NDArray[np.uint8]
 
 
+@dataclass(frozen=True, slots=True)
+class AskedSignatures:
+    """Features of a query in the order of their words, and what is near to their signatures.
+
+    Attributes
+    ----------
+    words, firsts, counts : ndarray, shape (m,), int64
+        Distinct, ascending; where the features of each begin, and how many they are.
+    codes : ndarray, shape (n, W), uint64
+        Signatures of the features, 64 bits a number.
+    most : int
+        Largest number of bits that differ.
+    """
+
+    words: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    codes: NDArray[np.uint64]
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class NearEntries:
+    """Features of images that have a word of a query's feature, and nearly its signature.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (M,), int32
+        Feature of the query, in the order of `AskedSignatures`.
+    images : ndarray, shape (M,), int32
+        Position in `Segment.image_numbers`.
+    ranks : ndarray, shape (M,), int32
+        Which of the image's features of the word it is.
+    distances : ndarray, shape (M,), uint8
+        Bits that differ.
+    """
+
+    rows: NDArray[np.int32]
+    images: NDArray[np.int32]
+    ranks: NDArray[np.int32]
+    distances: NDArray[np.uint8]
+
+
 class PlainLists:
     """Words of images and postings of words in format 1: arrays as they are."""
 
@@ -232,6 +275,35 @@ class CodedLists:
         else:
             taken = _take(signatures, self._rows(at)[kept])
         return Entries(found, np.diff(bounds), images, taken)
+
+    def near(
+        self, at: NDArray[np.int64], query: "AskedSignatures", signatures: NDArray[np.uint8], first_rank: int
+    ) -> "NearEntries":
+        """Features in some lists whose signature is near that of a query's feature of the same word.
+
+        Parameters
+        ----------
+        at : ndarray
+            Lists that hold the words of the query, from `find`.
+        query : AskedSignatures
+        signatures : ndarray, shape (features, B), uint8
+            Of all features of the lists.
+        first_rank : int
+            What ranks are counted from.
+        """
+        from index.postings.list_kernels import FITS, near_entries
+
+        try:
+            coded = self._of_words.coded(at)
+        except ValueError as error:
+            raise DamagedListsError("posting_lists") from error
+        whole = np.ascontiguousarray(signatures).reshape(-1)
+        coding = *coded.parts, self._images, self._words_a_list, whole, signatures.shape[1]
+        asked = query.words, query.firsts, query.counts, query.codes, query.most
+        wrong, rows, images, ranks, distances = near_entries(*coding, *asked, first_rank)
+        if wrong != FITS:
+            raise DamagedListsError("posting_lists")
+        return NearEntries(rows, images, ranks, distances)
 
     def rows_of(
         self, at: NDArray[np.int64], words: NDArray[np.integer], wanted: NDArray[np.bool_]

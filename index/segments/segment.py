@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from index.arrays import load_array
 from index.errors import CairnError
 from index.postings.sorted_lists import blocks_of
-from index.postings.word_lists import CodedLists, DamagedListsError, Entries, PlainLists, Postings
+from index.postings.word_lists import (
+    AskedSignatures,
+    CodedLists,
+    DamagedListsError,
+    Entries,
+    NearEntries,
+    PlainLists,
+    Postings,
+)
 from index.segments.description import (
     COLUMN_PREFIX,
     NOTES,
@@ -298,6 +306,24 @@ class Segment:
             with self._refusing_damage():
                 entries = lists.entries(at[first:last], words, signatures)
             yield entries
+
+    def near(self, query: AskedSignatures, first_rank: int = 0) -> NearEntries:
+        """Features of the segment that have a word of a query's feature, and nearly its signature.
+
+        Parameters
+        ----------
+        query : AskedSignatures
+        first_rank : int
+            What ranks are counted from.
+
+        Raises
+        ------
+        CairnError
+            As `signed_blocks`.
+        """
+        lists, signatures = self._signed()
+        with self._refusing_damage():
+            return lists.near(lists.find(query.words)[0], query, signatures, first_rank)
 
     def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
         """The lists of words, and the signatures of the features in them; CairnError where there are none."""

@@ -58,6 +58,11 @@ def differing(one: np.ndarray, other: np.ndarray) -> int:
     return sum(int(a ^ b).bit_count() for a, b in zip(one.tolist(), other.tolist(), strict=True))
 
 
+def ordered(matches: SignedMatches) -> SignedMatches:
+    """By photo, then by the query's feature, by word and by rank."""
+    return matches.at(np.lexsort(matches.features[::-1]))
+
+
 Pair = tuple[int, int, int, int]
 """Feature of the query, word, feature of the photo, bits that differ."""
 
@@ -126,7 +131,6 @@ def scores_of(
     flips=st.sampled_from([0.0, 0.1, 0.3]),
     seed=st.integers(0, 2**32),
     of_a_word=st.sampled_from([1, 2, 64]),
-    block=st.integers(1, 40),
 )
 def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     tmp_path_factory: pytest.TempPathFactory,
@@ -139,7 +143,6 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     flips: float,
     seed: int,
     of_a_word: int,
-    block: int,
 ) -> None:
     rng, bits, vocabulary = np.random.default_rng(seed), 8 * length, 9 * stretch
     photos = [photo_of([stretch * word for word in row], near(rng, len(row), length, flips)) for row in lists]
@@ -168,12 +171,10 @@ def test_scores_are_those_of_the_papers_however_photos_are_divided_and_added(
     most = round(0.42 * bits)  # more than vote
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(voting, "_OF_A_WORD", of_a_word)
-        patch.setattr(voting, "_PAIRS", block)
-        patch.setattr(voting, "_ENTRIES", block)
         index = InvertedIndex(segments, vocabulary, removed)
         found = match(index, query, most)
         scores = vote(index, found, bits, options)
-        found = found.ordered()
+        found = ordered(found)
     kept = sorted((int(number), k) for k, number in enumerate(numbers) if number not in removed)
     there = [photos[k] for _, k in kept]
 
@@ -229,7 +230,7 @@ def test_votes_by_hand(tmp_path: Path) -> None:
     ]
     index = InvertedIndex([segment_of(tmp_path / "s", range(4), photos)], 3)
     query = SignedFeatures(np.array([[0], [1], [1]], np.int32), np.array([[none], [none], [all_ones]]))
-    found = match(index, query, 27).ordered()
+    found = ordered(match(index, query, 27))
     assert found.query.tolist() == [0, 0, 1, 0] and found.photos.tolist() == [0, 0, 0, 1]
     assert found.ranks.tolist() == [0, 1, 0, 0] and found.distances.tolist() == [2, 0, 0, 2]
     half, quarter = math.log(2) ** 2, math.log(4) ** 2

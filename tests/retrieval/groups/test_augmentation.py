@@ -372,7 +372,8 @@ def borrowed_matches(collection: Collection, number: int) -> np.ndarray:
     index = Searcher(collection, SearchOptions(engine="signatures", turns=1)).index
     signed = indexed_view(index.images.features(number), index.images.signatures(number)).signed
     assert signed is not None
-    found = match(index, signed, 22).ordered()
+    found = match(index, signed, 22)
+    found = found.at(np.lexsort(found.features[::-1]))
     rows = np.column_stack([found.photos, found.query, found.ranks])
     return np.asarray(rows[found.ranks >= BORROWED])
 

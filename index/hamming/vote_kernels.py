@@ -1,0 +1,109 @@
+"""The choice of the matches that vote: compiled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT64, INT32, INT64, array, compiled
+
+_SCATTERING = np.uint64(11400714819323198485)  # 2**64 / golden ratio: Fibonacci hashing
+
+
+@compiled()
+def _stable_order(keys: Any, order: Any, below: Any) -> Any:
+    """Order rows, given in some order, by keys that are below a number; equals stay as they are."""
+    starts = np.zeros(below + 1, np.int64)
+    for key in keys:
+        starts[key + 1] += 1
+    for key in range(below):
+        starts[key + 1] += starts[key]
+    ordered = np.empty(len(order), np.int64)
+    for row in order:
+        ordered[starts[keys[row]]] = row
+        starts[keys[row]] += 1
+    return ordered
+
+
+@compiled(array(INT32), array(INT32), array(INT32), array(INT32), array(FLOAT64), INT64, INT64)
+def best_matches(
+    photos: NDArray[np.int32],
+    query: NDArray[np.int32],
+    words: NDArray[np.int32],
+    ranks: NDArray[np.int32],
+    votes: NDArray[np.float64],
+    images: int,
+    features: int,
+) -> NDArray[np.int64]:
+    """Choose of the matches that a feature, of the query or of a photo, has with one other photo the best alone.
+
+    First each feature of the query chooses, then each of a photo. Of equally good ones the first is taken, by the
+    query's feature, by word and by rank.
+
+    Parameters
+    ----------
+    photos, query, words, ranks : ndarray, shape (M,), int32
+        As those of `SignedMatches`, none of which are equal in all.
+    votes : ndarray, shape (M,), float64
+        What each counts for.
+    images, features : int
+        All photos are below the first, all features of the query below the second.
+
+    Returns
+    -------
+    ndarray, shape (K,), int64
+        Rows, ordered by photo and then by the query's feature.
+    """
+    number = len(photos)
+    order = _stable_order(photos, _stable_order(query, np.arange(number), features), images)
+    chosen, wins = np.empty(number, np.int64), np.empty(number, np.bool_)
+    done = 0
+    room = 16
+    while room < 2 * number:
+        room *= 2
+    table, stamps = np.empty(room, np.int64), np.zeros(room, np.int64)
+    start, stamp = 0, 0
+    while start < number:
+        photo = photos[order[start]]
+        first = done
+        # Each feature of the query chooses.
+        while start < number and photos[order[start]] == photo:
+            best = order[start]
+            asked = query[best]
+            start += 1
+            while start < number and photos[order[start]] == photo and query[order[start]] == asked:
+                other = order[start]
+                start += 1
+                if votes[other] > votes[best] or (
+                    votes[other] == votes[best]
+                    and (words[other] < words[best] or (words[other] == words[best] and ranks[other] < ranks[best]))
+                ):
+                    best = other
+            chosen[done] = best
+            done += 1
+        # Each of the photo does: a table of those by their word and rank tells the best.
+        stamp += 1
+        size = 16
+        while size < 2 * (done - first):
+            size *= 2
+        for place in range(first, done):
+            row = chosen[place]
+            at = np.int64(
+                (np.uint64(words[row]) << np.uint64(32) | np.uint64(ranks[row])) * _SCATTERING >> np.uint64(32)
+            )
+            at &= size - 1
+            while stamps[at] == stamp and not (
+                words[chosen[table[at]]] == words[row] and ranks[chosen[table[at]]] == ranks[row]
+            ):
+                at = (at + 1) & (size - 1)
+            wins[place] = stamps[at] != stamp or votes[row] > votes[chosen[table[at]]]
+            if wins[place]:
+                if stamps[at] == stamp:
+                    wins[table[at]] = False
+                table[at], stamps[at] = place, stamp
+        last, done = done, first
+        for place in range(first, last):
+            if wins[place]:
+                chosen[done] = chosen[place]
+                done += 1
+    return chosen[:done]

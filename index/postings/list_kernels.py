@@ -1,0 +1,270 @@
+"""Decoding of ascending lists, and the comparison of signatures as they are decoded: compiled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import INT64, UINT8, UINT64, array, compiled
+
+FITS = 0
+"""What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
+_DAMAGED = 1
+
+
+@compiled()
+def _count_ones(bits: Any) -> Any:
+    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
+    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled()
+def _sixty_four(high: Any, place: Any) -> Any:
+    """The bits of eight bytes from a place on, the lowest first; those beyond the end are 0."""
+    bits = np.uint64(0)
+    if place + 8 <= len(high):
+        for byte in range(8):
+            bits |= np.uint64(high[place + byte]) << np.uint64(8 * byte)
+    else:
+        for byte in range(max(0, len(high) - place)):
+            bits |= np.uint64(high[place + byte]) << np.uint64(8 * byte)
+    return bits
+
+
+@compiled()
+def _grown(values: Any, room: Any) -> Any:
+    """The same array with more room behind it."""
+    larger = np.empty(room, values.dtype)
+    larger[: len(values)] = values
+    return larger
+
+
+@compiled()
+def _four_bytes(values: Any, place: Any) -> Any:
+    """The bits of four bytes from a place on, the lowest first."""
+    bits = np.uint64(0)
+    for byte in range(4):
+        bits |= np.uint64(values[place + byte]) << np.uint64(8 * byte)
+    return bits
+
+
+@compiled()
+def _decode_list(
+    high: Any, low: Any, first_bit: Any, begin: Any, count: Any, zeros: Any, low_bits: Any, universe: Any, values: Any
+) -> Any:
+    """Decode one list into the beginning of `values`: see `index.postings.sorted_lists`."""
+    place = first_bit >> 3
+    left = 64 - (first_bit & 7)  # bits of the word that were not looked at
+    bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
+    passed: Any = 0  # zeros
+    mask = (1 << low_bits) - 1
+    for entry in range(count):
+        while bits == np.uint64(0):
+            passed += left
+            if passed > zeros:
+                return _DAMAGED
+            place += 8
+            bits = _sixty_four(high, place)
+            left = 64
+        skipped = np.int64(_count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
+        passed += skipped
+        bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
+        left -= skipped + 1
+        value = passed << low_bits
+        if low_bits == 8:
+            value |= np.int64(low[begin + entry])
+        elif low_bits == 16:
+            at = 2 * (begin + entry)
+            value |= np.int64(low[at]) | np.int64(low[at + 1]) << 8
+        elif low_bits:
+            at = (begin + entry) * low_bits
+            value |= (np.int64(low[at >> 3]) >> (at & 7)) & mask
+        if value >= universe:
+            return _DAMAGED
+        values[entry] = value
+    # A list ends with so many zeros that all lists have as many.
+    while passed < zeros:
+        if left < zeros - passed:
+            if bits != np.uint64(0):
+                return _DAMAGED
+            passed += left
+            place += 8
+            bits = _sixty_four(high, place)
+            left = 64
+        else:
+            rest = zeros - passed
+            if rest > 0 and (bits << np.uint64(64 - rest)) != np.uint64(0):
+                return _DAMAGED
+            passed = zeros
+    return FITS if passed == zeros else _DAMAGED
+
+
+@compiled(array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64, INT64)
+def decode_lists(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    lists: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    zeros: int,
+    low_bits: int,
+    universe: int,
+) -> tuple[int, NDArray[np.int64]]:
+    """Decode some lists, one after the other.
+
+    Parameters
+    ----------
+    high, low : ndarray, shape (bytes,), uint8
+        The unary bits and the low bits of all lists, with room for all entries.
+    lists, begins, lengths : ndarray, shape (n,), int64
+        Which, where the entries of each begin among those of all, and how many they are.
+    zeros, low_bits, universe : int
+        As `SortedLists` has them.
+
+    Returns
+    -------
+    int
+        `FITS`, or the lists are damaged.
+    ndarray, shape (sum of lengths,), int64
+    """
+    values = np.empty(lengths.sum(), np.int64)
+    done = 0
+    for one in range(len(lists)):
+        first_bit = begins[one] + lists[one] * zeros
+        wrong = _decode_list(high, low, first_bit, begins[one], lengths[one], zeros, low_bits, universe, values[done:])
+        if wrong != FITS:
+            return wrong, values
+        done += lengths[one]
+    return FITS, values
+
+
+@compiled(
+    array(UINT8),
+    array(UINT8),
+    array(INT64),
+    array(INT64),
+    array(INT64),
+    INT64,
+    INT64,
+    INT64,
+    INT64,
+    array(UINT8),
+    INT64,
+    array(INT64),
+    array(INT64),
+    array(INT64),
+    array(UINT64, 2),
+    INT64,
+    INT64,
+)
+def near_entries(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    lists: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    zeros: int,
+    low_bits: int,
+    images: int,
+    words_a_list: int,
+    signatures: NDArray[np.uint8],
+    length: int,
+    words: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    codes: NDArray[np.uint64],
+    most: int,
+    first_rank: int,
+) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
+    """Decode lists of words, and keep the entries whose signature is near that of a query's feature of the word.
+
+    Parameters
+    ----------
+    high, low, lists, begins, lengths, zeros, low_bits
+        See `decode_lists`; lists ascend.
+    images, words_a_list : int
+        Of the segment: see `index.postings.word_lists.CodedLists`.
+    signatures : ndarray, shape (features * length,), uint8
+        Of all entries of all lists, so many bytes each: 4, or a multiple of 8.
+    length : int
+    words, firsts, counts : ndarray, shape (m,), int64
+        Distinct words of the query, ascending; where the features of each begin among the codes, and how many they are.
+    codes : ndarray, shape (n, W), uint64
+        Signatures of these features, as numbers.
+    most : int
+        Largest number of bits that differ.
+    first_rank : int
+        Of an image's first entry of a word.
+
+    Returns
+    -------
+    int
+        `FITS`, or the lists are damaged.
+    rows : ndarray, shape (M,), int32
+        Place of the query's feature among the codes.
+    positions : ndarray, shape (M,), int32
+        Of the images, in the segment.
+    ranks : ndarray, shape (M,), int32
+        Which of the image's entries of the word it is.
+    distances : ndarray, shape (M,), uint8
+    """
+    room = 1024
+    rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
+    ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
+    found = 0
+    values = np.empty(lengths.max() if len(lengths) else 0, np.int64)
+    parts = codes.shape[1]
+    numbers = signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64)
+    at = 0  # the word of the query
+    for one in range(len(lists)):
+        begin, number = begins[one], lengths[one]
+        wrong = _decode_list(
+            high, low, begin + lists[one] * zeros, begin, number, zeros, low_bits, images * words_a_list, values
+        )
+        for entry in range(1, number):
+            if values[entry] < values[entry - 1]:
+                wrong = _DAMAGED
+        if wrong != FITS:
+            return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
+        word, start = lists[one] * words_a_list - 1, 0
+        end = 0
+        for _ in range(words_a_list):
+            word += 1
+            start, end = end, number
+            beyond = (word + 1 - lists[one] * words_a_list) * images
+            if words_a_list > 1:
+                end = start
+                while end < number and values[end] < beyond:
+                    end += 1
+            while at < len(words) and words[at] < word:
+                at += 1
+            if at == len(words) or words[at] != word:
+                continue
+            for row in range(firsts[at], firsts[at] + counts[at]):
+                if found + end - start > room:
+                    room = 2 * room + end - start
+                    rows, positions = _grown(rows, room), _grown(positions, room)
+                    ranks, distances = _grown(ranks, room), _grown(distances, room)
+                for entry in range(start, end):
+                    if parts == 1 and length == 8:
+                        differing = _count_ones(numbers[begin + entry] ^ codes[row, 0])
+                    else:
+                        differing = np.uint64(0)
+                        for part in range(parts):
+                            code = (
+                                _four_bytes(signatures, 4 * (begin + entry))
+                                if length == 4
+                                else numbers[(begin + entry) * parts + part]
+                            )
+                            differing += _count_ones(code ^ codes[row, part])
+                    if differing <= np.uint64(most):
+                        first = entry
+                        while first > start and values[first - 1] == values[entry]:
+                            first -= 1
+                        rows[found], positions[found] = row, values[entry] - (beyond - images)
+                        ranks[found], distances[found] = first_rank + entry - first, differing
+                        found += 1
+    return FITS, rows[:found], positions[:found], ranks[:found], distances[:found]
