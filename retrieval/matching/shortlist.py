@@ -5,21 +5,13 @@ photo some maps, each from one match, are judged by the matches of its least amb
 handful of them there is nothing to verify; for the other photos the best maps are given, to be judged by all matches.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.matching.maps import (
-    Maps,
-    agreement_forms,
-    agreement_products,
-    fit_maps,
-    log_scales,
-    single_match_maps,
-)
+from retrieval.matching.maps import Maps, log_scales, points_of, single_match_maps
 from retrieval.regions.geometry import Frames
 
 
@@ -45,7 +37,7 @@ class Look:
     """How maps are made and judged, and how closely photos are looked at."""
 
     freedom: int  # see `single_match_maps`
-    limits: tuple[float, float]  # see `agreement_forms`
+    limits: tuple[float, float]  # square of the threshold; largest difference between logarithms of scale
     max_zoom: float  # largest enlargement or reduction of a map
     options: ShortlistOptions
 
@@ -77,49 +69,34 @@ def shortlist(
         The best maps of a photo, the best first; None: nothing speaks for it. What is said of a photo does not depend
         on the others.
     """
-    options, limits = look.options, look.limits
+    from retrieval.matching.map_kernels import judge_maps
+
+    options = look.options
     scales = log_scales(query.linear, image.linear)
-    products = agreement_products(query.centres, image.centres, scales, limits)
     area = query.linear[:, 0, 0] * query.linear[:, 1, 1] - query.linear[:, 0, 1] * query.linear[:, 1, 0]
     sizes = np.sqrt(np.abs(area) * np.exp(scales))  # between those of the two regions
     order = np.where(np.abs(scales) <= np.log(look.max_zoom), ambiguity / np.maximum(sizes, np.float32(1e-20)), np.inf)
-    bounds = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+    begins = starts.astype(np.int64)
+    bounds = pairwise(begins.tolist())
     parts = [start + _smallest(order[start:stop], options.maps) for start, stop in bounds]
     rows = np.concatenate([np.zeros(0, np.int64), *parts])
     maps = single_match_maps(query.at(rows), image.at(rows), look.freedom)
     usable = np.flatnonzero(np.isfinite(order[rows]) & _is_plausible(maps, options.max_stretch))
-    maps, middles = maps.at(usable), query.centres[rows[usable]]
-    firsts = np.searchsorted(usable, np.cumsum([0, *map(len, parts)])).tolist()  # of the maps of each photo
-
-    ones = np.ones(max((stop - start for start, stop in bounds), default=0), np.float32)
-
-    # The best maps of each photo are fitted to the matches that agree with them.
-    seen, best, moments = [], [], []
-    judged = ((photo, first, last) for photo, (first, last) in enumerate(pairwise(firsts)) if first < last)
-    for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
-        votes = agreeing @ ones[: agreeing.shape[1]]
-        if votes.max() >= options.fewest(agreeing.shape[1])[0]:
-            tops = np.argsort(-votes, kind="stable")[: options.fitted]
-            seen.append(photo)
-            best.append(first + tops)
-            moments.append(_moments(agreeing[tops], products, bounds[photo]))
-    found: list[Maps | None] = [None] * len(bounds)
-    if not seen:
-        return found
-    kept, firsts = np.concatenate(best), np.cumsum([0, *map(len, best)]).tolist()
-    maps, middles = fit_maps(maps.at(kept), np.concatenate(moments), middles[kept]), middles[kept]
-    judged = ((photo, first, last) for photo, (first, last) in zip(seen, pairwise(firsts), strict=True))
-    moments = [
-        _moments(agreeing, products, bounds[photo])
-        for photo, _, agreeing in _judge(maps, judged, products, bounds, limits)
-    ]
-    maps = fit_maps(maps, np.concatenate(moments), middles)
-    judged = ((photo, first, last) for photo, (first, last) in zip(seen, pairwise(firsts), strict=True))
-    for photo, first, agreeing in _judge(maps, judged, products, bounds, limits):
-        votes = agreeing @ ones[: agreeing.shape[1]]
-        if votes.max() >= options.fewest(agreeing.shape[1])[1]:
-            found[photo] = maps.at(first + np.argsort(-votes, kind="stable")[: options.kept])
-    return found
+    firsts = np.searchsorted(usable, np.cumsum([0, *map(len, parts)]))  # of the maps of each photo
+    fewest = np.array([options.fewest(matches) for matches in np.diff(begins).tolist()], np.int64).reshape(-1, 2)
+    given, found = judge_maps(
+        maps.at(usable).rows,
+        query.centres[rows[usable]],
+        firsts,
+        points_of(query.centres, image.centres),
+        scales,
+        begins,
+        fewest,
+        options.fitted,
+        options.kept,
+        *look.limits,
+    )
+    return [Maps.of(some[:number]) if number else None for number, some in zip(given.tolist(), found, strict=True)]
 
 
 def _smallest(values: NDArray[np.floating], most: int) -> NDArray[np.int64]:
@@ -134,29 +111,3 @@ def _is_plausible(maps: Maps, max_stretch: float) -> NDArray[np.bool_]:
     # The sum of the squares of a map's two scales, and their product, tell their ratio.
     squares = np.einsum("hij,hij->h", maps.linear, maps.linear)
     return np.asarray(squares <= (max_stretch + 1 / max_stretch) * np.exp(2 * np.minimum(maps.log_scale, 10)))
-
-
-def _judge(
-    maps: Maps,
-    photos: Iterable[tuple[int, int, int]],
-    products: NDArray[np.float32],
-    bounds: Sequence[tuple[int, int]],
-    limits: tuple[float, float],
-) -> Iterator[tuple[int, int, NDArray[np.float32]]]:
-    """Say which matches of a photo agree with its maps.
-
-    Takes photos with the bounds of their maps; gives each photo, where its maps begin, and a table of 1 and 0 with a
-    row a map and a column a match.
-    """
-    forms = agreement_forms(maps, limits)
-    for photo, first, last in photos:
-        start, stop = bounds[photo]
-        error = forms[first:last] @ products[:, start:stop]
-        yield photo, first, np.less(error, 1, out=error, casting="unsafe")
-
-
-def _moments(
-    agreeing: NDArray[np.float32], products: NDArray[np.float32], bounds: tuple[int, int]
-) -> NDArray[np.float32]:
-    """Sums of products of the matches that agree with maps: (H, 15), as `fit_maps` takes them."""
-    return np.asarray(agreeing @ products[:15, bounds[0] : bounds[1]].T)

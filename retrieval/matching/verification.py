@@ -23,7 +23,7 @@ from retrieval.matching.evidence import (
     sampled,
     weigh,
 )
-from retrieval.matching.maps import Maps, count_votes, log_scales, single_match_maps, two_match_maps
+from retrieval.matching.maps import Maps, count_votes, log_scales, points_of, single_match_maps, two_match_maps
 from retrieval.matching.shortlist import Look, ShortlistOptions
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
@@ -137,10 +137,13 @@ def verify(
     Verification
         `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
+    from retrieval.matching.map_kernels import agreeing, refine
+
     if len(pairs) < options.min_inliers:
         return NOTHING
     source, target = query.centres, image.centres
-    points = np.concatenate([source.T, np.ones((1, len(pairs)), np.float32), target.T])
+    points = points_of(source, target)
+    matches = np.ascontiguousarray(pairs, np.int32)
     scales = log_scales(query.linear, image.linear)
     if maps is None:
         tried, most = _hypotheses(query, image, scales, options), options.refined
@@ -148,7 +151,7 @@ def verify(
             return NOTHING
     else:
         # Of the matches near one of the maps some may stand for better ones.
-        near = [_near(row, points, scales, options.limits) for row in maps.transforms]
+        near = [_near(row, points, scales, options.limits) for row in maps.transforms.astype(np.float64)]
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *near]))
         own = single_match_maps(query.at(rows), image.at(rows), options.freedom)
         tried, most = maps.joined(own), options.retried
@@ -156,12 +159,12 @@ def verify(
     # A feature with many tentative matches counts once, however many of them a hypothesis explains.
     uses = [np.bincount(pairs[:, side]) for side in (0, 1)]
     share = 1 / np.maximum(*(uses[side][pairs[:, side]] for side in (0, 1)))
-    votes = count_votes(tried, source, target, scales, share, options.limits)
+    votes = count_votes(tried, points, scales, share, options.limits)
     features = min(int(np.count_nonzero(count)) for count in uses)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for start in tried.at(np.argsort(-votes, kind="stable")[:most]).transforms:
-        agreed = pairs[_agreeing(start, points, scales, options.limits)[0]]
+    for start in tried.at(np.argsort(-votes, kind="stable")[:most]).transforms.astype(np.float64):
+        agreed = pairs[agreeing(start, points, scales, *options.limits)[0]]
         distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
@@ -169,7 +172,7 @@ def verify(
             if maps is not None and not len(best):
                 break  # and so are those of fewer votes
             continue
-        chosen, transform, error = _refine(start, points, pairs, scales, options.limits, options.rounds)
+        chosen, transform, error = refine(start, points, matches, scales, *options.limits, options.rounds)
         if (len(chosen), -error) > (len(best), -best_error):
             best, best_map, best_error = chosen, transform, error
         if maps is not None and _alarms(len(best), features, expected, options) < options.clear_alarms:
@@ -274,16 +277,17 @@ def recount(
     Verification
         What was found, where the other matches add nothing to it.
     """
+    from retrieval.matching.map_kernels import agreeing, refine
+
     if found.transform is None:
         return found
     scales = log_scales(query.linear, image.linear)
-    points = np.concatenate([query.centres.T, np.ones((1, len(pairs)), np.float32), image.centres.T])
+    points = points_of(query.centres, image.centres)
     # Refinement moves a map a little, so that what is far off is out of the question.
     wide = options.limits[0] * _WIDE, options.limits[1] * _WIDE
-    near = _agreeing(found.transform, points, scales, wide)[0]
-    few, transform, _ = _refine(
-        found.transform, points[:, near], pairs[near], scales[near], options.limits, options.rounds
-    )
+    near = agreeing(found.transform, points, scales, *wide)[0]
+    some = np.ascontiguousarray(points[:, near]), pairs[near].astype(np.int32), scales[near]
+    few, transform, _ = refine(found.transform, *some, *options.limits, options.rounds)
     chosen = near[few]
     if len(chosen) <= found.inliers or _is_stretched(transform, options):
         return found
@@ -332,114 +336,14 @@ def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer],
     return Verification(matches, np.eye(2, 3), _CERTAIN)
 
 
-def _symmetric_error(transform: NDArray[np.floating], points: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Squared symmetric transfer errors (K,) of a map (2, 3) for points (5, K): q, 1, d."""
-    (a, b), (c, d) = transform[:, :2].tolist()
-    inverse = np.array([[d, -b], [-c, a]]) / (a * d - b * c)
-    residual = transform.astype(np.float32) @ points[:3]
-    residual -= points[3:]
-    back = inverse.astype(np.float32) @ residual
-    residual *= residual
-    back *= back
-    residual += back
-    return np.asarray(residual[0] + residual[1])
-
-
-def _agreeing(
-    transform: NDArray[np.floating],
-    points: NDArray[np.float32],
-    scales: NDArray[np.float32],
-    limits: tuple[float, float],
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Numbers of the matches that agree with a map (2, 3), none for a singular one, and the errors (K,) of all."""
-    (a, b), (c, d) = transform[:, :2].tolist()
-    area = abs(a * d - b * c)
-    if area < 1e-8:
-        return np.zeros(0, np.int64), np.full(points.shape[1], np.inf, np.float32)
-    error = _symmetric_error(transform, points)
-    near = np.flatnonzero(error < limits[0])
-    return near[np.abs(scales[near] - np.float32(0.5 * np.log(area))) < limits[1]], error
-
-
 def _near(
-    transform: NDArray[np.floating],
+    transform: NDArray[np.float64],
     points: NDArray[np.float32],
     scales: NDArray[np.float32],
     limits: tuple[float, float],
 ) -> NDArray[np.int64]:
     """Numbers of the matches that agree with a map, or nearly: the closest of them."""
-    near, error = _agreeing(transform, points, scales, (_NEARLY * limits[0], limits[1]))
+    from retrieval.matching.map_kernels import agreeing
+
+    near, error = agreeing(transform, points, scales, _NEARLY * limits[0], limits[1])
     return near[np.argsort(error[near], kind="stable")[:_NEIGHBOURS]]
-
-
-def _refine(
-    transform: NDArray[np.floating],
-    points: NDArray[np.float32],
-    pairs: NDArray[np.integer],
-    scales: NDArray[np.float32],
-    limits: tuple[float, float],
-    rounds: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Fit an affine map to the inliers, look for inliers again, and so on; keep the best.
-
-    Returns the inlier matches (numbers of pairs, one to one), the map (2, 3) and the mean squared error.
-    """
-    best, best_map, best_error = np.zeros(0, np.int64), transform, np.inf
-    for _ in range(rounds + 1):
-        agreeing, error = _agreeing(transform, points, scales, limits)
-        chosen = _one_to_one(agreeing, pairs, error)
-        mean = float(error[chosen].mean()) if len(chosen) else np.inf
-        if (len(chosen), -mean) <= (len(best), -best_error):
-            break
-        best, best_map, best_error = chosen, transform, mean
-        fitted = _fit(points[:, chosen])
-        if fitted is None:
-            break
-        transform = fitted
-    return best, best_map.astype(np.float64), best_error
-
-
-def _fit(points: NDArray[np.float32]) -> NDArray[np.float64] | None:
-    """Least-squares affine map (2, 3) of points (5, K): see `fit_affine`, of which this is the short form."""
-    number = points.shape[1]
-    if number < 3:
-        return None
-    sums = points.astype(np.float64)
-    products = sums @ sums.T
-    middle = products[2] / number
-    centred = products - np.outer(middle, products[2])
-    xx, xy, yy = float(centred[0, 0]), float(centred[0, 1]), float(centred[1, 1])
-    area = xx * yy - xy * xy
-    if area < 1e-4 * max(xx + yy, 1e-12) ** 2:
-        return None
-    goal = centred[3:, :2]
-    linear = np.stack([goal[:, 0] * yy - goal[:, 1] * xy, goal[:, 1] * xx - goal[:, 0] * xy], axis=1) / area
-    return np.column_stack([linear, middle[3:] - linear @ middle[:2]])
-
-
-def _one_to_one(
-    chosen: NDArray[np.int64], pairs: NDArray[np.integer], error: NDArray[np.floating]
-) -> NDArray[np.int64]:
-    """Keep the matches that are the closest of both their features; then once more among what is left free."""
-    # The closest last: of several assignments to one place the last one stays.
-    chosen = chosen[np.argsort(-error[chosen], kind="stable")]
-    kept = []
-    for last in (False, True):
-        if not len(chosen):
-            break
-        sides = [pairs[:, side].take(chosen) for side in (0, 1)]
-        both = np.ones(len(chosen), bool)
-        for features in sides:
-            closest = np.empty(features.max() + 1, np.int64)
-            closest[features] = chosen
-            both &= closest[features] == chosen
-        kept.append(chosen[both])
-        if last or both.all():
-            break
-        free = ~both
-        for features in sides:
-            taken = np.zeros(features.max() + 1, bool)
-            taken[features[both]] = True
-            free &= ~taken[features]
-        chosen = chosen[free]
-    return np.sort(np.concatenate(kept)) if kept else chosen

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from retrieval.matching.maps import Maps, agreement_forms, agreement_products, fit_maps, log_scales, single_match_maps
+from retrieval.matching.maps import Maps, single_match_maps
 from retrieval.matching.shortlist import shortlist
 from retrieval.matching.verification import VerificationOptions
-from retrieval.regions.geometry import Frames, fit_affine
+from retrieval.regions.geometry import Frames
 
 OPTIONS = VerificationOptions()
 MATRIX = np.array([[0.8, 0.0, 0.1], [0.15, 0.9, 0.05]])
@@ -109,35 +107,3 @@ def test_the_map_of_a_match_takes_its_region_to_the_others(freedom: int) -> None
     np.testing.assert_allclose(maps.log_scale, np.log(1.5), atol=1e-4)
     expected = 1.5 * (turned if freedom > 3 else np.eye(2))
     np.testing.assert_allclose(maps.linear, np.broadcast_to(expected, (50, 2, 2)), atol=1e-3)
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(0, 2**32 - 1))
-def test_forms_and_products_say_which_matches_agree(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    query, image = photo(generator, 10, 30)
-    maps, scales = single_match_maps(query, image, 5), log_scales(query.linear, image.linear)
-    forms = agreement_forms(maps, OPTIONS.limits)
-    found = forms @ agreement_products(query.centres, image.centres, scales, OPTIONS.limits)
-    linear = maps.linear.astype(np.float64)
-    residual = np.einsum("hij,kj->hki", linear, query.centres) + maps.shift[:, None] - image.centres
-    back = np.einsum("hij,hkj->hki", np.linalg.inv(linear), residual)
-    error = ((residual**2).sum(axis=2) + (back**2).sum(axis=2)) / OPTIONS.limits[0]
-    expected = error + ((scales - maps.log_scale[:, None]) / OPTIONS.limits[1]) ** 2
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=0.02 * np.exp(2 * np.abs(scales).max()))
-
-
-def test_fitted_maps_are_those_of_least_squares_where_there_are_many_matches() -> None:
-    generator = np.random.default_rng(3)
-    query, image = photo(generator, 2000, 0)
-    maps = single_match_maps(query, image, 5).at(np.arange(20))
-    products = agreement_products(query.centres, image.centres, log_scales(query.linear, image.linear), OPTIONS.limits)
-    moments = np.repeat(products[:15].sum(axis=1)[None], 20, axis=0)
-    fitted = fit_maps(maps, moments, query.centres[:20])
-    expected = fit_affine(query.centres, image.centres)
-    np.testing.assert_allclose(fitted.transforms, np.broadcast_to(expected, (20, 2, 3)), atol=2e-3)
-    scale = 0.5 * np.log(np.linalg.det(fitted.linear))
-    np.testing.assert_allclose(fitted.log_scale, scale, atol=1e-5)
-    # Without any match a map stays as it is.
-    same = fit_maps(maps, np.zeros((20, 15), np.float32), query.centres[:20])
-    np.testing.assert_allclose(same.transforms, maps.transforms, atol=1e-4)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.matching.verification import NOTHING, VerificationOptions, _symmetric_error, verify
+from retrieval.matching.verification import NOTHING, VerificationOptions, verify
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames, fit_affine, rotations
 
@@ -292,23 +292,6 @@ def test_no_matches_verify_nothing():
     empty = Frames(np.zeros((0, 2), np.float32), np.zeros((0, 2, 2), np.float32))
     assert verify(empty, empty, np.zeros((0, 2), np.int32), OPTIONS) is NOTHING
     assert NOTHING.inliers == 0 and NOTHING.transform is None
-
-
-def test_the_symmetric_error_is_what_it_says():
-    generator = np.random.default_rng(0)
-    linear = (generator.normal(size=(30, 2, 2)) * 0.5 + np.eye(2)).astype(np.float32)
-    linear = linear[np.abs(np.linalg.det(linear)) > 0.1]
-    linear[::3, 0] *= -1  # mirrored maps, too
-    shift = generator.normal(size=(len(linear), 2)).astype(np.float32)
-    source, target = generator.uniform(0, 1, (2, 50, 2)).astype(np.float32)
-    points = np.concatenate([source.T, np.ones((1, 50), np.float32), target.T])
-    maps = np.concatenate([linear, shift[:, :, None]], axis=2)
-    found = [_symmetric_error(transform, points) for transform in maps]
-    for number, (matrix, offset) in enumerate(zip(linear.astype(np.float64), shift, strict=True)):
-        forward = source @ matrix.T + offset - target
-        backward = (target - offset) @ np.linalg.inv(matrix).T - source
-        expected = (forward**2).sum(axis=1) + (backward**2).sum(axis=1)
-        np.testing.assert_allclose(found[number], expected, rtol=1e-3, atol=1e-5)
 
 
 @settings(deadline=None)
