@@ -18,6 +18,7 @@ _FIRST = (0.0, 0.0, -15.0, -1.25, -2.0)
 _LAST = (1.0, 1.0, 0.0, 1.25, 2.0)
 _BYTES = sum(_BITS) // 8
 _STEPS = 2 ** np.array(_BITS) - 1
+_WIDTHS = np.array(_BITS, np.int64)
 _SHIFTS = np.cumsum((0, *_BITS[:-1])).astype(np.uint64)
 _VALUES = [np.linspace(first, last, 2**bits) for first, last, bits in zip(_FIRST, _LAST, _BITS, strict=True)]
 # What each number of steps stands for: x, y, the scale, the diagonal entries and the one below in units of the scale.
@@ -108,14 +109,10 @@ def encode_frames(upright: Frames) -> NDArray[np.uint8]:
 
 def decode_frames(geometry: NDArray[np.uint8]) -> Frames:
     """Decode rows (N, 5) uint8 of the column geometry to upright frames."""
-    numbers = _numbers(geometry)
-    x, y, scale, stretch, shear = (_part(numbers, place) for place in range(len(_BITS)))
-    scales = _SCALES[scale]
-    linear = np.zeros((len(geometry), 2, 2), np.float32)
-    linear[:, 0, 0] = scales * _FIRSTS[stretch]
-    linear[:, 1, 0] = scales * _BELOW[shear]
-    linear[:, 1, 1] = scales * _SECONDS[stretch]
-    return Frames(np.stack([_X[x], _Y[y]], axis=1), linear)
+    from retrieval.features.geometry_kernels import decode_rows
+
+    tables = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
+    return Frames(*decode_rows(np.ascontiguousarray(geometry), _WIDTHS, *tables))
 
 
 def _numbers(geometry: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -19,7 +19,6 @@ class QueryWords:
         # From a word to its place among the distinct ones; -1: the query does not have it.
         self._table = np.full(int(self._distinct[-1]) + 2 if len(words) else 1, -1, np.int32)
         self._table[self._distinct] = np.arange(len(self._distinct), dtype=np.int32)
-        self._has = self._table >= 0
 
     @property
     def order(self) -> NDArray[np.int32]:
@@ -83,33 +82,14 @@ class QueryWords:
         totals : ndarray, shape (B,), int64
             How many pairs there are of each photo, those left out included.
         """
-        photos = len(offsets) - 1
-        rows = np.flatnonzero(self._has.take(words, mode="clip"))
-        place = self._table[words[rows]]
-        begins = np.searchsorted(rows, offsets)  # of the photos, among the features whose words the query has
-        # A run: the features of one photo that have one word.
-        fresh = np.ones(len(rows), bool)
-        np.not_equal(place[1:], place[:-1], out=fresh[1:])
-        fresh[begins[:-1][begins[:-1] < len(rows)]] = True
-        runs = np.flatnonzero(fresh)
-        repeats = np.diff(runs, append=len(rows))
-        word = place[runs]
-        pairs = self._count[word] * repeats
-        run_starts = np.searchsorted(runs, begins)
-        sums = np.concatenate([[0], np.cumsum(pairs)])
-        totals = np.diff(sums[run_starts])
-        if (totals > most).any():
-            kept = self._least_ambiguous(word, pairs, np.repeat(np.arange(photos), np.diff(run_starts)), photos, most)
-            pairs[~kept] = 0
-            chosen = np.repeat(kept, repeats)
-            rows, place = rows[chosen], place[chosen]
-            sums[1:] = np.cumsum(pairs)
-        found = self._pairs(rows, place, self._count[place])
-        ambiguity = np.repeat(pairs, pairs)
-        sizes = np.diff(sums[run_starts])
+        from retrieval.matching.word_kernels import match_words
+
+        plain = words.astype(np.int64, copy=False), offsets.astype(np.int64, copy=False)
+        found, starts, ambiguity, totals = match_words(self._table, self._first, self._count, self._order, *plain, most)
+        sizes = np.diff(starts)
         poor = np.flatnonzero((totals > most) & (2 * sizes < most))
         if len(poor):
-            parts, many = (np.split(array, np.cumsum(sizes)[:-1]) for array in (found, ambiguity))
+            parts, many = np.split(found, starts[1:-1]), np.split(ambiguity, starts[1:-1])
             for one in poor.tolist():
                 parts[one] = self.match(words[offsets[one] : offsets[one + 1]], most)
                 parts[one][:, 1] += offsets[one]
@@ -117,27 +97,6 @@ class QueryWords:
                 many[one] = np.full(sizes[one], most)
             found, ambiguity = np.concatenate(parts), np.concatenate(many)
         return found, np.concatenate([[0], np.cumsum(sizes)]), ambiguity, totals
-
-    def _least_ambiguous(
-        self, word: NDArray[np.int32], pairs: NDArray[np.int64], photo: NDArray[np.int64], photos: int, most: int
-    ) -> NDArray[np.bool_]:
-        """Which runs to keep, given the word, the pairs and the photo of each, so that a photo has about `most` pairs.
-
-        Those of fewer pairs than others, and of those that decide some, by numbers that have nothing to do with words:
-        no sorting, as there are a hundred thousand.
-        """
-        levels = 64
-        level = np.minimum(pairs, levels - 1)
-        cells = photo * levels + level
-        sums = np.bincount(cells, weights=pairs, minlength=photos * levels).reshape(photos, levels).cumsum(axis=1)
-        last = (sums <= most).sum(axis=1)  # the level that there is no room for as a whole
-        padded = np.column_stack([np.zeros(photos), sums, np.full(photos, np.inf)])
-        room = most - padded[np.arange(photos), last]
-        with np.errstate(invalid="ignore"):
-            share = room / (padded[np.arange(photos), last + 1] - padded[np.arange(photos), last])
-        bound = np.clip(share * 2.0**32, 0, 2.0**32)
-        decides = (_scattered(self._distinct[word]) < bound[photo]) & (pairs <= room[photo])
-        return np.asarray((level < last[photo]) | ((level == last[photo]) & decides))
 
     def _pairs(
         self, features: NDArray[np.int64], place: NDArray[np.int32], counts: NDArray[np.int64]

@@ -1,0 +1,50 @@
+"""Decoding of the geometry of features: compiled."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT32, INT64, UINT8, array, compiled
+
+
+@compiled(array(UINT8, 2), array(INT64), *5 * [array(FLOAT32)], array(FLOAT32))
+def decode_rows(
+    geometry: NDArray[np.uint8],
+    bits: NDArray[np.int64],
+    x: NDArray[np.float32],
+    y: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    firsts: NDArray[np.float32],
+    seconds: NDArray[np.float32],
+    below: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Decode rows of the column `geometry`, see `retrieval.features.encoding.encode_geometry`.
+
+    Parameters
+    ----------
+    geometry : ndarray, shape (N, 5), uint8
+    bits : ndarray, shape (5,), int64
+        Of x, y, scale, stretch and shear, the lowest first.
+    x, y, scales, firsts, seconds, below : ndarray, shape (2 ** bits,), float32
+        What each number of steps stands for: the centre, the scale, the diagonal entries and the one below in units of
+        the scale.
+
+    Returns
+    -------
+    centres : ndarray, shape (N, 2), float32
+    linear : ndarray, shape (N, 2, 2), float32
+    """
+    number = len(geometry)
+    centres, linear = np.empty((number, 2), np.float32), np.empty((number, 2, 2), np.float32)
+    parts = np.empty(5, np.int64)
+    for row in range(number):
+        code = np.int64(0)
+        for byte in range(5):
+            code |= np.int64(geometry[row, byte]) << (8 * byte)
+        for part in range(5):
+            parts[part] = code & ((1 << bits[part]) - 1)
+            code >>= bits[part]
+        scale = scales[parts[2]]
+        centres[row, 0], centres[row, 1] = x[parts[0]], y[parts[1]]
+        linear[row, 0, 0], linear[row, 0, 1] = scale * firsts[parts[3]], np.float32(0)
+        linear[row, 1, 0], linear[row, 1, 1] = scale * below[parts[4]], scale * seconds[parts[3]]
+    return centres, linear

@@ -1,0 +1,111 @@
+"""Tentative matches of a query with many photos: compiled."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import INT32, INT64, array, compiled
+
+_LEVELS = 64  # of ambiguity that are told apart
+_SCATTERING = np.uint64(2654435769)  # Fibonacci hashing
+
+
+@compiled(array(INT32), array(INT64), array(INT64), array(INT32), array(INT64), array(INT64), INT64)
+def match_words(
+    table: NDArray[np.int32],
+    firsts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    order: NDArray[np.int32],
+    words: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    most: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Pair the features of a query with those of photos that have the same word, by each photo's least ambiguous words.
+
+    Of words that have as many pairs, some decide by numbers that have nothing to do with words, as whether there is
+    room for one must not depend on the order of the others.
+
+    Parameters
+    ----------
+    table : ndarray, shape (T,), int32
+        From a word to its place among the query's distinct ones; -1: the query does not have it, nor any from T on.
+    firsts, counts : ndarray, shape (distinct words,), int64
+        Where the query's features of each begin in `order`, and how many they are.
+    order : ndarray, shape (N,), int32
+        The query's features, by word.
+    words : ndarray, shape (M,), int64
+        Of the features of one photo after the other, ascending in each.
+    offsets : ndarray, shape (B + 1,), int64
+        Where each photo begins in `words`.
+    most : int
+        About how many pairs a photo has at most.
+
+    Returns
+    -------
+    pairs : ndarray, shape (K, 2), int32
+        Feature of the query, place in `words`; by photo.
+    starts : ndarray, shape (B + 1,), int64
+        Where the pairs of each photo begin.
+    ambiguity : ndarray, shape (K,), int64
+        How many pairs the word of each pair has in its photo.
+    totals : ndarray, shape (B,), int64
+        How many pairs there are of each photo, those left out included.
+    """
+    photos = len(offsets) - 1
+    # Runs of features of one photo and word, which the query has: where each begins, its length, and the word's place.
+    begins, lengths = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+    places, keeps = np.empty(len(words), np.int32), np.empty(len(words), np.bool_)
+    run_starts, totals = np.zeros(photos + 1, np.int64), np.zeros(photos, np.int64)
+    sums = np.empty(_LEVELS, np.int64)
+    runs = number = 0
+    for photo in range(photos):
+        for level in range(_LEVELS):
+            sums[level] = 0
+        at, stop, total = offsets[photo], offsets[photo + 1], 0
+        first_run = runs
+        while at < stop:
+            word = words[at]
+            begin = at
+            at += 1
+            while at < stop and words[at] == word:
+                at += 1
+            if word >= len(table) or table[word] < 0:
+                continue
+            begins[runs], lengths[runs], places[runs] = begin, at - begin, table[word]
+            pairs_of_word = (at - begin) * counts[table[word]]
+            sums[min(pairs_of_word, _LEVELS - 1)] += pairs_of_word
+            total += pairs_of_word
+            runs += 1
+        # The first level of ambiguity that there is no room for as a whole, and the part of it that there is room for.
+        last, room = _LEVELS, most
+        if total > most:
+            last = 0
+            while sums[last] <= room:
+                room -= sums[last]
+                last += 1
+        share = room / sums[last] if last < _LEVELS else 0.0
+        for run in range(first_run, runs):
+            pairs_of_word = lengths[run] * counts[places[run]]
+            level = min(pairs_of_word, _LEVELS - 1)
+            keeps[run] = level < last
+            if level == last and pairs_of_word <= room:
+                scattered = (np.uint64(words[begins[run]]) * _SCATTERING) & np.uint64(0xFFFFFFFF)
+                keeps[run] = np.float64(scattered) < share * 4294967296.0
+            if keeps[run]:
+                number += pairs_of_word
+        totals[photo] = total
+        run_starts[photo + 1] = runs
+    pairs, ambiguity = np.empty((number, 2), np.int32), np.empty(number, np.int64)
+    starts = np.zeros(photos + 1, np.int64)
+    done = 0
+    for photo in range(photos):
+        for run in range(run_starts[photo], run_starts[photo + 1]):
+            if not keeps[run]:
+                continue
+            place = places[run]
+            for feature in range(begins[run], begins[run] + lengths[run]):
+                for one in range(firsts[place], firsts[place] + counts[place]):
+                    pairs[done, 0], pairs[done, 1] = order[one], feature
+                    ambiguity[done] = lengths[run] * counts[place]
+                    done += 1
+        starts[photo + 1] = done
+    return pairs, starts, ambiguity, totals
