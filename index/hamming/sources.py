@@ -1,6 +1,7 @@
 """Where the signature of a feature comes from: a few bits that tell more of its descriptor than its word does."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from index.parallel import one_thread
 # How far from its word a descriptor that is recalled is taken to lie in a dimension, in units of the root of the mean
 # square; with 1.5 searches find a little more than with the mean distance, 0.8.
 _USUAL = 1.5
+_KEPT = 100_000  # words whose centres are kept as they are projected, which takes 256 bytes each with 64 bits
 
 
 def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -110,9 +112,16 @@ class SignatureSource(ABC):
 
     def _project(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
         """Project the centres of words (N, k): (N, k, bits)."""
+        if len(self._centres) <= _KEPT:
+            return np.asarray(self._projected[words])
         distinct, which = np.unique(words, return_inverse=True)
         projected = self._centres[distinct] @ self._vectors.T
         return np.asarray(projected[which.reshape(words.shape)])
+
+    @cached_property
+    def _projected(self) -> NDArray[np.float32]:
+        """All centres, projected: (K, bits)."""
+        return np.asarray(self._centres @ self._vectors.T)
 
     @abstractmethod
     def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:

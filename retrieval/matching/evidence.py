@@ -156,9 +156,12 @@ def _close(
 
 def is_strip(source: NDArray[np.floating], target: NDArray[np.floating], options: EvidenceOptions) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos, as a line of text does."""
+    heights = np.sort(source[:, 1])
     for height, part, aspect in options.strips:
-        inside = _strip(source, height)
-        inside[inside] = _strip(target[inside], height)
+        inside = _strip(source, heights, height)
+        if np.count_nonzero(inside) < part * len(source):
+            continue
+        inside[inside] = _strip(target[inside], np.sort(target[inside, 1]), height)
         seen = np.count_nonzero(inside)
         if seen < part * len(source) or len(source) - seen >= options.beside:
             continue
@@ -202,12 +205,11 @@ def digits(alarms: float, most: float) -> float:
     return float(np.sqrt(min(max(-np.log10(max(alarms, _NEVER)), 0.0), most)))
 
 
-def _strip(points: NDArray[np.floating], height: float) -> NDArray[np.bool_]:
-    """Which points (N, 2) lie in that strip of a height, across the photo, that holds the most."""
+def _strip(points: NDArray[np.floating], sorted_y: NDArray[np.floating], height: float) -> NDArray[np.bool_]:
+    """Which points (N, 2), whose y are given in order too, lie in that strip of a height that holds the most."""
     if not len(points):
         return np.zeros(0, bool)
     y = points[:, 1]
-    sorted_y = np.sort(y)
     count = np.searchsorted(sorted_y, sorted_y + height, side="right") - np.arange(len(y))
     top = sorted_y[count.argmax()]
     return np.asarray((y >= top) & (y <= top + height))
