@@ -47,5 +47,7 @@ make_environment() {
     local pip=("$environment/bin/python" -m pip --disable-pip-version-check install --quiet)
     "${pip[@]}" --requirement "$requirements" || return 1
     "${pip[@]}" --no-deps --no-build-isolation --editable "$root" || return 1
+    # What is compiled for this processor, here and not while somebody waits.
+    (cd "$root" && "$environment/bin/python" -m retrieval.library.compiled) || return 1
     printf '%s\n' "$stamp" >"$environment/stamp"
 }

@@ -8,11 +8,19 @@ Numba notices that a function has changed by its file alone: a compiled function
 Array accesses are not checked: what comes from a file must be, before it is used as an index.
 """
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba import types
+
+from index.cluster.storage import CACHE_VARIABLE
+
+_settings: Any = numba.config
+if os.environ.get(CACHE_VARIABLE) and not _settings.CACHE_DIR:
+    _settings.CACHE_DIR = str(Path(os.environ[CACHE_VARIABLE]) / "compiled")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,6 +16,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
+from retrieval.library.compiled import compile_all
 from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
 from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
@@ -114,6 +115,7 @@ class SearchJobs:
                 self._epoch = open_epoch(collection, self._place.shards)
             else:
                 searches.searcher(SearchOptions(similarity=self._place.similarity))
+                compile_all()
         except BaseException:
             collection.catalogue.close()
             raise

@@ -125,7 +125,7 @@ def test_the_health_check_is_content_with_a_server_that_answers_and_with_no_othe
                     break
                 time.sleep(0.2)
             assert done.returncode == 0, done.stderr
-            wrong = [part.replace("/api/health", "/api/nothing") for part in rest]
+            wrong = [part.replace("/api/ready", "/api/nothing") for part in rest]
             assert subprocess.run([sys.executable, *wrong], timeout=60).returncode == 1
         finally:
             server.terminate()

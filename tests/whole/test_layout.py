@@ -7,6 +7,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+from retrieval.library.compiled import COMPILED
 from tests.support.paths import ROOT
 
 # A room imports only from those before it; ARCHITECTURE.md says what each is for.
@@ -122,6 +123,19 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         TopologicalSorter({module: set(_imported(module)) for module in MODULES}).prepare()
     except CycleError as error:
         raise AssertionError(f"circle: {' -> '.join(error.args[1])}") from None
+
+
+def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made_ready() -> None:
+    """Numba takes half a second to load: it is imported within functions, and a list says what there is to load."""
+    compiled = {module for module in MODULES if "index.kernels.compiling" in _imported(module)}
+    assert compiled == set(COMPILED)
+    early = [
+        f"{module} imports {node.module}"
+        for module in MODULES
+        for node in ast.parse(MODULES[module].read_text()).body
+        if isinstance(node, ast.ImportFrom) and node.module in compiled
+    ]
+    assert not early
 
 
 def test_only_the_library_and_commands_import_what_mends_damage() -> None:

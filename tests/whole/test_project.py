@@ -27,7 +27,7 @@ REQUIREMENTS = ("requirements.txt", "requirements-cluster.txt", "requirements-te
 CLUSTER = ("cluster", "s3", "postgresql", "heic")  # extras of requirements-cluster.txt
 
 # Slow to import: `cairn --help` must answer without them.
-HEAVY = ("numpy", "cv2", "faiss", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
+HEAVY = ("numpy", "cv2", "faiss", "numba", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")
 HEAVY += ("fastapi", "starlette", "pydantic", "uvicorn", "python_multipart", "pooch", "requests")
 COMMANDS = (
     "index",

@@ -22,7 +22,7 @@ from tests.support.paths import ROOT
 OBJECTS = public_objects()
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 PACKAGES = ("index", "retrieval", "learning", "eval")
-HEAVY = {"numpy", "cv2", "faiss", "typer", "sqlalchemy", "scipy", "PIL", "rich", "pydantic"}
+HEAVY = {"numpy", "cv2", "faiss", "numba", "typer", "sqlalchemy", "scipy", "PIL", "rich", "pydantic"}
 
 
 def _python(program: str) -> str:

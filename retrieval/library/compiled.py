@@ -1,0 +1,22 @@
+"""All compiled functions, made ready before somebody waits for an answer."""
+
+from importlib import import_module
+
+COMPILED = (
+    "index.hamming.vote_kernels",
+    "index.postings.list_kernels",
+    "retrieval.features.geometry_kernels",
+    "retrieval.matching.map_kernels",
+    "retrieval.matching.word_kernels",
+)
+"""The modules that have compiled functions."""
+
+
+def compile_all() -> None:
+    """Load all compiled functions; those that were never compiled on this machine are, which takes some ten seconds."""
+    for module in COMPILED:
+        import_module(module)
+
+
+if __name__ == "__main__":
+    compile_all()
