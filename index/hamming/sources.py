@@ -75,11 +75,11 @@ class SignatureSource(ABC):
         ndarray, shape (N, bits / 8) or (N, k, bits / 8), uint8
             Bit i is bit i mod 8, counted from the lowest, of byte i div 8.
         """
+        from index.hamming.sign_kernels import sides_of
+
         several = words if words.ndim > 1 else words[:, None]
         projected = descriptors.astype(np.float32) @ self._vectors.T
-        above = projected[:, None] > self._thresholds(several)
-        packed = np.packbits(above, axis=2, bitorder="little")
-        return packed.reshape(*words.shape, self.bits // 8)
+        return sides_of(projected, *self._thresholds(several)).reshape(*words.shape, self.bits // 8)
 
     def recall(
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
@@ -104,19 +104,20 @@ class SignatureSource(ABC):
         ndarray, shape (N, n, B), uint8
             By the words beside.
         """
+        from index.hamming.sign_kernels import sides_of
+
         sides = 2 * np.unpackbits(signatures, axis=1, bitorder="little").astype(np.float32) - 1
         # Where there are more bits than dimensions, each of the projections is that much smaller.
         usual = _USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)
-        place = self._project(words[:, None])[:, 0] + np.float32(usual) * sides
-        return np.packbits(place[:, None] > self._thresholds(beside), axis=2, bitorder="little")
+        projected, rows = self._project(np.column_stack([words, beside]))
+        return sides_of(projected[rows[:, 0]] + np.float32(usual) * sides, projected, rows[:, 1:].copy())
 
-    def _project(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Project the centres of words (N, k): (N, k, bits)."""
+    def _project(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Project the centres of words (N, k): rows (T, bits), and which of them is of each word, (N, k)."""
         if len(self._centres) <= _KEPT:
-            return np.asarray(self._projected[words])
+            return self._projected, words.astype(np.int64)
         distinct, which = np.unique(words, return_inverse=True)
-        projected = self._centres[distinct] @ self._vectors.T
-        return np.asarray(projected[which.reshape(words.shape)])
+        return self._centres[distinct] @ self._vectors.T, which.reshape(words.shape).astype(np.int64)
 
     @cached_property
     def _projected(self) -> NDArray[np.float32]:
@@ -124,8 +125,8 @@ class SignatureSource(ABC):
         return np.asarray(self._centres @ self._vectors.T)
 
     @abstractmethod
-    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Where the hyperplanes of words (N, k) lie: (N, k, bits)."""
+    def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Where hyperplanes lie, (T, bits), and which row of that is of each of the words, (N, k)."""
 
 
 class HammingEmbedding(SignatureSource):
@@ -137,7 +138,7 @@ class HammingEmbedding(SignatureSource):
     collection too.
     """
 
-    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+    def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         return self._project(words)
 
 
@@ -158,8 +159,8 @@ class FrameCode(SignatureSource):
         """Tell the signatures by other words: see `SignatureSource.recall`. They are the same by every word."""
         return np.broadcast_to(signatures[:, None], (*beside.shape, signatures.shape[1]))
 
-    def _thresholds(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        return np.broadcast_to(self._level, (*words.shape, self.bits))
+    def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        return self._level[None], np.zeros(words.shape, np.int64)
 
 
 _SOURCES: dict[str, type[SignatureSource]] = {"hamming": HammingEmbedding, "frame": FrameCode}

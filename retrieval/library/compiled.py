@@ -3,10 +3,12 @@
 from importlib import import_module
 
 COMPILED = (
+    "index.hamming.sign_kernels",
     "index.hamming.vote_kernels",
     "index.postings.list_kernels",
     "retrieval.features.geometry_kernels",
-    "retrieval.matching.map_kernels",
+    "retrieval.matching.refinement_kernels",
+    "retrieval.matching.vote_kernels",
     "retrieval.matching.word_kernels",
 )
 """The modules that have compiled functions."""

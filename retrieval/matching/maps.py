@@ -143,7 +143,7 @@ def count_votes(
     limits: tuple[float, float],
 ) -> NDArray[np.int64]:
     """Sum the shares (K,) of the matches that agree with each map, (H,) int64 in equal steps."""
-    from retrieval.matching import map_kernels
+    from retrieval.matching import vote_kernels
 
     steps = np.rint(share * _STEPS).astype(np.int32)
-    return map_kernels.count_votes(maps.rows, points, scales, steps, *limits)
+    return vote_kernels.count_votes(maps.rows, points, scales, steps, *limits)

@@ -69,7 +69,7 @@ def shortlist(
         The best maps of a photo, the best first; None: nothing speaks for it. What is said of a photo does not depend
         on the others.
     """
-    from retrieval.matching.map_kernels import judge_maps
+    from retrieval.matching.vote_kernels import judge_maps
 
     options = look.options
     scales = log_scales(query.linear, image.linear)

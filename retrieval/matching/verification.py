@@ -137,7 +137,7 @@ def verify(
     Verification
         `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
-    from retrieval.matching.map_kernels import agreeing, refine
+    from retrieval.matching.refinement_kernels import count_agreeing, near_matches, refine
 
     if len(pairs) < options.min_inliers:
         return NOTHING
@@ -151,8 +151,9 @@ def verify(
             return NOTHING
     else:
         # Of the matches near one of the maps some may stand for better ones.
-        near = [_near(row, points, scales, options.limits) for row in maps.transforms.astype(np.float64)]
-        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *near]))
+        limit, scale_limit = options.limits
+        placed = maps.transforms.astype(np.float64)
+        rows = near_matches(placed, points, scales, _NEARLY * limit, scale_limit, _NEIGHBOURS)
         own = single_match_maps(query.at(rows), image.at(rows), options.freedom)
         tried, most = maps.joined(own), options.retried
 
@@ -164,8 +165,7 @@ def verify(
     expected = len(pairs) * np.pi * options.threshold**2 / 2
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
     for start in tried.at(np.argsort(-votes, kind="stable")[:most]).transforms.astype(np.float64):
-        agreed = pairs[agreeing(start, points, scales, *options.limits)[0]]
-        distinct = min(len(set(agreed[:, side].tolist())) for side in (0, 1))
+        distinct = count_agreeing(start, points, matches, scales, *options.limits)
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
         if _alarms(1.5 * distinct, features, expected, options) > options.false_alarms:
@@ -277,7 +277,7 @@ def recount(
     Verification
         What was found, where the other matches add nothing to it.
     """
-    from retrieval.matching.map_kernels import agreeing, refine
+    from retrieval.matching.refinement_kernels import agreeing, refine
 
     if found.transform is None:
         return found
@@ -334,16 +334,3 @@ def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer],
         return NOTHING
     matches = np.stack([words.order, np.arange(len(image_words), dtype=np.int32)], axis=1)
     return Verification(matches, np.eye(2, 3), _CERTAIN)
-
-
-def _near(
-    transform: NDArray[np.float64],
-    points: NDArray[np.float32],
-    scales: NDArray[np.float32],
-    limits: tuple[float, float],
-) -> NDArray[np.int64]:
-    """Numbers of the matches that agree with a map, or nearly: the closest of them."""
-    from retrieval.matching.map_kernels import agreeing
-
-    near, error = agreeing(transform, points, scales, _NEARLY * limits[0], limits[1])
-    return near[np.argsort(error[near], kind="stable")[:_NEIGHBOURS]]

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.matching.map_kernels import agreeing, count_votes, judge_maps, refine
 from retrieval.matching.maps import points_of
+from retrieval.matching.refinement_kernels import agreeing, count_agreeing, near_matches, refine
+from retrieval.matching.vote_kernels import count_votes, judge_maps
 from retrieval.regions.geometry import fit_affine
 
 LIMITS = (0.025**2, float(np.log(2.0)))
@@ -51,6 +52,26 @@ def test_who_agrees_is_what_the_symmetric_error_and_the_scale_say(seed: int, num
     sure = np.abs(expected - LIMITS[0]) > 1e-5
     agree = (expected < LIMITS[0]) & (np.abs(scales - row[6]) < LIMITS[1])
     assert (np.isin(np.arange(number), found) == agree)[sure].all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.integers(1, 9))
+def test_near_matches_are_the_closest_of_each_map_and_features_are_counted_once(
+    seed: int, number: int, most: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    rows = maps_of(generator, 3)
+    source, target, scales = near(generator, rows[0], number, 0.02)
+    points = points_of(source, target)
+    transforms = np.concatenate([rows[:, :4].reshape(-1, 2, 2), rows[:, 4:6, None]], axis=2).astype(np.float64)
+    pairs = generator.integers(0, 8, (number, 2)).astype(np.int32)
+    expected: set[int] = set()
+    for transform in transforms:
+        agree, error = agreeing(transform, points, scales, *LIMITS)
+        expected |= set(agree[np.argsort(error[agree], kind="stable")[:most]].tolist())
+        fewer = min(len(np.unique(pairs[agree, side])) for side in (0, 1))
+        assert count_agreeing(transform, points, pairs, scales, *LIMITS) == fewer
+    assert near_matches(transforms, points, scales, *LIMITS, most).tolist() == sorted(expected)
 
 
 def test_nothing_agrees_with_a_singular_map() -> None:

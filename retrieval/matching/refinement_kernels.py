@@ -1,0 +1,281 @@
+"""Which matches agree with a map, and the affine map that is fitted to them: compiled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
+
+
+@compiled()
+def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
+    """Squared symmetric transfer errors (K,) of a map, and who agrees with it; 0 where it is singular, else 1."""
+    a, b, x = np.float32(transform[0, 0]), np.float32(transform[0, 1]), np.float32(transform[0, 2])
+    c, d, y = np.float32(transform[1, 0]), np.float32(transform[1, 1]), np.float32(transform[1, 2])
+    area = transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]
+    if not abs(area) >= 1e-8:
+        for k in range(points.shape[1]):
+            error[k], agrees[k] = np.inf, False
+        return 0
+    ia, ib = np.float32(transform[1, 1] / area), np.float32(-transform[0, 1] / area)
+    ic, id_ = np.float32(-transform[1, 0] / area), np.float32(transform[0, 0] / area)
+    own = np.float32(0.5 * np.log(abs(area)))
+    most, apart = np.float32(limit), np.float32(scale_limit)
+    xs, ys, us, vs = points[0], points[1], points[3], points[4]
+    for k in range(len(xs)):
+        u, v = a * xs[k] + b * ys[k] + x - us[k], c * xs[k] + d * ys[k] + y - vs[k]
+        back_u, back_v = ia * u + ib * v, ic * u + id_ * v
+        error[k] = u * u + v * v + back_u * back_u + back_v * back_v
+        agrees[k] = (error[k] < most) & (abs(scales[k] - own) < apart)
+    return 1
+
+
+@compiled()
+def _numbers(values: Any, wanted: Any) -> Any:
+    """Where values (K,) are the one that is wanted."""
+    found = 0
+    places = np.empty(len(values), np.int64)
+    for k in range(len(values)):
+        places[found] = k
+        found += values[k] == wanted
+    return places[:found]
+
+
+@compiled(array(FLOAT64, 2), array(FLOAT32, 2), array(FLOAT32), FLOAT64, FLOAT64)
+def agreeing(
+    transform: NDArray[np.float64],
+    points: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    limit: float,
+    scale_limit: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Find the matches that agree with a map.
+
+    Parameters
+    ----------
+    transform : ndarray, shape (2, 3), float64
+    points : ndarray, shape (5, K), float32
+        Places in the query, 1, and places in the photo.
+    scales : ndarray, shape (K,), float32
+        Logarithms of the scales of the matches' own maps.
+    limit, scale_limit : float
+        Square of the threshold; largest difference of logarithms of scale.
+
+    Returns
+    -------
+    ndarray, shape (N,), int64
+        Numbers of the matches; none for a singular map.
+    ndarray, shape (K,), float32
+        Squared symmetric transfer errors of all.
+    """
+    number = points.shape[1]
+    error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
+    _errors(transform, points, scales, limit, scale_limit, error, agrees)
+    return _numbers(agrees, np.uint8(1)), error
+
+
+@compiled(array(FLOAT64, 3), array(FLOAT32, 2), array(FLOAT32), FLOAT64, FLOAT64, INT64)
+def near_matches(
+    transforms: NDArray[np.float64],
+    points: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    limit: float,
+    scale_limit: float,
+    most: int,
+) -> NDArray[np.int64]:
+    """Find the matches that agree best with some maps.
+
+    Parameters
+    ----------
+    transforms : ndarray, shape (H, 2, 3), float64
+    points, scales, limit, scale_limit
+        See `agreeing`.
+    most : int
+        Matches of a map, at most: those of the smallest errors, the first of equal ones.
+
+    Returns
+    -------
+    ndarray, shape (N,), int64
+        Numbers of the matches, ascending, each once.
+    """
+    number = points.shape[1]
+    error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
+    wanted = np.zeros(number, np.uint8)
+    best = np.empty(most + 1, np.int64)  # of one map, by error
+    for one in range(len(transforms)):
+        _errors(transforms[one], points, scales, limit, scale_limit, error, agrees)
+        found = 0
+        for k in range(number):
+            if not agrees[k] or (found == most and error[k] >= error[best[most - 1]]):
+                continue
+            place = found
+            while place > 0 and error[best[place - 1]] > error[k]:
+                best[place] = best[place - 1]
+                place -= 1
+            best[place] = k
+            found = min(found + 1, most)
+        for place in range(found):
+            wanted[best[place]] = 1
+    near: NDArray[np.int64] = _numbers(wanted, np.uint8(1))
+    return near
+
+
+@compiled(array(FLOAT64, 2), array(FLOAT32, 2), array(INT32, 2), array(FLOAT32), FLOAT64, FLOAT64)
+def count_agreeing(
+    transform: NDArray[np.float64],
+    points: NDArray[np.float32],
+    pairs: NDArray[np.int32],
+    scales: NDArray[np.float32],
+    limit: float,
+    scale_limit: float,
+) -> int:
+    """Count the features, of the query or of the photo, whichever are fewer, that a map's matches are of.
+
+    The parameters are those of `refine`.
+    """
+    number = points.shape[1]
+    error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
+    _errors(transform, points, scales, limit, scale_limit, error, agrees)
+    fewest: int = number
+    for side in range(2):
+        features = 0
+        for k in range(number):
+            features = max(features, pairs[k, side] + 1)
+        seen = np.zeros(features, np.uint8)
+        distinct = 0
+        for k in range(number):
+            if agrees[k] and not seen[pairs[k, side]]:
+                seen[pairs[k, side]] = 1
+                distinct += 1
+        fewest = min(fewest, distinct)
+    return fewest
+
+
+@compiled()
+def _keep_closest(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
+    """Mark matches that are the closest of both their features, of those that agree and are not taken; say how many.
+
+    `taken` (K,) uint8 is 1 for matches that are kept, 2 for those that share a feature with one; `closest` has a row
+    for the features of each side, -1 everywhere, and so it is left.
+    """
+    number = len(pairs)
+    for k in range(number):
+        if agrees[k] and not taken[k]:
+            for side in range(2):
+                best = closest[side, pairs[k, side]]
+                # Of equally close ones the last.
+                if best < 0 or error[k] <= error[best]:
+                    closest[side, pairs[k, side]] = k
+    kept = 0
+    for k in range(number):
+        if agrees[k] and not taken[k] and closest[0, pairs[k, 0]] == k and closest[1, pairs[k, 1]] == k:
+            taken[k] = 1
+            kept += 1
+    for k in range(number):
+        if agrees[k] and not taken[k]:
+            for side in range(2):
+                if taken[closest[side, pairs[k, side]]] == 1:
+                    taken[k] = 2
+                    break
+    for k in range(number):
+        if agrees[k]:
+            closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
+    return kept
+
+
+@compiled()
+def _fit(points: Any, chosen: Any, transform: Any) -> Any:
+    """Fit an affine map to chosen matches by least squares, into `transform`; 0 where they do not say enough."""
+    number = len(chosen)
+    if number < 3:
+        return 0
+    mean_x = mean_y = mean_u = mean_v = 0.0
+    for k in chosen:
+        mean_x += points[0, k]
+        mean_y += points[1, k]
+        mean_u += points[3, k]
+        mean_v += points[4, k]
+    mean_x, mean_y, mean_u, mean_v = mean_x / number, mean_y / number, mean_u / number, mean_v / number
+    xx = xy = yy = xu = yu = xv = yv = 0.0
+    for k in chosen:
+        x, y, u, v = points[0, k] - mean_x, points[1, k] - mean_y, points[3, k] - mean_u, points[4, k] - mean_v
+        xx += x * x
+        xy += x * y
+        yy += y * y
+        xu += x * u
+        yu += y * u
+        xv += x * v
+        yv += y * v
+    area = xx * yy - xy * xy
+    if area < 1e-4 * max(xx + yy, 1e-12) ** 2:
+        return 0
+    transform[0, 0], transform[0, 1] = (xu * yy - yu * xy) / area, (yu * xx - xu * xy) / area
+    transform[1, 0], transform[1, 1] = (xv * yy - yv * xy) / area, (yv * xx - xv * xy) / area
+    transform[0, 2] = mean_u - transform[0, 0] * mean_x - transform[0, 1] * mean_y
+    transform[1, 2] = mean_v - transform[1, 0] * mean_x - transform[1, 1] * mean_y
+    return 1
+
+
+@compiled(array(FLOAT64, 2), array(FLOAT32, 2), array(INT32, 2), array(FLOAT32), FLOAT64, FLOAT64, INT64)
+def refine(
+    transform: NDArray[np.float64],
+    points: NDArray[np.float32],
+    pairs: NDArray[np.int32],
+    scales: NDArray[np.float32],
+    limit: float,
+    scale_limit: float,
+    rounds: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Fit an affine map to the matches that agree with it, look for those again, and so on; keep the best.
+
+    Each feature takes part in one match at most: the closest of both its features; then once more among what is left
+    free.
+
+    Parameters
+    ----------
+    transform, points, scales, limit, scale_limit
+        See `agreeing`.
+    pairs : ndarray, shape (K, 2), int32
+        Feature of the query, feature of the photo.
+    rounds : int
+        Fits at most.
+
+    Returns
+    -------
+    ndarray, shape (N,), int64
+        Numbers of the matches.
+    ndarray, shape (2, 3), float64
+        The map.
+    float
+        Mean of the squared symmetric transfer errors; infinite where nothing agrees.
+    """
+    number = points.shape[1]
+    error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
+    taken = np.empty(number, np.uint8)
+    features = 0
+    for k in range(number):
+        features = max(features, pairs[k, 0] + 1, pairs[k, 1] + 1)
+    closest = np.empty((2, features), np.int64)
+    for feature in range(features):
+        closest[0, feature] = closest[1, feature] = -1
+    tried = transform.copy()
+    best_map = tried
+    best, best_error = np.zeros(0, np.int64), np.inf
+    for _ in range(rounds + 1):
+        _errors(tried, points, scales, limit, scale_limit, error, agrees)
+        for k in range(number):
+            taken[k] = 0
+        for _ in range(2):
+            _keep_closest(agrees, pairs, error, taken, closest)
+        chosen = _numbers(taken, np.uint8(1))
+        mean = 0.0
+        for k in chosen:
+            mean += error[k]
+        mean = mean / len(chosen) if len(chosen) else np.inf
+        if len(chosen) < len(best) or (len(chosen) == len(best) and mean >= best_error):
+            break
+        best, best_map, best_error = chosen, tried.copy(), mean
+        if not _fit(points, chosen, tried):
+            break
+    return best, best_map, best_error
