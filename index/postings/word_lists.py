@@ -297,6 +297,8 @@ class CodedLists:
             coded = self._of_words.coded(at)
         except ValueError as error:
             raise DamagedListsError("posting_lists") from error
+        if len(signatures) != int(self._of_words.starts[-1]):
+            raise DamagedListsError("posting_starts")
         whole = np.ascontiguousarray(signatures).reshape(-1)
         coding = *coded.parts, self._images, self._words_a_list, whole, signatures.shape[1]
         asked = query.words, query.firsts, query.counts, query.codes, query.most

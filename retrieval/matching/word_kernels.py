@@ -68,7 +68,7 @@ def match_words(
             at += 1
             while at < stop and words[at] == word:
                 at += 1
-            if word >= len(table) or table[word] < 0:
+            if word < 0 or word >= len(table) or table[word] < 0:
                 continue
             begins[runs], lengths[runs], places[runs] = begin, at - begin, table[word]
             pairs_of_word = (at - begin) * counts[table[word]]
