@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from index.borrowed import Borrowed
 from index.errors import CairnError
 from index.images import IndexedImages
-from index.postings.sums import add_postings
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix, shared_postings
@@ -221,12 +220,10 @@ class InvertedIndex(WordWeights):
         """
         vectors = [self._query_vector(*query) for query in queries]
         words = np.unique(np.concatenate([np.empty(0, np.int64), *(asked for asked, _ in vectors)]))
-        place = np.empty(self.words, np.int32)  # of each word that is asked for, in `words`
-        place[words] = np.arange(len(words), dtype=np.int32)
         table = np.zeros((len(words), len(vectors)))
         for column, (asked, weights) in zip(table.T, vectors, strict=True):
-            column[place[asked]] = weights
-        wanted = _Asked(words, place, table)
+            column[np.searchsorted(words, asked)] = weights
+        wanted = _Asked(words.astype(np.int64), table)
         sums = np.empty((len(vectors), int(self.images.starts[-1])))
         for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
             sums[:, start:stop] = self._sums(segment, wanted)
@@ -253,14 +250,11 @@ class InvertedIndex(WordWeights):
         """Inner products (V, images) of the vectors that are asked for with those of a segment's images."""
         together = max(1, BLOCK_SUMS // segment.images)
         parts = [slice(first, first + together) for first in range(0, asked.table.shape[1], together)]
-        totals = [np.zeros((segment.images, asked.table[:, part].shape[1])) for part in parts]
-        for postings in segment.posting_blocks(BLOCK_POSTINGS, asked.words):
-            frequencies = self.term_frequency(postings.counts)
-            rows = asked.table.take(asked.place[postings.words], axis=0)
-            for total, part in zip(totals, parts, strict=True):
-                add_postings(total, postings, frequencies, rows[:, part])
         sums = np.empty((asked.table.shape[1], segment.images))
-        for total, part in zip(totals, parts, strict=True):
+        for part in parts:
+            weights = np.ascontiguousarray(asked.table[:, part])
+            total = np.zeros((segment.images, weights.shape[1]))
+            segment.add_products(total, asked.words, weights, self.term_frequency)
             sums[part] = total.T
         return sums
 
@@ -325,7 +319,7 @@ class InvertedIndex(WordWeights):
         return sum(float(self.idf[one].sum()) for one in words) / max(sum(map(len, words)), 1)
 
     def _norms(self) -> NDArray[np.float64]:
-        from scipy.sparse._sparsetools import csr_matvec  # see `add_postings`
+        from scipy.sparse._sparsetools import csr_matvec  # see `index.postings.word_lists.add_postings`
 
         squares = np.zeros(int(self.images.starts[-1]))
         # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.
@@ -430,5 +424,4 @@ class _Asked:
     """Vectors that images are scored by."""
 
     words: NDArray[np.int64]  # (m,), distinct, ascending
-    place: NDArray[np.int32]  # (vocabulary,), of each of them in `words`; anything of the others
     table: NDArray[np.float64]  # (m, V), weight of each word in each vector

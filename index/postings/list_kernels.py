@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT64, UINT8, UINT64, array, compiled
+from index.kernels.compiling import FLOAT64, INT64, UINT8, UINT64, array, compiled, written
 
 FITS = 0
 """What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
 _DAMAGED = 1
+
+# Of `index.postings.sorted_lists.CodedRanges`.
+_LISTS = (array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
 
 
 @compiled()
@@ -102,7 +105,7 @@ def _decode_list(
     return FITS if passed == zeros else _DAMAGED
 
 
-@compiled(array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64, INT64)
+@compiled(*_LISTS, INT64)
 def decode_lists(
     high: NDArray[np.uint8],
     low: NDArray[np.uint8],
@@ -134,21 +137,90 @@ def decode_lists(
     done = 0
     for one in range(len(lists)):
         first_bit = begins[one] + lists[one] * zeros
-        wrong = _decode_list(high, low, first_bit, begins[one], lengths[one], zeros, low_bits, universe, values[done:])
+        wrong: int = _decode_list(
+            high, low, first_bit, begins[one], lengths[one], zeros, low_bits, universe, values[done:]
+        )
         if wrong != FITS:
             return wrong, values
         done += lengths[one]
     return FITS, values
 
 
+@compiled(*_LISTS, INT64, INT64, array(INT64), array(FLOAT64, 2), array(FLOAT64), written(FLOAT64, 2))
+def add_products(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    lists: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    zeros: int,
+    low_bits: int,
+    images: int,
+    words_a_list: int,
+    words: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    frequencies: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> int:
+    """Decode lists of words, and add the inner products of several vectors with the images, word after word.
+
+    Parameters
+    ----------
+    high, low, lists, begins, lengths, zeros, low_bits
+        See `decode_lists`; lists ascend.
+    images, words_a_list : int
+        Of the segment: see `index.postings.word_lists.CodedLists`.
+    words : ndarray, shape (m,), int64
+        Distinct, ascending.
+    weights : ndarray, shape (m, V), float64
+        Of each word in each vector.
+    frequencies : ndarray, shape (c,), float64
+        Term frequency of an image that has so many features of a word; the last stands for more, too.
+    total : ndarray, shape (images, V), float64
+        Added to.
+
+    Returns
+    -------
+    int
+        `FITS`, or the lists are damaged.
+    """
+    values = np.empty(lengths.max() if len(lengths) else 0, np.int64)
+    vectors = weights.shape[1]
+    at = 0
+    for one in range(len(lists)):
+        begin, number = begins[one], lengths[one]
+        first_word = lists[one] * words_a_list
+        wrong: int = _decode_list(
+            high, low, begin + lists[one] * zeros, begin, number, zeros, low_bits, images * words_a_list, values
+        )
+        for entry in range(1, number):
+            if values[entry] < values[entry - 1]:
+                wrong = _DAMAGED
+        if wrong != FITS:
+            return wrong
+        word, base, entry = first_word, 0, 0
+        while entry < number:
+            value = values[entry]
+            again = entry + 1
+            while again < number and values[again] == value:
+                again += 1
+            count = again - entry
+            entry = again
+            while value >= base + images:
+                base += images
+                word += 1
+            while at < len(words) and words[at] < word:
+                at += 1
+            if at == len(words) or words[at] != word:
+                continue
+            frequency = frequencies[min(count, len(frequencies) - 1)]
+            for vector in range(vectors):
+                total[value - base, vector] += frequency * weights[at, vector]
+    return FITS
+
+
 @compiled(
-    array(UINT8),
-    array(UINT8),
-    array(INT64),
-    array(INT64),
-    array(INT64),
-    INT64,
-    INT64,
+    *_LISTS,
     INT64,
     INT64,
     array(UINT8),
@@ -221,7 +293,7 @@ def near_entries(
     at = 0  # the word of the query
     for one in range(len(lists)):
         begin, number = begins[one], lengths[one]
-        wrong = _decode_list(
+        wrong: int = _decode_list(
             high, low, begin + lists[one] * zeros, begin, number, zeros, low_bits, images * words_a_list, values
         )
         for entry in range(1, number):

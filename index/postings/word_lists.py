@@ -1,6 +1,6 @@
 """The words of a segment's images, and the images of each word: as arrays (format 1), or coded (format 2)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,10 @@ from index.postings.sorted_lists import LONG, SortedLists, blocks_of, concatenat
 # three features.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
+_PRODUCTS_AT_ONCE = 1 << 16  # postings in format 1: the buffers stay in the processor's cache
+
+Frequency = Callable[[NDArray[np.number]], NDArray[np.float64]]
+"""Term frequencies of counts."""
 
 
 class DamagedListsError(ValueError):
@@ -167,6 +171,16 @@ class PlainLists:
             at = at[self._words[at] == words]
         return at, self._offsets[at + 1].astype(np.int64) - self._offsets[at].astype(np.int64)
 
+    def add_products(
+        self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
+    ) -> None:
+        """Add the inner products of vectors with all images: see `Segment.add_products`."""
+        at, lengths = self.find(words)
+        for first, last in blocks_of(lengths, _PRODUCTS_AT_ONCE):
+            postings = self.read(at[first:last], words)
+            some = weights.take(np.searchsorted(words, postings.words), axis=0)
+            add_postings(total, postings, frequency(postings.counts), some)
+
     def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
         """Postings of those of some words, or of all, that are in some lists."""
         starts = self._offsets[at].astype(np.int64)
@@ -276,6 +290,21 @@ class CodedLists:
             taken = _take(signatures, self._rows(at)[kept])
         return Entries(found, np.diff(bounds), images, taken)
 
+    def add_products(
+        self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
+    ) -> None:
+        """Add the inner products of vectors with all images: see `Segment.add_products`."""
+        from index.postings.list_kernels import FITS, add_products
+
+        most = np.diff(self._of_images.starts.astype(np.int64)).max()
+        try:
+            coded = self._of_words.coded(self.find(words)[0])
+        except ValueError as error:
+            raise DamagedListsError("posting_lists") from error
+        vectors = words, weights, frequency(np.arange(most + 1))
+        if add_products(*coded.parts, self._images, self._words_a_list, *vectors, total) != FITS:
+            raise DamagedListsError("posting_lists")
+
     def near(
         self, at: NDArray[np.int64], query: "AskedSignatures", signatures: NDArray[np.uint8], first_rank: int
     ) -> "NearEntries":
@@ -370,6 +399,35 @@ class CodedLists:
             if falls.any():
                 raise DamagedListsError("posting_lists")
         return at, bounds, images, kept
+
+
+def add_postings(
+    total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
+) -> None:
+    """Add postings to sums of several vectors over the words of each image, in the order of the words.
+
+    Parameters
+    ----------
+    total : ndarray, shape (images, V), float64
+        Added to; contiguous.
+    postings : Postings
+        Of m words.
+    values : ndarray, shape (P,), float64
+        Of each posting.
+    weights : ndarray, shape (m, V), float64
+        Of each word in each vector.
+    """
+    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
+
+    # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
+    # block at 0, and what is added up in another order differs in its last bit.
+    ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
+    positions = postings.images.astype(np.int32, copy=False)
+    if total.shape[1] == 1:
+        csc_matvec(len(total), len(weights), ends, positions, values, weights.ravel(), total.ravel())
+    else:
+        shape = len(total), len(weights), total.shape[1]
+        csc_matvecs(*shape, ends, positions, values, weights.ravel(), total.ravel())
 
 
 def _take(signatures: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint8]:

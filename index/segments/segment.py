@@ -17,6 +17,7 @@ from index.postings.word_lists import (
     CodedLists,
     DamagedListsError,
     Entries,
+    Frequency,
     NearEntries,
     PlainLists,
     Postings,
@@ -264,12 +265,12 @@ class Segment:
             self._lists.add_features(frequency)
         return frequency
 
-    def postings(self, words: NDArray[np.integer]) -> Postings:
-        """The images that have some words.
+    def postings(self, words: NDArray[np.integer] | None = None) -> Postings:
+        """The images that have some words, or any.
 
         Parameters
         ----------
-        words : ndarray, shape (m,), integer
+        words : ndarray, shape (m,), integer, optional
             Distinct, ascending.
 
         Returns
@@ -306,6 +307,30 @@ class Segment:
             with self._refusing_damage():
                 entries = lists.entries(at[first:last], words, signatures)
             yield entries
+
+    def add_products(
+        self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
+    ) -> None:
+        """Add the inner products of several vectors over words with those of the images, in the order of the words.
+
+        Parameters
+        ----------
+        total : ndarray, shape (images, V), float64
+            Added to; contiguous.
+        words : ndarray, shape (m,), int64
+            Distinct, ascending.
+        weights : ndarray, shape (m, V), float64
+            Of each word in each vector.
+        frequency : callable
+            Gives the term frequencies of counts, of at least 0.
+
+        Raises
+        ------
+        CairnError
+            As `postings`.
+        """
+        with self._refusing_damage():
+            self._lists.add_products(total, words, weights, frequency)
 
     def near(self, query: AskedSignatures, first_rank: int = 0) -> NearEntries:
         """Features of the segment that have a word of a query's feature, and nearly its signature.
@@ -357,27 +382,6 @@ class Segment:
             raise damaged(self.folder / "posting_lists.npy")
         ordered = np.concatenate(rows)[order]
         return [signatures[ordered[start:end]] for start, end in starts.T.tolist()]
-
-    def posting_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Postings]:
-        """The postings of some words, or of all, a block at a time: whole lists, ascending.
-
-        Parameters
-        ----------
-        most : int
-            Postings in a block; more where one list is longer, which is no longer than the segment has images.
-        words : ndarray, shape (m,), integer, optional
-            Distinct, ascending.
-
-        Raises
-        ------
-        CairnError
-            As `postings`.
-        """
-        at, lengths = self._lists.find(words)
-        for first, last in blocks_of(lengths, most):
-            with self._refusing_damage():
-                postings = self._lists.read(at[first:last], words)
-            yield postings
 
     def verify(self) -> list[str]:
         """Names of the files that are no longer what was written; see `verify_segment`."""

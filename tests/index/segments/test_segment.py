@@ -129,12 +129,27 @@ def test_both_parts_hold_every_feature(
     assert listed([segment.postings(np.array(words[::2], np.int64))]) == [
         posting for posting in expected_postings if posting[0] in words[::2]
     ]
-    for most in (1, 4, 100):
-        assert listed(list(segment.posting_blocks(most))) == expected_postings
-        assert listed(list(segment.posting_blocks(most, np.array(words[1::2], np.int64)))) == [
-            posting for posting in expected_postings if posting[0] in words[1::2]
-        ]
+    assert listed([segment.postings()]) == expected_postings
     assert segment.verify() == []
+
+
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("vectors", [1, 3])
+def test_products_are_those_of_the_vectors_by_hand(tmp_path: Path, form: int, vectors: int) -> None:
+    """A sum over words in the order of the words, with term frequencies of what each image has."""
+    rng = np.random.default_rng(vectors)
+    rows = [rng.integers(0, 60, rng.integers(0, 50)).tolist() for _ in range(9)]
+    segment = write_as(form, tmp_path / "s", rows)
+    words = np.unique(rng.integers(0, 70, 30))
+    weights = rng.random((len(words), vectors))
+    total = rng.random((9, vectors))
+    expected = total.copy()
+    segment.add_products(total, words, weights, lambda counts: np.sqrt(counts, dtype=np.float64))
+    for image, row in enumerate(rows):
+        for word, some in zip(words.tolist(), weights, strict=True):
+            if word in row:
+                expected[image] += np.sqrt(row.count(word)) * some
+    assert total.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +161,7 @@ def test_many_words_or_few_give_the_same_postings(tmp_path: Path, words: int, pe
     rows = [rng.integers(0, words, per_image).tolist() for _ in range(images)]
     segment = write(tmp_path / "s", rows)
     expected = sorted({(word, i, row.count(word)) for i, row in enumerate(rows) for word in row})
-    assert listed(list(segment.posting_blocks(1_000))) == expected
+    assert listed([segment.postings()]) == expected
     asked = np.unique(np.concatenate([rng.integers(0, words, 40), rows[0][:20]]))
     assert listed([segment.postings(asked)]) == [one for one in expected if one[0] in asked]
     frequency = np.bincount([word for word, _, _ in expected], minlength=words)
@@ -164,19 +179,6 @@ def listed(blocks: list[Postings]) -> list[tuple[int, int, int]]:
             np.repeat(block.words, block.lengths).tolist(), block.images.tolist(), block.counts.tolist(), strict=True
         )
     ]
-
-
-@pytest.mark.parametrize("form", [1, 2])
-def test_blocks_of_any_size_cover_every_posting_once(tmp_path: Path, form: int) -> None:
-    segment = write_as(form, tmp_path / "s", [[0, 5], [0, 1, 5], [0, 5, 5], [0]])
-    expected = [(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1), (1, 1, 1), (5, 0, 1), (5, 1, 1), (5, 2, 2)]
-    for most in range(1, 10):
-        blocks = list(segment.posting_blocks(most))
-        assert listed(blocks) == expected
-        # Whole lists, and no more than one where that is longer than a block.
-        assert all(len(block.images) <= most or len(block.words) == 1 for block in blocks) or form == 2
-        some = list(segment.posting_blocks(most, np.array([1, 3, 5])))
-        assert listed(some) == expected[4:]
 
 
 def test_bytes_by_part_are_those_of_the_files_and_few(tmp_path: Path) -> None:
@@ -313,7 +315,7 @@ def test_images_without_any_feature(tmp_path: Path) -> None:
     assert (segment.images, segment.features, segment.bytes_per_feature) == (2, 0, 0.0)
     assert segment.document_frequency(3).tolist() == [0, 0, 0]
     assert segment.feature_frequency(3).tolist() == [0, 0, 0]
-    assert listed([segment.postings(np.array([0, 2]))]) == listed(list(segment.posting_blocks(4))) == []
+    assert listed([segment.postings(np.array([0, 2]))]) == listed([segment.postings()]) == []
     assert segment.image(1).columns["tag"].shape == (0, 2)
 
 

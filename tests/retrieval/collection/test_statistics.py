@@ -39,7 +39,7 @@ def opened(folder: Path) -> tuple[bytes, bytes]:
 
 def test_opening_reads_no_postings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = computed(folder)
-    for name in ("postings", "posting_blocks", "document_frequency", "image"):
+    for name in ("postings", "add_products", "near", "document_frequency", "image"):
         monkeypatch.setattr(Segment, name, lambda *_, **__: pytest.fail("a segment was read"))
     assert opened(folder) == expected
 

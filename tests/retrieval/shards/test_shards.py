@@ -183,16 +183,16 @@ def damage(holder: Holder, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for part in holder._parts.values():
         assert part.borrowed is not None
         for segment in part.borrowed.segments:
-            monkeypatch.setattr(type(segment), "posting_blocks", _failing(segment.folder.name, segment.posting_blocks))
+            monkeypatch.setattr(type(segment), "add_products", _failing(segment.folder.name, segment.add_products))
             assert name.endswith(segment.folder.name)
 
 
 def _failing(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
     kept = otherwise.__func__  # type: ignore[attr-defined]
 
-    def posting_blocks(self: Any, *arguments: Any) -> Any:
+    def add_products(self: Any, *arguments: Any) -> Any:
         if self.folder.parent.name == "augmentation" and self.folder.name == name:
             raise CairnError("damaged")
         return kept(self, *arguments)
 
-    return posting_blocks
+    return add_products
