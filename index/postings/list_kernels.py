@@ -55,6 +55,39 @@ def _four_bytes(values: Any, place: Any) -> Any:
 
 
 @compiled()
+def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
+    """The low bits of an entry."""
+    if low_bits == 8:
+        return np.int64(low[entry])
+    if low_bits == 16:
+        return np.int64(low[2 * entry]) | np.int64(low[2 * entry + 1]) << 8
+    if low_bits == 0:
+        return np.int64(0)
+    at = entry * low_bits
+    return (np.int64(low[at >> 3]) >> (at & 7)) & ((1 << low_bits) - 1)
+
+
+@compiled()
+def _compare(signatures: Any, numbers: Any, length: Any, begin: Any, number: Any, code: Any, differing: Any) -> Any:
+    """Count in how many bits a code and the signatures of some entries, one behind the other, differ."""
+    if length == 8:
+        # Of slices of their own, so that several are compared in one step.
+        some, told, only = numbers[begin : begin + number], differing[:number], code[0]
+        for entry in range(len(some)):
+            told[entry] = _count_ones(some[entry] ^ only)
+        return
+    parts = len(code)
+    for entry in range(number):
+        total = np.uint64(0)
+        for part in range(parts):
+            if length == 4:
+                total += _count_ones(_four_bytes(signatures, 4 * (begin + entry)) ^ code[part])
+            else:
+                total += _count_ones(numbers[(begin + entry) * parts + part] ^ code[part])
+        differing[entry] = total
+
+
+@compiled()
 def _decode_list(
     high: Any, low: Any, first_bit: Any, begin: Any, count: Any, zeros: Any, low_bits: Any, universe: Any, values: Any
 ) -> Any:
@@ -63,7 +96,6 @@ def _decode_list(
     left = 64 - (first_bit & 7)  # bits of the word that were not looked at
     bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
     passed: Any = 0  # zeros
-    mask = (1 << low_bits) - 1
     for entry in range(count):
         while bits == np.uint64(0):
             passed += left
@@ -76,15 +108,7 @@ def _decode_list(
         passed += skipped
         bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
         left -= skipped + 1
-        value = passed << low_bits
-        if low_bits == 8:
-            value |= np.int64(low[begin + entry])
-        elif low_bits == 16:
-            at = 2 * (begin + entry)
-            value |= np.int64(low[at]) | np.int64(low[at + 1]) << 8
-        elif low_bits:
-            at = (begin + entry) * low_bits
-            value |= (np.int64(low[at >> 3]) >> (at & 7)) & mask
+        value = passed << low_bits | _low_of(low, begin + entry, low_bits)
         if value >= universe:
             return _DAMAGED
         values[entry] = value
@@ -251,7 +275,7 @@ def near_entries(
     most: int,
     first_rank: int,
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
-    """Decode lists of words, and keep the entries whose signature is near that of a query's feature of the word.
+    """Find the entries in lists of words whose signature is near that of a query's feature of the word.
 
     Parameters
     ----------
@@ -287,56 +311,58 @@ def near_entries(
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
     found = 0
-    values = np.empty(lengths.max() if len(lengths) else 0, np.int64)
-    parts = codes.shape[1]
+    differing = np.empty(lengths.max() if len(lengths) else 0, np.uint8)
     numbers = signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64)
     at = 0  # the word of the query
     for one in range(len(lists)):
         begin, number = begins[one], lengths[one]
-        wrong: int = _decode_list(
-            high, low, begin + lists[one] * zeros, begin, number, zeros, low_bits, images * words_a_list, values
-        )
-        for entry in range(1, number):
-            if values[entry] < values[entry - 1]:
-                wrong = _DAMAGED
-        if wrong != FITS:
-            return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
-        word, start = lists[one] * words_a_list - 1, 0
-        end = 0
-        for _ in range(words_a_list):
-            word += 1
-            start, end = end, number
-            beyond = (word + 1 - lists[one] * words_a_list) * images
-            if words_a_list > 1:
-                end = start
-                while end < number and values[end] < beyond:
-                    end += 1
-            while at < len(words) and words[at] < word:
-                at += 1
-            if at == len(words) or words[at] != word:
-                continue
+        first_bit = begin + lists[one] * zeros
+        while at < len(words) and words[at] < lists[one] * words_a_list:
+            at += 1
+        # Most entries are far: signatures are compared first, and only what is near is decoded.
+        while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
+            base = (words[at] - lists[one] * words_a_list) * images
             for row in range(firsts[at], firsts[at] + counts[at]):
-                if found + end - start > room:
-                    room = 2 * room + end - start
+                _compare(signatures, numbers, length, begin, number, codes[row], differing)
+                if found + number > room:
+                    room = 2 * room + number
                     rows, positions = _grown(rows, room), _grown(positions, room)
                     ranks, distances = _grown(ranks, room), _grown(distances, room)
-                for entry in range(start, end):
-                    if parts == 1 and length == 8:
-                        differing = _count_ones(numbers[begin + entry] ^ codes[row, 0])
-                    else:
-                        differing = np.uint64(0)
-                        for part in range(parts):
-                            code = (
-                                _four_bytes(signatures, 4 * (begin + entry))
-                                if length == 4
-                                else numbers[(begin + entry) * parts + part]
-                            )
-                            differing += _count_ones(code ^ codes[row, part])
-                    if differing <= np.uint64(most):
-                        first = entry
-                        while first > start and values[first - 1] == values[entry]:
-                            first -= 1
-                        rows[found], positions[found] = row, values[entry] - (beyond - images)
-                        ranks[found], distances[found] = first_rank + entry - first, differing
-                        found += 1
+                # Where in the unary bits we are: the place of 64 bits, those of them, and bits and ones before them.
+                place = first_bit >> 3
+                bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
+                passed, following, ones = 0, 64 - (first_bit & 7), 0
+                inside: Any = np.int64(_count_ones(bits))
+                for entry in range(number):
+                    if differing[entry] > most:
+                        continue
+                    while ones + inside <= entry:
+                        ones += inside
+                        passed += following
+                        if passed > number + zeros:
+                            return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
+                        place += 8
+                        bits, following = _sixty_four(high, place), 64
+                        inside = np.int64(_count_ones(bits))
+                    rest = bits
+                    for _ in range(entry - ones):
+                        rest &= rest - np.uint64(1)
+                    one_bit = passed + np.int64(_count_ones((rest & (~rest + np.uint64(1))) - np.uint64(1)))
+                    value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
+                    if one_bit - entry >= zeros or value >= images * words_a_list:
+                        return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
+                    if not base <= value < base + images:
+                        continue  # of another word
+                    # Entries of the same image and word have their bits side by side, and the same low bits.
+                    rank = 0
+                    while (
+                        rank < entry
+                        and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7) & 1
+                        and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
+                    ):
+                        rank += 1
+                    rows[found], positions[found] = row, value - base
+                    ranks[found], distances[found] = first_rank + rank, differing[entry]
+                    found += 1
+            at += 1
     return FITS, rows[:found], positions[:found], ranks[:found], distances[:found]

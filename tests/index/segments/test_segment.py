@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.postings import word_lists
-from index.postings.word_lists import Postings
+from index.postings.word_lists import AskedSignatures, Postings
 from index.segments.description import segment_bytes, verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -406,3 +406,66 @@ def test_signatures_that_do_not_fit_are_damage(tmp_path: Path, what: str) -> Non
     with pytest.raises(CairnError, match=r"posting_signatures.npy is damaged: run cairn check"):
         Segment.open(folder)
     assert verify_segment(folder) == ["posting_signatures.npy"]
+
+
+@pytest.mark.parametrize("length", [4, 8, 16])
+@pytest.mark.parametrize(
+    ("vocabulary", "per_image", "images"), [(4, 40, 3), (3, 300, 1), (30, 60, 50), (2_000, 20, 12), (10**6, 30, 2)]
+)
+def test_near_entries_are_all_those_that_differ_in_few_bits(
+    tmp_path: Path, vocabulary: int, per_image: int, images: int, length: int
+) -> None:
+    """Of long lists of a word, and of short ones that several words share."""
+    rng = np.random.default_rng(vocabulary)
+    data = [rng.integers(0, vocabulary, rng.integers(0, per_image)).tolist() for _ in range(images)]
+    patterns = rng.integers(0, 256, (3, length))
+    noise = (rng.random((9, 8 * length)) < 0.1).astype(np.uint8)
+    made = np.packbits(np.unpackbits(patterns.astype(np.uint8), axis=1)[rng.integers(0, 3, 9)] ^ noise, axis=1)
+    rows = [made[rng.integers(0, 9, len(row))].reshape(-1, length) for row in data]
+    segment = write(tmp_path / "s", data, signature=rows)
+
+    there = np.concatenate([np.zeros(0, np.int64), *map(np.array, data)]).astype(np.int64)
+    asked = np.sort(rng.choice(np.append(there, [vocabulary + 5, 0]), 25))
+    signatures = made[rng.integers(0, 9, len(asked))]
+    words, firsts, counts = np.unique(asked, return_index=True, return_counts=True)
+    padded = np.zeros((len(asked), max(length, 8)), np.uint8)
+    padded[:, :length] = signatures
+    most = 3 * length
+    found = segment.near(AskedSignatures(words, firsts, counts, padded.view("<u8").astype(np.uint64), most), 7)
+
+    expected = set()
+    for image, (row, some) in enumerate(zip(data, rows, strict=True)):
+        for rank_of, word in enumerate(row):
+            rank = 7 + row[:rank_of].count(word)
+            for k in np.flatnonzero(asked == word).tolist():
+                distance = int(np.bitwise_count(some[rank_of] ^ signatures[k]).sum())
+                if distance <= most:
+                    expected.add((k, image, rank, distance))
+    columns = (found.rows, found.images, found.ranks, found.distances)
+    told = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert len(told) == len(set(told)) and set(told) == expected and (expected or vocabulary == 10**6)
+
+
+def test_what_rots_in_lists_is_refused_or_a_place_in_the_segment(tmp_path: Path) -> None:
+    """Whatever the bytes say, nothing beyond the arrays is read."""
+    rng = np.random.default_rng(1)
+    data = [rng.integers(0, 40, 60).tolist() for _ in range(30)]
+    segment = write(tmp_path / "s", data, signature=[rng.integers(0, 256, (60, 8)).astype(np.uint8) for _ in data])
+    path = tmp_path / "s" / "posting_lists.npy"
+    whole = path.read_bytes()
+    start = len(whole) - len(segment._lists._of_words._high) - len(segment._lists._of_words._low)
+    words = np.arange(40)
+    refused = 0
+    for at in range(start, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        opened = Segment.open(tmp_path / "s")
+        total = np.zeros((30, 1))
+        try:
+            near = opened.near(AskedSignatures(words, words, np.ones(40, np.int64), np.zeros((40, 1), np.uint64), 64))
+            assert ((near.images >= 0) & (near.images < 30)).all()
+            opened.add_products(total, words, np.ones((40, 1)), lambda counts: counts.astype(np.float64))
+        except CairnError:
+            refused += 1
+    assert refused > 10
