@@ -70,7 +70,8 @@ def detect_regions(
 
     rows = []
     for octave in space.octaves:
-        extrema = find_extrema(detector.respond(octave), threshold)
+        responses = octave.levels if detector.differences else detector.respond(octave)
+        extrema = find_extrema(responses, threshold, differences=detector.differences)
         sigma = octave.sigmas[0] * 2.0 ** (extrema.level / detector.space.levels)
         row = np.stack(
             [

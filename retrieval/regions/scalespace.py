@@ -15,7 +15,6 @@ NOMINAL_BLUR = 0.5
 """Smoothing (standard deviation, pixels) that a camera's image is taken to have already (Lowe, IJCV 2004)."""
 
 _LARGEST_DOUBLED = 16_000
-_TESTED = 1 << 17  # samples whose neighbours are compared at a time: they fit the second-level cache
 _SMALLEST_SIDE = 16
 
 
@@ -35,7 +34,7 @@ class Octave:
     A pixel (u, v) of a level is the point (u * step + offset, v * step + offset) of the image.
     """
 
-    levels: list[NDArray[np.float32]]  # S + 3 arrays (H, W) float32, or S + 1 that patches alone are sampled from
+    levels: NDArray[np.float32]  # (S + 3, H, W) float32, or S + 1 of them, that patches alone are sampled from
     sigmas: NDArray[np.float64]  # (S + 3,) or (S + 1,) smoothing of each level, in pixels of the image
     step: float  # pixels of the image between two samples
     offset: float  # image coordinate of the first sample
@@ -112,11 +111,12 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *,
     increments = np.sqrt(relative[1:] ** 2 - relative[:-1] ** 2)
     octaves: list[Octave] = []
     while min(base.shape) >= _SMALLEST_SIDE:
-        levels = [base]
-        for increment in increments:
-            levels.append(_smooth(levels[-1], increment))
+        levels = np.empty((len(relative), *base.shape), np.float32)
+        levels[0] = base
+        for lower, upper, increment in zip(levels, levels[1:], increments, strict=False):
+            _smooth(lower, increment, upper)
         octaves.append(Octave(levels, relative * step, step, offset))
-        base = np.ascontiguousarray(levels[options.levels][::2, ::2])
+        base = levels[options.levels][::2, ::2]
         step *= 2
     return ScaleSpace(image, [] if double else _fine_levels(image, options), octaves, options)
 
@@ -128,9 +128,9 @@ def _fine_levels(image: NDArray[np.float32], options: ScaleSpaceOptions) -> list
     return [_smooth(image, np.sqrt(sigma**2 - NOMINAL_BLUR**2)) for sigma in sigmas]
 
 
-def _smooth(image: NDArray[np.float32], sigma: float) -> NDArray[np.float32]:
+def _smooth(image: NDArray[np.float32], sigma: float, out: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
     size = 2 * int(np.ceil(3.5 * sigma)) + 1
-    smooth: NDArray[Any] = cv2.GaussianBlur(image, (size, size), sigma, borderType=cv2.BORDER_REFLECT_101)
+    smooth: NDArray[Any] = cv2.GaussianBlur(image, (size, size), sigma, out, borderType=cv2.BORDER_REFLECT_101)
     return smooth
 
 
@@ -145,17 +145,25 @@ class Extrema:
     edge: NDArray[np.float64]  # (N,) trace² / determinant of the spatial Hessian; infinite where it is a saddle
 
 
-def find_extrema(responses: list[NDArray[np.float32]], threshold: float, border: int = 5) -> Extrema:
+def find_extrema(
+    responses: list[NDArray[np.float32]] | NDArray[np.float32],
+    threshold: float,
+    border: int = 5,
+    *,
+    differences: bool = False,
+) -> Extrema:
     """Find minima and maxima among the 26 neighbours in space and scale, refined by a quadratic fit.
 
     Parameters
     ----------
-    responses : list of ndarray, shape (H, W), float32
-        The response at consecutive levels of one octave.
+    responses : list of ndarray, shape (H, W), float32, or ndarray, shape (L, H, W), float32
+        The response at consecutive levels of one octave. As one array they need not be copied.
     threshold : float
         Smallest absolute response kept.
     border : int
         Samples at the border where none is looked for, at least 1.
+    differences : bool
+        The response is not what is given, but the difference of each level and the one below.
 
     Returns
     -------
@@ -166,146 +174,16 @@ def find_extrema(responses: list[NDArray[np.float32]], threshold: float, border:
     -----
     Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
     """
-    height, width = responses[0].shape
-    if len(responses) < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
+    number, (height, width) = len(responses) - differences, responses[0].shape
+    if number < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))
-    lines = [np.ascontiguousarray(response).reshape(-1) for response in responses]
-    found = []
-    for level in range(1, len(lines) - 1):
-        # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
-        for bound, beyond in ((0.8 * threshold, np.greater), (-0.8 * threshold, np.less)):
-            at = _stand_out(lines[level], width, bound, beyond, border)
-            at = _stand_out_in_scale(lines[level - 1 : level + 2], at, width, beyond)
-            found.append(np.stack([at % width, at // width, np.full(len(at), level)]))
-    return _refine(lines, (height, width), np.concatenate(found, axis=1), threshold, border)
+    from retrieval.regions.extrema_kernels import find_places, refine  # here: Numba takes its time to load
 
-
-def _stand_out(line: NDArray[np.float32], width: int, bound: float, beyond: np.ufunc, border: int) -> NDArray[np.int64]:
-    """Places of samples, row by row, that lie beyond a bound and beyond the four samples next to them.
-
-    All samples are tested, so this is what takes the time: on rows together (a neighbour is an offset), and on so many
-    at a time that what is compared stays in the cache.
-    """
-    height = len(line) // width
-    first, last = border * width, (height - border) * width
-    rows = max(1, _TESTED // width) * width
-    places = []
-    for start in range(first, last, rows):
-        end = min(start + rows, last)
-        # Of neighbours that tie, as around a peak half way between samples, the first alone is taken: it is beyond
-        # those before it, and those after it are not beyond it.
-        here = beyond(line[start:end], np.float32(bound))
-        vertical = beyond(line[start : end + width], line[start - width : end])
-        here &= np.greater(vertical[:-width], vertical[width:])
-        across = beyond(line[start : end + 1], line[start - 1 : end])
-        here &= np.greater(across[:-1], across[1:])
-        places.append(np.flatnonzero(here) + start)
-    found = np.concatenate(places)
-    column = found % width
-    return found[(column >= border) & (column < width - border)]
-
-
-def _stand_out_in_scale(
-    lines: list[NDArray[np.float32]], at: NDArray[np.int64], width: int, beyond: np.ufunc
-) -> NDArray[np.int64]:
-    """Keep the places that lie beyond their neighbours at the corners, and those in the levels below and above."""
-    below, line, above = lines
-    square = [down * width + across for down in (-1, 0, 1) for across in (-1, 0, 1)]
-    # Those that most fail by are asked first.
-    tests = [(level, 0, True) for level in (below, above)]
-    tests += [(line, corner, corner < 0) for corner in (-width - 1, 1 - width, width - 1, width + 1)]
-    tests += [(level, offset, True) for level in (below, above) for offset in square if offset]
-    values = line.take(at)
-    for level, offset, strictly in tests:
-        others = _beside(level, offset, at, width)
-        keep = np.flatnonzero(beyond(values, others) if strictly else ~beyond(others, values))
-        at, values = at.take(keep), values.take(keep)
-    return at
-
-
-def _beside(line: NDArray[np.float32], offset: int, at: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-    """Samples (N,) at an offset from places that do not lie on the border."""
-    farthest = width + 1
-    return line[farthest + offset :].take(at - farthest)
-
-
-def _refine(
-    lines: list[NDArray[np.float32]], shape: tuple[int, int], at: NDArray[np.int64], threshold: float, border: int
-) -> Extrema:
-    """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample."""
-    height, width = shape
-    low = np.array([[border], [border], [1]])
-    high = np.array([[width - border - 1], [height - border - 1], [len(lines) - 2]])
-    settled: list[NDArray[np.float64]] = []
-    for _ in range(5):
-        if at.shape[1] == 0:
-            break
-        gradient, hessian, value = _derivatives(lines, width, at)
-        shift = _solve3(hessian, gradient)
-        # What would leave the octave stays at its last sample, and is taken if the top is not far beyond.
-        moved = np.clip(at + np.where(np.abs(shift) > 0.6, np.sign(shift), 0).astype(np.int64), low, high)
-        moving = (moved != at).any(axis=0)
-        done = ~moving & (np.abs(shift) < 1.5).all(axis=0)
-        xx, yy, xy = hessian[0], hessian[1], hessian[3]
-        determinant = xx * yy - xy * xy
-        with np.errstate(divide="ignore", invalid="ignore"):
-            edge = np.where(determinant > 0, (xx + yy) ** 2 / determinant, np.inf)
-        peak = value + 0.5 * (gradient * shift).sum(axis=0)
-        settled.append(np.concatenate([at + shift, peak[None], edge[None], at])[:, done])
-        at = moved[:, moving]
-    result = np.concatenate(settled, axis=1) if settled else np.zeros((8, 0))
-    result = result[:, np.abs(result[3]) >= threshold]
+    lines = np.ascontiguousarray(responses, np.float32).reshape(len(responses), -1)
+    # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
+    places = find_places(lines, differences, width, np.float32(0.8 * threshold), border)
+    found = refine(lines, differences, width, places, border)
+    found = found[:, np.abs(found[3]) >= threshold]
     # Extrema that moved to the same sample are one.
-    samples = np.ravel_multi_index(result[[7, 6, 5]].astype(np.int64), (len(lines), height, width))
-    _, first = np.unique(samples, return_index=True)
-    return Extrema(*result[:5, np.sort(first)])
-
-
-def _derivatives(
-    lines: list[NDArray[np.float32]], width: int, at: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give gradient (3, N), second derivatives xx, yy, ss, xy, xs, ys (6, N) and value (N,), by central differences."""
-    place = at[1] * width + at[0]
-    plane = [0, 1, -1, width, -width, 1 + width, 1 - width, width - 1, -1 - width]
-    cross = [0, 1, -1, width, -width]
-    samples = np.empty((len(plane) + 2 * len(cross), at.shape[1]))
-    for level in np.unique(at[2]):
-        members = np.flatnonzero(at[2] == level)
-        offsets = ((lines[level], plane), (lines[level + 1], cross), (lines[level - 1], cross))
-        rows = ((line, offset) for line, several in offsets for offset in several)
-        for row, (line, offset) in zip(samples, rows, strict=True):
-            row[members] = _beside(line, offset, place[members], width)
-    value, right, left, down, up, right_down, right_up, left_down, left_up = samples[:9]
-    above, right_above, left_above, down_above, up_above = samples[9:14]
-    below, right_below, left_below, down_below, up_below = samples[14:]
-    gradient = 0.5 * np.stack([right - left, down - up, above - below])
-    hessian = np.stack(
-        [
-            right + left - 2 * value,
-            down + up - 2 * value,
-            above + below - 2 * value,
-            0.25 * (right_down - right_up - left_down + left_up),
-            0.25 * (right_above - right_below - left_above + left_below),
-            0.25 * (down_above - down_below - up_above + up_below),
-        ]
-    )
-    return gradient, hessian, value
-
-
-def _solve3(hessian: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solve H shift = -g for N symmetric 3x3 systems; a singular one gives a huge shift, so that it is dropped."""
-    xx, yy, ss, xy, xs, ys = hessian
-    gx, gy, gs = -gradient
-    c_xx, c_xy, c_xs = yy * ss - ys * ys, xs * ys - xy * ss, xy * ys - xs * yy
-    c_yy, c_ys, c_ss = xx * ss - xs * xs, xs * xy - xx * ys, xx * yy - xy * xy
-    determinant = xx * c_xx + xy * c_xy + xs * c_xs
-    singular = np.abs(determinant) < 1e-12
-    determinant = np.where(singular, 1.0, determinant)
-    shift = np.stack(
-        [
-            c_xx * gx + c_xy * gy + c_xs * gs,
-            c_xy * gx + c_yy * gy + c_ys * gs,
-            c_xs * gx + c_ys * gy + c_ss * gs,
-        ]
-    )
-    return np.where(singular, 1e9, shift / determinant)
+    _, first = np.unique(found[5], return_index=True)
+    return Extrema(*found[:5, np.sort(first)])

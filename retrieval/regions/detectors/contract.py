@@ -25,3 +25,6 @@ class Detector:
     threshold: float  # default threshold, chosen for the counts of Simonyan14 10.2.2
     radius: float  # radius of the detected region in units of the detection scale
     measurement_scale: float  # default enlargement of the detected region to the patch
+    differences: bool = False
+    """Whether the responses are the differences of each level and the one below: they are then taken where extrema are
+    looked for, and `respond` is not called."""

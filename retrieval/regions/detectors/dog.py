@@ -20,5 +20,10 @@ def difference_of_gaussians(octave: Octave) -> list[NDArray[np.float32]]:
 
 # VLFeat's frame: the region has the radius of the scale itself, the patch reaches 12.5 of it (Simonyan14 Table 4).
 DETECTOR = Detector(
-    difference_of_gaussians, ScaleSpaceOptions(double=True), threshold=2.0, radius=1.0, measurement_scale=12.5
+    difference_of_gaussians,
+    ScaleSpaceOptions(double=True),
+    threshold=2.0,
+    radius=1.0,
+    measurement_scale=12.5,
+    differences=True,
 )

@@ -1,0 +1,233 @@
+"""Compiled loops of `scalespace.find_extrema`: samples that stand out among their neighbours, and their refinement.
+
+A response is given by its levels, each one line of samples (row by row), or by levels of which it is the difference:
+response i is then level i + 1 less level i. Differences are taken where they are needed and never written to memory,
+which takes longer than to compute them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled
+
+_STEPS = 5  # of a sample that an extremum is moved, at most
+
+
+@compiled()
+def _fill(lines: NDArray[np.float32], differences: bool, index: int, start: int, row: NDArray[np.float32]) -> None:
+    """Write a row of response `index`, from a place on."""
+    line = lines[index, start : start + len(row)]
+    if differences:
+        upper = lines[index + 1, start : start + len(row)]
+        for x in range(len(row)):
+            row[x] = upper[x] - line[x]
+    else:
+        for x in range(len(row)):
+            row[x] = line[x]
+
+
+@compiled()
+def _mark(
+    up: NDArray[np.float32],
+    left: NDArray[np.float32],
+    row: NDArray[np.float32],
+    right: NDArray[np.float32],
+    down: NDArray[np.float32],
+    below: NDArray[np.float32],
+    above: NDArray[np.float32],
+    bound: np.float32,
+    marks: NDArray[np.uint8],
+) -> None:
+    """Mark what is beyond a bound and beyond the six samples next to it, in its level and in those beside it.
+
+    All samples are tested, so this is what takes the time: it has no branches, for the compiler to test many at once.
+    """
+    for x in range(len(marks)):
+        value = row[x]
+        # Of neighbours that tie, as around a peak half way between samples, the first alone is taken.
+        high = (value > bound) & (value > up[x]) & (value >= down[x]) & (value > left[x]) & (value >= right[x])
+        high &= (value > below[x]) & (value > above[x])
+        low = (value < -bound) & (value < up[x]) & (value <= down[x]) & (value < left[x]) & (value <= right[x])
+        low &= (value < below[x]) & (value < above[x])
+        marks[x] = high | low
+
+
+@compiled()
+def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.float32) -> bool:
+    """Whether a marked sample is beyond the neighbours at its corners, too, and those in the levels beside it.
+
+    The rows (L, 3, W) are numbered modulo 3.
+    """
+    up, down = (y + 2) % 3, (y + 1) % 3
+    y %= 3
+    value = sign * rows[level, y, x]
+    for across in (x - 1, x + 1):
+        if not (value > sign * rows[level, up, across] and value >= sign * rows[level, down, across]):
+            return False
+    for beside in (level - 1, level + 1):
+        for row in range(3):
+            for across in range(x - 1, x + 2):
+                if not ((row == y and across == x) or value > sign * rows[beside, row, across]):
+                    return False
+    return True
+
+
+@compiled(array(FLOAT32, 2), BOOL, INT64, FLOAT32, INT64)
+def find_places(
+    lines: NDArray[np.float32], differences: bool, width: int, bound: np.float32, border: int
+) -> NDArray[np.int64]:
+    """Find maxima above a bound, and minima below its negative, among their 26 neighbours in space and scale.
+
+    Parameters
+    ----------
+    lines : ndarray, shape (L, H W), float32
+        The levels.
+    differences : bool
+        Whether the response is their difference, or they are it.
+    width : int
+        Samples in a row, W.
+    bound : float
+        Above which maxima lie.
+    border : int
+        Samples at the border where none is looked for, at least 1.
+
+    Returns
+    -------
+    ndarray, shape (3, N), int64
+        x, y and level, from level to level: first maxima, then minima, row by row.
+    """
+    responses, height = len(lines) - differences, lines.shape[1] // width
+    inner = width - 2 * border
+    # Of samples that are neighbours in a level one at most is a maximum.
+    most = ((height - 2 * border + 1) // 2) * ((inner + 1) // 2)
+    places = np.empty((responses, 2, most), np.int64)
+    counts = np.zeros((responses, 2), np.int64)
+    eights = (inner + 7) // 8
+    marks = np.zeros(8 * eights, np.uint8)
+    packed = marks.view(np.uint64)
+    rows = np.empty((responses, 3, width), np.float32)
+    for y in range(border - 1, height - border + 1):
+        for index in range(responses):
+            _fill(lines, differences, index, y * width, rows[index, y % 3])
+        middle = y - 1
+        if middle < border:
+            continue
+        for level in range(1, responses - 1):
+            up, row, down = rows[level, (middle + 2) % 3], rows[level, middle % 3], rows[level, y % 3]
+            left, right = row[border - 1 : border - 1 + inner], row[border + 1 : border + 1 + inner]
+            up, row, down = up[border:-border], row[border:-border], down[border:-border]
+            below, above = rows[level - 1, middle % 3, border:-border], rows[level + 1, middle % 3, border:-border]
+            _mark(up, left, row, right, down, below, above, bound, marks[:inner])
+            for eight in range(eights):
+                if not packed[eight]:
+                    continue
+                for column in range(8 * eight, 8 * eight + 8):
+                    if not marks[column]:
+                        continue
+                    minimum = int(row[column] < 0)
+                    if _stands_out(rows, level, middle, border + column, np.float32(1 - 2 * minimum)):
+                        places[level, minimum, counts[level, minimum]] = middle * width + border + column
+                        counts[level, minimum] += 1
+    found = np.empty((3, counts.sum()), np.int64)
+    end = 0
+    for level in range(1, responses - 1):
+        for minimum in range(2):
+            for place in places[level, minimum, : counts[level, minimum]]:
+                found[0, end], found[1, end], found[2, end] = place % width, place // width, level
+                end += 1
+    return found
+
+
+@compiled()
+def _sample(lines: NDArray[np.float32], differences: bool, index: int, place: int) -> np.float64:
+    value = lines[index, place]
+    return np.float64(lines[index + 1, place] - value if differences else value)
+
+
+@compiled()
+def _mixed(
+    lines: NDArray[np.float32], differences: bool, after: int, before: int, later: int, earlier: int, step: int
+) -> float:
+    """Mixed second derivative: along a step, and from place `earlier` of level `before` to `later` of `after`."""
+    return 0.25 * (
+        _sample(lines, differences, after, later + step)
+        - _sample(lines, differences, before, earlier + step)
+        - _sample(lines, differences, after, later - step)
+        + _sample(lines, differences, before, earlier - step)
+    )
+
+
+@compiled()
+def _moved(at: int, shift: float, low: int, high: int) -> int:
+    if abs(shift) > 0.6:
+        at += 1 if shift > 0 else -1
+    return min(max(at, low), high)
+
+
+@compiled(array(FLOAT32, 2), BOOL, INT64, array(INT64, 2), INT64)
+def refine(
+    lines: NDArray[np.float32], differences: bool, width: int, places: NDArray[np.int64], border: int
+) -> NDArray[np.float64]:
+    """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample.
+
+    Parameters
+    ----------
+    lines, differences, width, border
+        As for `find_places`.
+    places : ndarray, shape (3, N), int64
+        x, y and level.
+
+    Returns
+    -------
+    ndarray, shape (6, M), float64
+        x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite where it is a
+        saddle), and the place in the octave of the sample beside it. Those come first that took fewest steps.
+    """
+    responses, height = len(lines) - differences, lines.shape[1] // width
+    found = np.empty((6, places.shape[1]))
+    settled = 0
+    moving = places.copy()
+    left = moving.shape[1]
+    for _ in range(_STEPS):
+        number, left = left, 0
+        for column in range(number):
+            x, y, level = moving[0, column], moving[1, column], moving[2, column]
+            place = y * width + x
+            value = _sample(lines, differences, level, place)
+            right_value = _sample(lines, differences, level, place + 1)
+            left_value = _sample(lines, differences, level, place - 1)
+            down_value = _sample(lines, differences, level, place + width)
+            up_value = _sample(lines, differences, level, place - width)
+            above = _sample(lines, differences, level + 1, place)
+            below = _sample(lines, differences, level - 1, place)
+            # Gradient and Hessian, by central differences.
+            gx, gy, gs = 0.5 * (right_value - left_value), 0.5 * (down_value - up_value), 0.5 * (above - below)
+            xx = right_value + left_value - 2 * value
+            yy = down_value + up_value - 2 * value
+            ss = above + below - 2 * value
+            xy = _mixed(lines, differences, level, level, place + width, place - width, 1)
+            xs = _mixed(lines, differences, level + 1, level - 1, place, place, 1)
+            ys = _mixed(lines, differences, level + 1, level - 1, place, place, width)
+            # Shift = -H⁻¹ g, by cofactors; a singular H gives a huge shift, so that the extremum is dropped.
+            c_xx, c_xy, c_xs = yy * ss - ys * ys, xs * ys - xy * ss, xy * ys - xs * yy
+            c_yy, c_ys, c_ss = xx * ss - xs * xs, xs * xy - xx * ys, xx * yy - xy * xy
+            determinant = xx * c_xx + xy * c_xy + xs * c_xs
+            dx = dy = ds = 1e9
+            if not abs(determinant) < 1e-12:
+                dx = (c_xx * -gx + c_xy * -gy + c_xs * -gs) / determinant
+                dy = (c_xy * -gx + c_yy * -gy + c_ys * -gs) / determinant
+                ds = (c_xs * -gx + c_ys * -gy + c_ss * -gs) / determinant
+            # What would leave the octave stays at its last sample, and is taken if the top is not far beyond.
+            to_x = _moved(x, dx, border, width - border - 1)
+            to_y = _moved(y, dy, border, height - border - 1)
+            to_level = _moved(level, ds, 1, responses - 2)
+            if to_x != x or to_y != y or to_level != level:
+                moving[0, left], moving[1, left], moving[2, left] = to_x, to_y, to_level
+                left += 1
+            elif abs(dx) < 1.5 and abs(dy) < 1.5 and abs(ds) < 1.5:
+                found[0, settled], found[1, settled], found[2, settled] = x + dx, y + dy, level + ds
+                found[3, settled] = value + 0.5 * (gx * dx + gy * dy + gs * ds)
+                found[4, settled] = (xx + yy) ** 2 / c_ss if c_ss > 0 else np.inf
+                found[5, settled] = level * height * width + place
+                settled += 1
+    return found[:, :settled].copy()
