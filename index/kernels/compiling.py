@@ -38,18 +38,22 @@ def written(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C")
 
 
-def compiled(*parameters: Any) -> Callable[[F], F]:
+def compiled(*parameters: Any, any_order: bool = False) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 
     Arguments of other types are refused by TypeError, so that nothing is ever compiled while somebody waits for an
     answer. Without any parameters the function is compiled into those of its module that call it.
 
     Division by zero gives infinity or NaN, as in NumPy. The interpreter is free for other threads meanwhile.
+
+    With `any_order`, floats are added up in any order, and a product and a sum rounded once, so that many are done at
+    once: as in linear algebra, another kind of processor may then round otherwise.
     """
     jit: Any = numba.njit
 
     def compile_function(function: F) -> F:
-        options = {"nogil": True, "error_model": "numpy"}
+        fast = {"reassoc", "contract", "nsz"} if any_order else False
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fast}
         signature = [tuple(parameters)] if parameters else None
         try:
             made: F = jit(signature, cache=True, **options)(function)

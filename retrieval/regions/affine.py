@@ -77,18 +77,13 @@ def _second_moments(
     weights: NDArray[np.float32],
 ) -> NDArray[np.float64]:
     """Second-moment matrices (N, 3) as xx, xy, yy of patches sampled through frames."""
+    from retrieval.regions.sampling_kernels import second_moments  # here: Numba takes its time to load
+
     moments = np.empty((len(centres), 3))
-    flat, size = weights.reshape(-1), weights.shape[1]
     for start in range(0, len(centres), _CHUNK):
         part = slice(start, start + _CHUNK)
         patches = sample_frames(space, levels[part], centres[part], frames[part], grid)
-        # All rows as one line: what is taken across the end of a row, or of a patch, has no weight.
-        line = patches.reshape(-1)
-        across, down = np.zeros((2, line.size), np.float32)
-        np.subtract(line[2:], line[:-2], out=across[1:-1])
-        np.subtract(line[2 * size :], line[: -2 * size], out=down[size:-size])
-        for column, (first, second) in enumerate(((across, across), (across, down), (down, down))):
-            moments[part, column] = (first * second).reshape(len(patches), -1) @ flat
+        moments[part] = second_moments(patches.reshape(len(patches), -1), weights)
     return moments
 
 

@@ -1,8 +1,8 @@
 """Compiled loops of `scalespace.find_extrema`: samples that stand out among their neighbours, and their refinement.
 
-A response is given by its levels, each one line of samples (row by row), or by levels of which it is the difference:
-response i is then level i + 1 less level i. Differences are taken where they are needed and never written to memory,
-which takes longer than to compute them.
+Levels are given as one line of samples (see `scalespace.as_line`): they are the response, or it is their difference,
+response i being level i + 1 less level i. Differences are taken where they are needed and never written to memory, which
+takes longer than to compute them.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ _STEPS = 5  # of a sample that an extremum is moved, at most
 
 
 @compiled()
-def _fill(lines: NDArray[np.float32], differences: bool, index: int, start: int, row: NDArray[np.float32]) -> None:
-    """Write a row of response `index`, from a place on."""
-    line = lines[index, start : start + len(row)]
+def _fill(line: NDArray[np.float32], differences: bool, area: int, start: int, row: NDArray[np.float32]) -> None:
+    """Write a row of the response, from a place in the line on."""
+    lower = line[start : start + len(row)]
     if differences:
-        upper = lines[index + 1, start : start + len(row)]
+        upper = line[start + area : start + area + len(row)]
         for x in range(len(row)):
-            row[x] = upper[x] - line[x]
+            row[x] = upper[x] - lower[x]
     else:
         for x in range(len(row)):
-            row[x] = line[x]
+            row[x] = lower[x]
 
 
 @compiled()
@@ -72,31 +72,41 @@ def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.
     return True
 
 
-@compiled(array(FLOAT32, 2), BOOL, INT64, FLOAT32, INT64)
+@compiled(array(FLOAT32), BOOL, INT64, INT64, INT64, INT64, INT64, INT64, FLOAT32)
 def find_places(
-    lines: NDArray[np.float32], differences: bool, width: int, bound: np.float32, border: int
+    line: NDArray[np.float32],
+    differences: bool,
+    number: int,
+    height: int,
+    width: int,
+    area: int,
+    stride: int,
+    border: int,
+    bound: np.float32,
 ) -> NDArray[np.int64]:
     """Find maxima above a bound, and minima below its negative, among their 26 neighbours in space and scale.
 
     Parameters
     ----------
-    lines : ndarray, shape (L, H W), float32
+    line : ndarray, float32
         The levels.
     differences : bool
         Whether the response is their difference, or they are it.
-    width : int
-        Samples in a row, W.
-    bound : float
-        Above which maxima lie.
+    number, height, width : int
+        Levels, rows in each, and samples in a row.
+    area, stride : int
+        Samples of the line from one level to the next, and from one row to the next.
     border : int
         Samples at the border where none is looked for, at least 1.
+    bound : float32
+        Above which maxima lie.
 
     Returns
     -------
     ndarray, shape (3, N), int64
         x, y and level, from level to level: first maxima, then minima, row by row.
     """
-    responses, height = len(lines) - differences, lines.shape[1] // width
+    responses = number - differences
     inner = width - 2 * border
     # Of samples that are neighbours in a level one at most is a maximum.
     most = ((height - 2 * border + 1) // 2) * ((inner + 1) // 2)
@@ -108,7 +118,7 @@ def find_places(
     rows = np.empty((responses, 3, width), np.float32)
     for y in range(border - 1, height - border + 1):
         for index in range(responses):
-            _fill(lines, differences, index, y * width, rows[index, y % 3])
+            _fill(line, differences, area, index * area + y * stride, rows[index, y % 3])
         middle = y - 1
         if middle < border:
             continue
@@ -126,34 +136,32 @@ def find_places(
                         continue
                     minimum = int(row[column] < 0)
                     if _stands_out(rows, level, middle, border + column, np.float32(1 - 2 * minimum)):
-                        places[level, minimum, counts[level, minimum]] = middle * width + border + column
+                        places[level, minimum, counts[level, minimum]] = middle * stride + border + column
                         counts[level, minimum] += 1
     found = np.empty((3, counts.sum()), np.int64)
     end = 0
     for level in range(1, responses - 1):
         for minimum in range(2):
             for place in places[level, minimum, : counts[level, minimum]]:
-                found[0, end], found[1, end], found[2, end] = place % width, place // width, level
+                found[0, end], found[1, end], found[2, end] = place % stride, place // stride, level
                 end += 1
     return found
 
 
 @compiled()
-def _sample(lines: NDArray[np.float32], differences: bool, index: int, place: int) -> np.float64:
-    value = lines[index, place]
-    return np.float64(lines[index + 1, place] - value if differences else value)
+def _sample(line: NDArray[np.float32], differences: bool, area: int, place: int) -> np.float64:
+    value = line[place]
+    return np.float64(line[place + area] - value if differences else value)
 
 
 @compiled()
-def _mixed(
-    lines: NDArray[np.float32], differences: bool, after: int, before: int, later: int, earlier: int, step: int
-) -> float:
-    """Mixed second derivative: along a step, and from place `earlier` of level `before` to `later` of `after`."""
+def _mixed(line: NDArray[np.float32], differences: bool, area: int, place: int, one: int, other: int) -> float:
+    """Mixed second derivative along two offsets."""
     return 0.25 * (
-        _sample(lines, differences, after, later + step)
-        - _sample(lines, differences, before, earlier + step)
-        - _sample(lines, differences, after, later - step)
-        + _sample(lines, differences, before, earlier - step)
+        _sample(line, differences, area, place + one + other)
+        - _sample(line, differences, area, place + one - other)
+        - _sample(line, differences, area, place - one + other)
+        + _sample(line, differences, area, place - one - other)
     )
 
 
@@ -164,15 +172,23 @@ def _moved(at: int, shift: float, low: int, high: int) -> int:
     return min(max(at, low), high)
 
 
-@compiled(array(FLOAT32, 2), BOOL, INT64, array(INT64, 2), INT64)
+@compiled(array(FLOAT32), BOOL, INT64, INT64, INT64, INT64, INT64, INT64, array(INT64, 2))
 def refine(
-    lines: NDArray[np.float32], differences: bool, width: int, places: NDArray[np.int64], border: int
+    line: NDArray[np.float32],
+    differences: bool,
+    number: int,
+    height: int,
+    width: int,
+    area: int,
+    stride: int,
+    border: int,
+    places: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample.
 
     Parameters
     ----------
-    lines, differences, width, border
+    line, differences, number, height, width, area, stride, border
         As for `find_places`.
     places : ndarray, shape (3, N), int64
         x, y and level.
@@ -181,33 +197,34 @@ def refine(
     -------
     ndarray, shape (6, M), float64
         x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite where it is a
-        saddle), and the place in the octave of the sample beside it. Those come first that took fewest steps.
+        saddle), and the place in the line of the sample beside it. Those come first that took fewest steps.
     """
-    responses, height = len(lines) - differences, lines.shape[1] // width
+    responses = number - differences
     found = np.empty((6, places.shape[1]))
     settled = 0
     moving = places.copy()
-    left = moving.shape[1]
+    remaining = moving.shape[1]
     for _ in range(_STEPS):
-        number, left = left, 0
-        for column in range(number):
+        columns, remaining = remaining, 0
+        for column in range(columns):
             x, y, level = moving[0, column], moving[1, column], moving[2, column]
-            place = y * width + x
-            value = _sample(lines, differences, level, place)
-            right_value = _sample(lines, differences, level, place + 1)
-            left_value = _sample(lines, differences, level, place - 1)
-            down_value = _sample(lines, differences, level, place + width)
-            up_value = _sample(lines, differences, level, place - width)
-            above = _sample(lines, differences, level + 1, place)
-            below = _sample(lines, differences, level - 1, place)
+            place = level * area + y * stride + x
+            value = _sample(line, differences, area, place)
+            right, left = _sample(line, differences, area, place + 1), _sample(line, differences, area, place - 1)
+            down, up = (
+                _sample(line, differences, area, place + stride),
+                _sample(line, differences, area, place - stride),
+            )
+            above, below = (
+                _sample(line, differences, area, place + area),
+                _sample(line, differences, area, place - area),
+            )
             # Gradient and Hessian, by central differences.
-            gx, gy, gs = 0.5 * (right_value - left_value), 0.5 * (down_value - up_value), 0.5 * (above - below)
-            xx = right_value + left_value - 2 * value
-            yy = down_value + up_value - 2 * value
-            ss = above + below - 2 * value
-            xy = _mixed(lines, differences, level, level, place + width, place - width, 1)
-            xs = _mixed(lines, differences, level + 1, level - 1, place, place, 1)
-            ys = _mixed(lines, differences, level + 1, level - 1, place, place, width)
+            gx, gy, gs = 0.5 * (right - left), 0.5 * (down - up), 0.5 * (above - below)
+            xx, yy, ss = right + left - 2 * value, down + up - 2 * value, above + below - 2 * value
+            xy = _mixed(line, differences, area, place, 1, stride)
+            xs = _mixed(line, differences, area, place, 1, area)
+            ys = _mixed(line, differences, area, place, stride, area)
             # Shift = -H⁻¹ g, by cofactors; a singular H gives a huge shift, so that the extremum is dropped.
             c_xx, c_xy, c_xs = yy * ss - ys * ys, xs * ys - xy * ss, xy * ys - xs * yy
             c_yy, c_ys, c_ss = xx * ss - xs * xs, xs * xy - xx * ys, xx * yy - xy * xy
@@ -222,12 +239,12 @@ def refine(
             to_y = _moved(y, dy, border, height - border - 1)
             to_level = _moved(level, ds, 1, responses - 2)
             if to_x != x or to_y != y or to_level != level:
-                moving[0, left], moving[1, left], moving[2, left] = to_x, to_y, to_level
-                left += 1
+                moving[0, remaining], moving[1, remaining], moving[2, remaining] = to_x, to_y, to_level
+                remaining += 1
             elif abs(dx) < 1.5 and abs(dy) < 1.5 and abs(ds) < 1.5:
                 found[0, settled], found[1, settled], found[2, settled] = x + dx, y + dy, level + ds
                 found[3, settled] = value + 0.5 * (gx * dx + gy * dy + gs * ds)
                 found[4, settled] = (xx + yy) ** 2 / c_ss if c_ss > 0 else np.inf
-                found[5, settled] = level * height * width + place
+                found[5, settled] = place
                 settled += 1
     return found[:, :settled].copy()

@@ -4,10 +4,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.regions.scalespace import ScaleSpace
-
-_MOST_ROWS = 32_767  # that cv2.remap takes at a time
-_SAMPLED = 1 << 16  # samples taken at a time: they and their places fit the second-level cache
+from retrieval.regions.scalespace import ScaleSpace, as_line
 
 
 def sample_frames(
@@ -36,23 +33,21 @@ def sample_frames(
     Returns
     -------
     ndarray, shape (N, S, S), float32
-        Linearly interpolated; beyond the border the image is continued by its border pixels.
+        Linearly interpolated, at places rounded to 1/32 of the level's pixels; beyond the border the image is continued
+        by its border pixels.
     """
+    from retrieval.regions.sampling_kernels import sample  # here: Numba takes its time to load
+
     number, size = len(centres), grid.shape[-1]
     patches = np.empty((number, size, size), np.float32)
-    points = np.concatenate([grid.reshape(2, -1), np.ones((1, size * size), np.float32)])
-    most = max(1, min(_SAMPLED // (size * size), _MOST_ROWS // size))
+    rows, points = patches.reshape(number, size * size), grid.reshape(2, -1)
+    centres, frames = np.ascontiguousarray(centres, np.float64), np.ascontiguousarray(frames, np.float64)
     begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
     for begin, end in zip(begins, [*begins, number][1:], strict=True):
         pixels, step, offset = space.level(int(levels[begin]))
-        centre = (centres[begin:end] - offset) / step
-        maps = np.concatenate([frames[begin:end] / step, centre[:, :, None]], axis=2).astype(np.float32)
-        for start in range(0, end - begin, most):
-            part = maps[start : start + most]
-            across = (part[:, 0] @ points).reshape(-1, size)
-            down = (part[:, 1] @ points).reshape(-1, size)
-            sampled = patches[begin + start : begin + start + len(part)].reshape(-1, size)
-            cv2.remap(pixels, across, down, cv2.INTER_LINEAR, sampled, borderMode=cv2.BORDER_REPLICATE)
+        line, (stride, _) = as_line(pixels)
+        part = slice(begin, end)
+        sample(line, stride, *pixels.shape, step, offset, centres[part], frames[part], points, rows[part])
     return patches
 
 

@@ -15,6 +15,7 @@ NOMINAL_BLUR = 0.5
 """Smoothing (standard deviation, pixels) that a camera's image is taken to have already (Lowe, IJCV 2004)."""
 
 _LARGEST_DOUBLED = 16_000
+_LINE = 16  # float32 samples in a line of the processor's cache
 _SMALLEST_SIDE = 16
 
 
@@ -111,7 +112,7 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *,
     increments = np.sqrt(relative[1:] ** 2 - relative[:-1] ** 2)
     octaves: list[Octave] = []
     while min(base.shape) >= _SMALLEST_SIDE:
-        levels = np.empty((len(relative), *base.shape), np.float32)
+        levels = _empty_levels(len(relative), *base.shape)
         levels[0] = base
         for lower, upper, increment in zip(levels, levels[1:], increments, strict=False):
             _smooth(lower, increment, upper)
@@ -119,6 +120,29 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *,
         base = levels[options.levels][::2, ::2]
         step *= 2
     return ScaleSpace(image, [] if double else _fine_levels(image, options), octaves, options)
+
+
+def _empty_levels(number: int, height: int, width: int) -> NDArray[np.float32]:
+    """Room for levels, (N, H, W) float32.
+
+    A row begins an odd number of lines of the processor's cache after the one above it: with a power of two between
+    them, as in a photo of 1,024 pixels across, all samples of a column would be kept in the same few lines.
+    """
+    stride = _LINE * ((width + _LINE - 1) // _LINE | 1)
+    return np.empty((number, height, stride), np.float32)[:, :, :width]
+
+
+def as_line(levels: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int, ...]]:
+    """View levels (..., H, W) as one line, from their first sample to their last with all that lies between.
+
+    The second result is how many samples of the line are from one level, row or column to the next. What is no float32,
+    or does not lie in memory in this order, is copied.
+    """
+    if levels.dtype != np.float32 or any(bytes < 4 or bytes % 4 for bytes in levels.strides):
+        levels = np.ascontiguousarray(levels, np.float32)
+    strides = tuple(bytes // 4 for bytes in levels.strides)
+    last = sum((number - 1) * stride for number, stride in zip(levels.shape, strides, strict=True))
+    return np.lib.stride_tricks.as_strided(levels, (last + 1,), (4,), writeable=False), strides
 
 
 def _fine_levels(image: NDArray[np.float32], options: ScaleSpaceOptions) -> list[NDArray[np.float32]]:
@@ -174,15 +198,16 @@ def find_extrema(
     -----
     Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
     """
-    number, (height, width) = len(responses) - differences, responses[0].shape
-    if number < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
+    height, width = responses[0].shape
+    if len(responses) - differences < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))
     from retrieval.regions.extrema_kernels import find_places, refine  # here: Numba takes its time to load
 
-    lines = np.ascontiguousarray(responses, np.float32).reshape(len(responses), -1)
+    levels = np.asarray(responses, np.float32)
+    line, (area, stride, _) = as_line(levels)
+    layout = line, differences, *levels.shape, area, stride, border
     # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
-    places = find_places(lines, differences, width, np.float32(0.8 * threshold), border)
-    found = refine(lines, differences, width, places, border)
+    found = refine(*layout, find_places(*layout, np.float32(0.8 * threshold)))
     found = found[:, np.abs(found[3]) >= threshold]
     # Extrema that moved to the same sample are one.
     _, first = np.unique(found[5], return_index=True)
