@@ -45,9 +45,12 @@ def sample_frames(
     begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
     for begin, end in zip(begins, [*begins, number][1:], strict=True):
         pixels, step, offset = space.level(int(levels[begin]))
+        if min(pixels.shape) < 2:  # there is nothing between two samples
+            pixels = np.pad(pixels, ((0, 1), (0, 1)), "edge")
+        height, width = pixels.shape
         line, (stride, _) = as_line(pixels)
         part = slice(begin, end)
-        sample(line, stride, *pixels.shape, step, offset, centres[part], frames[part], points, rows[part])
+        sample(line, stride, height, width, step, offset, centres[part], frames[part], points, rows[part])
     return patches
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, written
 
 
-
 @compiled()
 def _find_places(
     to_level: NDArray[np.float32],

@@ -198,14 +198,13 @@ def find_extrema(
     -----
     Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
     """
-    height, width = responses[0].shape
-    if len(responses) - differences < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
+    number, (height, width) = len(responses), responses[0].shape
+    if number - differences < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))
     from retrieval.regions.extrema_kernels import find_places, refine  # here: Numba takes its time to load
 
-    levels = np.asarray(responses, np.float32)
-    line, (area, stride, _) = as_line(levels)
-    layout = line, differences, *levels.shape, area, stride, border
+    line, (area, stride, _) = as_line(np.asarray(responses, np.float32))
+    layout = line, differences, number, height, width, area, stride, border
     # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
     found = refine(*layout, find_places(*layout, np.float32(0.8 * threshold)))
     found = found[:, np.abs(found[3]) >= threshold]

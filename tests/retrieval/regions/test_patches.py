@@ -130,6 +130,44 @@ def test_a_patch_does_not_depend_on_its_company():
         assert np.abs(together[row] - alone).mean() < 0.05
 
 
+@pytest.mark.parametrize("options", BOTH, ids=str)
+@pytest.mark.parametrize("size", [31, 8])
+def test_samples_are_those_of_opencv(options, size):
+    image = np.random.default_rng(8).uniform(0, 255, (150, 256)).astype(np.float32)
+    space = build_scale_space(image, options)
+    generator = np.random.default_rng(9)
+    centres, maps = generator.uniform(-30, 280, (300, 2)), frames(generator.uniform(1, 60, 300), 0.7, 3.0)
+    for level in (-1, 0, 4, 8):
+        pixels, step, offset = space.level(level)
+        place = ((points(centres, maps, size) - offset) / step).astype(np.float32).reshape(-1, size, 2)
+        expected = cv2.remap(
+            pixels, place[..., 0], place[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        ).reshape(300, size, size)
+        found = sample_frames(space, np.full(300, level), centres, maps, patch_grid(size))
+        np.testing.assert_allclose(found, expected, atol=255 / 16)
+        # All but those whose coordinate lies half way between two steps of 1/32, and is rounded the other way.
+        assert (np.abs(found - expected) < 1e-4).mean() > 0.998
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 2)])
+def test_images_of_one_row_or_column_are_sampled(shape):
+    image = np.random.default_rng(10).uniform(0, 255, shape).astype(np.float32)
+    space = build_scale_space(image, BOTH[0])
+    found = extract_patches(space, np.array([[0.0, 0.0], [0.0, 20.0], [20.0, 0.0]]), frames([5, 5, 5]), 11)
+    for patch, (x, y) in zip(found, [(0, 0), (0, 20), (20, 0)], strict=True):
+        assert patch[5, 5] == image[min(y, shape[0] - 1), min(x, shape[1] - 1)]
+        assert image.min() - 1e-3 <= patch.min() and patch.max() <= image.max() + 1e-3
+
+
+def test_frames_without_a_place_do_no_harm():
+    image = np.random.default_rng(11).uniform(0, 255, (60, 80)).astype(np.float32)
+    space = build_scale_space(image, BOTH[0])
+    for number in (np.nan, np.inf, -np.inf, 1e30, -1e30):
+        for centre, frame in (((number, 10), frames(5)), ((10, 10), np.full((1, 2, 2), number))):
+            patch = sample_frames(space, np.array([0]), np.array([centre], float), frame, patch_grid(9))
+            assert patch.shape == (1, 9, 9)
+
+
 def test_frames_are_sampled_from_the_level_that_each_names_in_any_order():
     generator = np.random.default_rng(7)
     image = generator.uniform(0, 255, (200, 300)).astype(np.float32)
