@@ -5,9 +5,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from retrieval.descriptors.contract import Both, check_patches
-from retrieval.descriptors.gradients import orientation_ramps
 
-_CHUNK = 48  # patches at a time: their gradients and a channel fit the second-level cache
 _ORIENTATIONS = 8
 
 
@@ -47,11 +45,11 @@ class Sift:
         ValueError
             If the patches are not (N, patch_size, patch_size).
         """
-        patches = check_patches(patches, self.patch_size)
+        from retrieval.descriptors.sift_kernels import pool_gradients  # here: Numba takes its time to load
+
+        grey = check_patches(patches, self.patch_size)
         rows = np.empty((len(patches), self.dim), np.float32)
-        for start in range(0, len(patches), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            rows[part] = self._pool(patches[part])
+        pool_gradients(grey, self._pooling, rows)
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
         np.minimum(rows, 0.2, out=rows)
         if self._root:
@@ -64,29 +62,6 @@ class Sift:
         """Take the bins of place from the other end, and of each the opposite orientations: see `Descriptor`."""
         rows = self.describe(patches)
         return rows, rows.take(self._half_turn, axis=1)
-
-    def _pool(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Sums (N, 128) of the gradient's magnitude over the bins of place and orientation."""
-        import cv2  # here: a descriptor is named without it
-
-        number, size = len(patches), self.patch_size
-        bins = len(self._pooling)
-        # The patches of a chunk lie side by side, (S, S, N): a difference, and the pooling along an axis, is then one
-        # operation on long rows.
-        rows = cv2.transpose(patches.reshape(number, -1)).reshape(size, size * number)
-        line = rows.reshape(-1)
-        down = rows[2:] - rows[:-2]
-        # In the first and last column, which have no weight, across the end of the row.
-        across = line[(size + 1) * number : (1 - size) * number] - line[(size - 1) * number : -(size + 1) * number]
-        pooled = np.empty((1 + _ORIENTATIONS, bins, size * number), np.float32)
-        inner = np.ascontiguousarray(self._pooling[:, 1:-1])
-        for place, ramp in zip(pooled, orientation_ramps(across.reshape(down.shape), down, _ORIENTATIONS), strict=True):
-            np.matmul(inner, ramp, out=place)
-        channels = pooled[:-1] - pooled[1:]
-        channels[0] += pooled[-1]
-        sums = np.matmul(self._pooling, channels.reshape(-1, size, number)).reshape(_ORIENTATIONS, -1, number)
-        # Rounding may leave a little less than nothing.
-        return np.asarray(np.maximum(sums.transpose(2, 1, 0).reshape(number, -1), 0))
 
 
 def _pooling_weights(size: int, bins: int) -> NDArray[np.float32]:
