@@ -1,5 +1,7 @@
 """Patches: the measurement regions of an image, rectified and sampled without aliasing."""
 
+from collections.abc import Iterator
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +44,22 @@ def sample_frames(
     patches = np.empty((number, size, size), np.float32)
     rows, points = patches.reshape(number, size * size), grid.reshape(2, -1)
     centres, frames = np.ascontiguousarray(centres, np.float64), np.ascontiguousarray(frames, np.float64)
+    for part, level in level_runs(space, levels):
+        sample(*level, centres[part], frames[part], points, rows[part])
+    return patches
+
+
+def level_runs(
+    space: ScaleSpace, levels: NDArray[np.int64]
+) -> Iterator[tuple[slice, tuple[NDArray[np.float32], int, int, int, float, float]]]:
+    """Give the runs of frames that are sampled from one level, and that level as compiled functions take it."""
     begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
-    for begin, end in zip(begins, [*begins, number][1:], strict=True):
+    for begin, end in zip(begins, [*begins, len(levels)][1:], strict=True):
         pixels, step, offset = space.level(int(levels[begin]))
         if min(pixels.shape) < 2:  # there is nothing between two samples
             pixels = np.pad(pixels, ((0, 1), (0, 1)), "edge")
-        height, width = pixels.shape
         line, (stride, _) = as_line(pixels)
-        part = slice(begin, end)
-        sample(line, stride, height, width, step, offset, centres[part], frames[part], points, rows[part])
-    return patches
+        yield slice(begin, end), (line, stride, *pixels.shape, step, offset)
 
 
 def sampling_order(levels: NDArray[np.int64], centres: NDArray[np.float64]) -> NDArray[np.int64]:

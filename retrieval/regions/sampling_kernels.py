@@ -1,4 +1,4 @@
-"""Compiled loops that sample a level of the scale space through affine frames, for patches and second moments.
+"""Compiled loops that sample a level of the scale space through affine frames: patches, and the adaptation of shapes.
 
 Samples are interpolated linearly, at places rounded to 1/32 of a pixel as `cv2.remap` does. Beyond its border the level
 is continued by its border pixels.
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, written
+
+CONVERGED, STRETCHED, OUT_OF_STEPS = 0, 1, 2
 
 
 @compiled()
@@ -121,34 +123,122 @@ def sample(
         _interpolate(line, stride, places, shares, patches[index])
 
 
-@compiled(array(FLOAT32, 2), array(FLOAT32, 2), any_order=True)
-def second_moments(patches: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Sum the products of the gradients of patches.
+@compiled(any_order=True)
+def _second_moments(patch: NDArray[np.float32], weights: NDArray[np.float32], row: int) -> tuple[float, float, float]:
+    """Sums xx, xy and yy of the products of a patch's gradients, its rows as one line.
+
+    What is taken across the end of a row has no weight. The first and the last row have none, and are left out of it.
+    """
+    left, right, up, down = patch[row - 1 :], patch[row + 1 :], patch, patch[2 * row :]
+    xx = xy = yy = np.float32(0)
+    for at in range(len(weights)):
+        across, along = right[at] - left[at], down[at] - up[at]
+        xx += weights[at] * (across * across)
+        xy += weights[at] * (across * along)
+        yy += weights[at] * (along * along)
+    return float(xx), float(xy), float(yy)
+
+
+@compiled()
+def inverse_square_root(xx: float, xy: float, yy: float) -> tuple[float, float, float, float]:
+    """Inverse square root xx, xy, yy of a matrix, of determinant 1, and the ratio of its eigenvalues in 0..1.
+
+    A flat window, whose matrix is 0, stays as it is.
+    """
+    if not xx + yy > 1e-9:
+        return 1.0, 0.0, 1.0, 1.0
+    trace = max(xx + yy, 1e-12)
+    # A floor on the determinant bounds one step, so that a window with a single edge cannot collapse the frame.
+    root = np.sqrt(max(xx * yy - xy * xy, 1e-4 * trace * trace))
+    spread = np.sqrt(max(trace * trace / 4 - root * root, 0.0))
+    # M^(1/2) = (M + sqrt(det) I) / sqrt(trace + 2 sqrt(det)); its inverse, scaled to determinant 1, needs no division
+    # by the determinant: swap the diagonal and negate the off-diagonal.
+    a, c = xx + root, yy + root
+    scale = 1.0 / np.sqrt(max(a * c - xy * xy, 1e-24))
+    return c * scale, -xy * scale, a * scale, (trace / 2 - spread) / (trace / 2 + spread)
+
+
+@compiled()
+def anisotropy(shape: NDArray[np.float64]) -> float:
+    """Ratio of the axes of the ellipse that a map (2, 2) makes of the unit circle."""
+    p, q, r, s = shape[0, 0], shape[0, 1], shape[1, 0], shape[1, 1]
+    half, area = 0.5 * (p * p + q * q + r * r + s * s), abs(p * s - q * r)
+    spread = np.sqrt(max(half * half - area * area, 0.0))
+    return float(np.sqrt((half + spread) / max(half - spread, 1e-12)))
+
+
+@compiled(
+    array(FLOAT32),
+    INT64,
+    INT64,
+    INT64,
+    FLOAT64,
+    FLOAT64,
+    array(FLOAT64, 2),
+    array(FLOAT64),
+    array(FLOAT32, 2),
+    array(FLOAT32, 2),
+    INT64,
+    FLOAT64,
+    FLOAT64,
+    written(FLOAT64, 3),
+    written(INT64),
+)
+def adapt(
+    line: NDArray[np.float32],
+    stride: int,
+    height: int,
+    width: int,
+    step: float,
+    offset: float,
+    centres: NDArray[np.float64],
+    sigmas: NDArray[np.float64],
+    grid: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    iterations: int,
+    converged: float,
+    max_anisotropy: float,
+    shapes: NDArray[np.float64],
+    ends: NDArray[np.int64],
+) -> None:
+    """Adapt the shapes of regions to a level: see `affine.adapt_shapes`.
 
     Parameters
     ----------
-    patches : ndarray, shape (N, S²), float32
-        Patches.
+    line, stride, height, width, step, offset, centres, grid
+        As for `sample`.
+    sigmas : ndarray, shape (N,), float64
+        Detection scales, pixels of the image.
     weights : ndarray, shape (S, S), float32
-        Of the samples; 0 along the border.
-
-    Returns
-    -------
-    ndarray, shape (N, 3), float64
-        xx, xy and yy.
+        Of the samples' gradients; 0 along the border.
+    iterations, converged, max_anisotropy
+        See `AdaptationOptions`.
+    shapes : ndarray, shape (N, 2, 2), float64
+        Maps from the unit circle to the region over its detection scale, which are changed.
+    ends : ndarray, shape (N,), int64
+        Where it is written how each ended: `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
     """
-    size = weights.shape[1]
-    moments = np.empty((len(patches), 3))
-    # All rows as one line: what is taken across the end of a row has no weight.
-    weight = weights.reshape(-1)[size:-size]
-    for index in range(len(patches)):
-        line = patches[index]
-        left, right, up, down = line[size - 1 :], line[size + 1 :], line, line[2 * size :]
-        xx = xy = yy = np.float32(0)
-        for at in range(len(weight)):
-            across, along = right[at] - left[at], down[at] - up[at]
-            xx += weight[at] * (across * across)
-            xy += weight[at] * (across * along)
-            yy += weight[at] * (along * along)
-        moments[index, 0], moments[index, 1], moments[index, 2] = xx, xy, yy
-    return moments
+    number, row = grid.shape[1], weights.shape[1]
+    inner = weights.reshape(-1)[row:-row]
+    places, shares = np.empty(number, np.int32), np.empty((2, number), np.float32)
+    to_level, patch = np.empty((2, 3), np.float32), np.empty(number, np.float32)
+    for index in range(len(centres)):
+        shape = shapes[index]
+        ends[index] = OUT_OF_STEPS
+        for _ in range(iterations):
+            for axis in range(2):
+                to_level[axis, 0] = shape[axis, 0] * sigmas[index] / step
+                to_level[axis, 1] = shape[axis, 1] * sigmas[index] / step
+                to_level[axis, 2] = (centres[index, axis] - offset) / step
+            _find_places(to_level, grid, stride, height, width, places, shares)
+            _interpolate(line, stride, places, shares, patch)
+            xx, xy, yy, ratio = inverse_square_root(*_second_moments(patch, inner, row))
+            if not ratio < converged:
+                ends[index] = CONVERGED
+                break
+            for axis in range(2):
+                p, q = shape[axis, 0], shape[axis, 1]
+                shape[axis, 0], shape[axis, 1] = p * xx + q * xy, p * xy + q * yy
+            if anisotropy(shape) > max_anisotropy:
+                ends[index] = STRETCHED
+                break
