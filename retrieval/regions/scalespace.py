@@ -105,19 +105,22 @@ def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *,
         base, step, offset, blur = doubled, 0.5, -0.25, 2 * NOMINAL_BLUR
     else:
         base, step, offset, blur = image, 1.0, 0.0, NOMINAL_BLUR
-    base = _smooth(base, np.sqrt(max(options.sigma**2 - blur**2, 0.01)))
 
     ratio = 2.0 ** (1.0 / options.levels)
     relative = options.sigma * ratio ** np.arange(options.levels + (1 if sampled else 3))
     increments = np.sqrt(relative[1:] ** 2 - relative[:-1] ** 2)
     octaves: list[Octave] = []
-    while min(base.shape) >= _SMALLEST_SIDE:
-        levels = _empty_levels(len(relative), *base.shape)
-        levels[0] = base
+    shape = base.shape
+    while min(shape) >= _SMALLEST_SIDE:
+        levels = _empty_levels(len(relative), *shape)
+        if octaves:
+            levels[0] = octaves[-1].levels[options.levels, ::2, ::2]
+        else:
+            _smooth(base, np.sqrt(max(options.sigma**2 - blur**2, 0.01)), levels[0])
         for lower, upper, increment in zip(levels, levels[1:], increments, strict=False):
             _smooth(lower, increment, upper)
         octaves.append(Octave(levels, relative * step, step, offset))
-        base = levels[options.levels][::2, ::2]
+        shape = levels[0, ::2, ::2].shape
         step *= 2
     return ScaleSpace(image, [] if double else _fine_levels(image, options), octaves, options)
 
