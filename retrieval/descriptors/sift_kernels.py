@@ -77,8 +77,8 @@ def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], r
     patches : ndarray, shape (N, S, S), float32
         Grey values.
     weights : ndarray, shape (B, S), float32
-        Weights of the samples in the bins along an axis, of which at most two that follow each other are not 0; 0 at
-        both ends.
+        Weights of the samples in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that
+        follow each other.
     rows : ndarray, shape (N, 8 B²), float32
         Where the sums are written to.
     """
@@ -130,9 +130,10 @@ def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], r
                         pooled[places[x], ramp],
                         pooled[places[x] + 1, ramp],
                     )
-            pooled[:, 0] += pooled[:, _ORIENTATIONS]
             for right in range(bins):
                 entry = (down * bins + right) * _ORIENTATIONS
+                for lane in range(together):
+                    pooled[right, 0, lane] += pooled[right, _ORIENTATIONS, lane]
                 for orientation in range(_ORIENTATIONS):
                     for lane in range(together):
                         channel = pooled[right, orientation, lane] - pooled[right, orientation + 1, lane]

@@ -111,7 +111,7 @@ def find_places(
     # Of samples that are neighbours in a level one at most is a maximum.
     most = ((height - 2 * border + 1) // 2) * ((inner + 1) // 2)
     places = np.empty((responses, 2, most), np.int64)
-    counts = np.zeros((responses, 2), np.int64)
+    counts, total = np.zeros((responses, 2), np.int64), 0
     eights = (inner + 7) // 8
     marks = np.zeros(8 * eights, np.uint8)
     packed = marks.view(np.uint64)
@@ -138,11 +138,13 @@ def find_places(
                     if _stands_out(rows, level, middle, border + column, np.float32(1 - 2 * minimum)):
                         places[level, minimum, counts[level, minimum]] = middle * stride + border + column
                         counts[level, minimum] += 1
-    found = np.empty((3, counts.sum()), np.int64)
+                        total += 1
+    found = np.empty((3, total), np.int64)
     end = 0
     for level in range(1, responses - 1):
         for minimum in range(2):
-            for place in places[level, minimum, : counts[level, minimum]]:
+            for entry in range(counts[level, minimum]):
+                place = places[level, minimum, entry]
                 found[0, end], found[1, end], found[2, end] = place % stride, place // stride, level
                 end += 1
     return found
