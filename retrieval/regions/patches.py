@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from retrieval.regions.scalespace import ScaleSpace, as_line
 
+_MOST_PIXELS = 2**31 - 1  # of a level: compiled functions keep places as 32-bit integers
+
 
 def sample_frames(
     space: ScaleSpace,
@@ -59,6 +61,8 @@ def level_runs(
         if min(pixels.shape) < 2:  # there is nothing between two samples
             pixels = np.pad(pixels, ((0, 1), (0, 1)), "edge")
         line, (stride, _) = as_line(pixels)
+        if len(line) > _MOST_PIXELS:
+            raise ValueError(f"an image of {pixels.shape[1]}x{pixels.shape[0]} pixels is too large to be sampled")
         yield slice(begin, end), (line, stride, *pixels.shape, step, offset)
 
 
