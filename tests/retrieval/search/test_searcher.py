@@ -132,8 +132,8 @@ def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, a
         strict=True,
     ):
         assert (indexed_hit.number, indexed_hit.score) == (hit.number, hit.score)
-        # Frames are rounded, and the best of other maps may be refined.
-        assert indexed_hit.verification.inliers == pytest.approx(hit.verification.inliers, abs=3, rel=0.03)
+        # Frames are rounded, and the best of other maps may be refined: how much that adds depends on the words.
+        assert indexed_hit.verification.inliers == pytest.approx(hit.verification.inliers, abs=3, rel=0.15)
 
 
 @pytest.mark.parametrize(
