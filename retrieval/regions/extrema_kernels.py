@@ -1,8 +1,8 @@
 """Compiled loops of `scalespace.find_extrema`: samples that stand out among their neighbours, and their refinement.
 
 Levels are given as one line of samples (see `scalespace.as_line`): they are the response, or it is their difference,
-response i being level i + 1 less level i. Differences are taken where they are needed and never written to memory, which
-takes longer than to compute them.
+response i being level i + 1 less level i. Differences are taken where they are needed and never written to memory,
+which takes longer than to compute them.
 """
 
 import numpy as np
