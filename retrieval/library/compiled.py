@@ -6,10 +6,13 @@ COMPILED = (
     "index.hamming.sign_kernels",
     "index.hamming.vote_kernels",
     "index.postings.list_kernels",
+    "retrieval.descriptors.sift_kernels",
     "retrieval.features.geometry_kernels",
     "retrieval.matching.refinement_kernels",
     "retrieval.matching.vote_kernels",
     "retrieval.matching.word_kernels",
+    "retrieval.regions.extrema_kernels",
+    "retrieval.regions.sampling_kernels",
 )
 """The modules that have compiled functions."""
 
