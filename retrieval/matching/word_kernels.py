@@ -64,12 +64,13 @@ def match_words(
         first_run = runs
         while at < stop:
             word = words[at]
+            # Most are words that the query does not have.
+            if word < 0 or word >= len(table) or table[word] < 0:
+                at += 1
+                continue
             begin = at
-            at += 1
             while at < stop and words[at] == word:
                 at += 1
-            if word < 0 or word >= len(table) or table[word] < 0:
-                continue
             begins[runs], lengths[runs], places[runs] = begin, at - begin, table[word]
             pairs_of_word = (at - begin) * counts[table[word]]
             sums[min(pairs_of_word, _LEVELS - 1)] += pairs_of_word
