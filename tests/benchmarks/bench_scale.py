@@ -276,8 +276,11 @@ _WORKER = """
 import json, sys, time
 from pathlib import Path
 from index.parallel import one_thread
+from retrieval.library.compiled import compile_all
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
+
+compile_all()  # loads them, as the libraries above are loaded
 
 def memory():
     lines = dict(line.split(":") for line in open("/proc/self/smaps_rollup").read().splitlines()[1:])
