@@ -1,17 +1,29 @@
 """Tentative matches of a query with many photos: compiled."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT32, INT64, array, compiled
+from index.kernels.compiling import INT32, INT64, UINT64, array, compiled
 
 _LEVELS = 64  # of ambiguity that are told apart
 _SCATTERING = np.uint64(2654435769)  # Fibonacci hashing
 
 
-@compiled(array(INT32), array(INT64), array(INT64), array(INT32), array(INT64), array(INT64), INT64)
+@compiled()
+def _count_ones(bits: Any) -> Any:
+    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
+    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled(array(UINT64), array(INT64), array(INT64), array(INT64), array(INT32), array(INT64), array(INT64), INT64)
 def match_words(
-    table: NDArray[np.int32],
+    bits: NDArray[np.uint64],
+    ranks: NDArray[np.int64],
     firsts: NDArray[np.int64],
     counts: NDArray[np.int64],
     order: NDArray[np.int32],
@@ -26,8 +38,9 @@ def match_words(
 
     Parameters
     ----------
-    table : ndarray, shape (T,), int32
-        From a word to its place among the query's distinct ones; -1: the query does not have it, nor any from T on.
+    bits, ranks : ndarray, shape (T,), uint64 and int64
+        Of each 64 words bits that say which of them the query has, the lowest first, and how many distinct words of the
+        query come before them. The query has no word from 64 T on.
     firsts, counts : ndarray, shape (distinct words,), int64
         Where the query's features of each begin in `order`, and how many they are.
     order : ndarray, shape (N,), int32
@@ -65,14 +78,16 @@ def match_words(
         while at < stop:
             word = words[at]
             # Most are words that the query does not have.
-            if word < 0 or word >= len(table) or table[word] < 0:
+            block, bit = word >> 6, np.uint64(word & 63)
+            if word < 0 or block >= len(bits) or not (bits[block] >> bit) & np.uint64(1):
                 at += 1
                 continue
+            place = ranks[block] + np.int64(_count_ones(bits[block] & ((np.uint64(1) << bit) - np.uint64(1))))
             begin = at
             while at < stop and words[at] == word:
                 at += 1
-            begins[runs], lengths[runs], places[runs] = begin, at - begin, table[word]
-            pairs_of_word = (at - begin) * counts[table[word]]
+            begins[runs], lengths[runs], places[runs] = begin, at - begin, place
+            pairs_of_word = (at - begin) * counts[place]
             sums[min(pairs_of_word, _LEVELS - 1)] += pairs_of_word
             total += pairs_of_word
             runs += 1

@@ -162,7 +162,14 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
                 kept = collection.index.images.features(asked.row.number)
                 return recall_described(collection, asked.row, source, kept, soft=options.soft, signed=options.signed)
-    return extract_query(collection, source, options.turns, soft=options.soft, signed=options.signed)
+    return extract_query(
+        collection,
+        source,
+        options.turns,
+        soft=options.soft,
+        signed=options.signed,
+        keep_descriptors=searcher.engine.needs_descriptors,
+    )
 
 
 class LeftOut:

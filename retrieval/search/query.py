@@ -216,10 +216,26 @@ def read_query(
     return extract_query(collection, source, turns, soft=soft, signed=signed)
 
 
-def extract_query(collection: Collection, source: Source, turns: int = 1, *, soft: int = 1, signed: int = 0) -> Query:
-    """Extract the features of a query from its photo: see `read_query`."""
+def extract_query(
+    collection: Collection,
+    source: Source,
+    turns: int = 1,
+    *,
+    soft: int = 1,
+    signed: int = 0,
+    keep_descriptors: bool = True,
+) -> Query:
+    """Extract the features of a query from its photo, and keep their descriptors or not: see `read_query`."""
     signatures = collection.signatures if signed else None
-    describe = partial(_view_at, collection.vocabulary, source, signatures, soft=soft, signed=signed)
+    describe = partial(
+        _view_at,
+        collection.vocabulary,
+        source,
+        signatures,
+        soft=soft,
+        signed=signed,
+        keep_descriptors=keep_descriptors,
+    )
     photo, box, _ = source.read()
     views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
@@ -237,7 +253,7 @@ def recall_query(
     """Make a query of a photo of the collection by its features as they are indexed.
 
     Its file is read only where other turns than upright are looked at: what is described then are its regions as they
-    are indexed. The upright view has no descriptors.
+    are indexed. No view has descriptors.
 
     Parameters
     ----------
@@ -273,7 +289,7 @@ def recall_query(
     signatures = collection.signatures if signed else None
     if view.signed is not None and signatures is not None:
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
-    describe = partial(_view_at, collection.vocabulary, source, signatures, signed=signed)
+    describe = partial(_view_at, collection.vocabulary, source, signatures, signed=signed, keep_descriptors=False)
     views = LazyViews(view, turns_of(source.extractor, turns), describe)
     return Query(source.path, width, height, clipped, views, source)
 
@@ -386,9 +402,11 @@ def _view_at(
     *,
     soft: int = 1,
     signed: int = 0,
+    keep_descriptors: bool = True,
 ) -> View:
     """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
-    return quantise_view(source.describe(turn), vocabulary, soft, signatures, signed)
+    view = quantise_view(source.describe(turn), vocabulary, soft, signatures, signed)
+    return view if keep_descriptors else replace(view, descriptors=np.zeros((len(view.words), 0), np.float16))
 
 
 def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:
