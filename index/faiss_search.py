@@ -19,9 +19,10 @@ from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_who
 # A 4-bit code is one of 16, learnt from as many points at least.
 FEWEST_CODED = 16
 _BLOCK = 32  # codes that faiss scans together
-# Of faiss's ways to scan inverted lists, that of one query after the other with a heap: for a few candidates of each
-# query it takes four fifths of the time of the one that faiss takes by itself, which is made for hundreds.
+# Of faiss's ways to scan inverted lists, that of one query after the other: while lists are short it takes nine tenths
+# of the time of the way that faiss takes by itself, in which several queries share a look at a list.
 _ONE_BY_ONE = 10
+_SHORT = 400  # points of a list, on average
 # Settings may come from a file: more than these would only take time and memory.
 MOST_LIST_FACTOR = 16
 
@@ -138,7 +139,7 @@ class FaissSearch(NearestNeighbours):
         """Set how inverted lists are scanned, where there are any."""
         if self._lists:
             self._index.nprobe = min(self.options.probes, self._lists)
-            self._index.implem = _ONE_BY_ONE
+            self._index.implem = _ONE_BY_ONE if len(self.points) < _SHORT * self._lists else 0
 
     @property
     def _is_exact(self) -> bool:
