@@ -9,6 +9,7 @@ content.
 """
 
 import argparse
+import gc
 import json
 import tempfile
 import time
@@ -138,6 +139,8 @@ def measure(folder: Path, asked: Sequence[Asked], image: ImageOptions, turns: in
         costs.results += len(answer["results"])
         costs.verified += sum(one["inliers"] > 0 for one in answer["results"])
 
+    gc.collect()
+    gc.freeze()  # as a worker of the server does
     with one_thread(), tempfile.TemporaryDirectory() as scratch:
         upload = Path(scratch) / "upload.jpg"
         for place, one in enumerate([*asked[:1], *asked]):
