@@ -114,8 +114,9 @@ class SignatureSource(ABC):
 
     def _project(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Project the centres of words (N, k): rows (T, bits), and which of them is of each word, (N, k)."""
-        if words.size and not 0 <= words.min() <= words.max() < len(self._centres):
+        if words.size and words.max() >= len(self._centres):
             raise IndexError("there is no such word")
+        words = np.maximum(words, 0)  # of a descriptor that is not a number there is none
         if len(self._centres) <= _KEPT:
             return self._projected, words.astype(np.int64)
         distinct, which = np.unique(words, return_inverse=True)

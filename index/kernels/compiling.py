@@ -4,14 +4,16 @@ A module of compiled functions imports this one, and is itself imported where it
 a second to load, which commands that do not search can spare. What was compiled is kept on disk, beside the module or
 in the user's cache folder, so that a function is compiled once for each installation and kind of processor.
 
-Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module.
+Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module. Who
+changes this module deletes what was kept (``__pycache__/*.nb?``).
 Array accesses are not checked: what comes from a file must be, before it is used as an index.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
@@ -19,8 +21,6 @@ from numba import types
 from index.cluster.storage import CACHE_VARIABLE
 
 _settings: Any = numba.config
-if os.environ.get(CACHE_VARIABLE) and not _settings.CACHE_DIR:
-    _settings.CACHE_DIR = str(Path(os.environ[CACHE_VARIABLE]) / "compiled")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,11 +54,39 @@ def compiled(*parameters: Any, any_order: bool = False) -> Callable[[F], F]:
     def compile_function(function: F) -> F:
         fast = {"reassoc", "contract", "nsz"} if any_order else False
         options = {"nogil": True, "error_model": "numpy", "fastmath": fast}
-        signature = [tuple(parameters)] if parameters else None
-        try:
-            made: F = jit(signature, cache=True, **options)(function)
-        except RuntimeError:  # there is no folder that may be written to: it is compiled in every process
-            made = jit(signature, **options)(function)
-        return made
+        if not parameters:
+            made: F = jit(**options)(function)  # a part of those that are kept
+            return made
+        with _cache_folder():
+            for _ in range(2):
+                kept: Any = None
+                # Nothing can be kept, as there is no folder, or a full disk; or what is kept is damaged.
+                with contextlib.suppress(Exception):
+                    kept = jit(cache=True, **options)(function)
+                    kept.compile(tuple(parameters))
+                    kept.disable_compile()
+                    return cast(F, kept)
+                with contextlib.suppress(Exception):
+                    kept._cache.flush()
+        alone: F = jit([tuple(parameters)], **options)(function)
+        return alone
 
     return compile_function
+
+
+@contextlib.contextmanager
+def _cache_folder() -> Iterator[None]:
+    """Let Numba keep what it compiles where the user says, or else beside the modules or in the user's cache folder.
+
+    Not in a folder ``~`` of the working folder, where that of the user is not known: what lies there is loaded.
+    """
+    before = {name: getattr(_settings, name, "") for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")}
+    try:
+        if os.environ.get(CACHE_VARIABLE) and not before["CACHE_DIR"]:
+            _settings.CACHE_DIR = str(Path(os.environ[CACHE_VARIABLE]).absolute() / "compiled")
+        if not Path("~").expanduser().is_absolute() and not os.environ.get("XDG_CACHE_HOME"):
+            _settings.CACHE_LOCATOR_CLASSES = "UserProvidedCacheLocator,InTreeCacheLocator"
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(_settings, name, value)

@@ -55,6 +55,20 @@ def _four_bytes(values: Any, place: Any) -> Any:
 
 
 @compiled()
+def _ones_between(high: Any, first: Any, stop: Any) -> Any:
+    """How many bits are set from one to before another."""
+    ones = np.int64(0)
+    for place in range(first >> 3, (stop + 7) >> 3, 8):
+        bits = _sixty_four(high, place)
+        if 8 * place < first:
+            bits = (bits >> np.uint64(first & 7)) << np.uint64(first & 7)
+        if 8 * place + 64 > stop:
+            bits &= (np.uint64(1) << np.uint64(stop - 8 * place)) - np.uint64(1)
+        ones += np.int64(_count_ones(bits))
+    return ones
+
+
+@compiled()
 def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
     """The low bits of an entry."""
     if low_bits == 8:
@@ -277,6 +291,8 @@ def near_entries(
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
     """Find the entries in lists of words whose signature is near that of a query's feature of the word.
 
+    What is damaged in the unary bits is noticed, what is in the low bits is not: an entry may then be of another image.
+
     Parameters
     ----------
     high, low, lists, begins, lengths, zeros, low_bits
@@ -319,6 +335,8 @@ def near_entries(
         first_bit = begin + lists[one] * zeros
         while at < len(words) and words[at] < lists[one] * words_a_list:
             at += 1
+        if at < len(words) and _ones_between(high, first_bit, first_bit + number + zeros) != number:
+            return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
         # Most entries are far: signatures are compared first, and only what is near is decoded.
         while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
             base = (words[at] - lists[one] * words_a_list) * images

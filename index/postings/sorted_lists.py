@@ -93,6 +93,8 @@ class SortedLists:
     ----------
     starts
         As given.
+    entries : int
+        Of all lists.
     universe : int
         All values are below it.
 
@@ -113,7 +115,7 @@ class SortedLists:
         low_bytes, high_bytes = _sizes(lists, entries, self.universe, self._bits)
         if low_bytes + high_bytes != len(encoded) - _HEADER.itemsize:
             raise ValueError("encoded lists are not as long as they say")
-        self.starts = starts
+        self.starts, self.entries = starts, entries  # as they are now: the file may change
         self._zeros = _zeros(self.universe, self._bits)
         low, high = np.split(encoded[_HEADER.itemsize :], [low_bytes])
         self._low, self._high = low, high
@@ -180,7 +182,7 @@ class SortedLists:
         """
         begins = self.starts[lists].astype(np.int64)
         lengths = self.starts[lists + 1].astype(np.int64) - begins
-        if len(lists) and (lengths.min() < 0 or (begins + lengths).max() > int(self.starts[-1])):
+        if len(lists) and (min(begins.min(), lengths.min()) < 0 or (begins + lengths).max() > self.entries):
             raise ValueError("encoded lists end before they begin")
         return CodedRanges(self._high, self._low, lists, begins, lengths, self._zeros, self._bits)
 

@@ -204,6 +204,8 @@ class CodedLists:
         self._of_images = SortedLists(arrays["word_lists"], arrays["offsets"])
         self._of_words = SortedLists(arrays["posting_lists"], arrays["posting_starts"])
         self._words_a_list = self._of_words.universe // self._images
+        # Features of an image, at most, as it is now: the file may change.
+        self._most = int(np.diff(arrays["offsets"].astype(np.int64)).max(initial=0))
 
     @staticmethod
     def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
@@ -296,12 +298,11 @@ class CodedLists:
         """Add the inner products of vectors with all images: see `Segment.add_products`."""
         from index.postings.list_kernels import FITS, add_products
 
-        most = np.diff(self._of_images.starts.astype(np.int64)).max()
         try:
             coded = self._of_words.coded(self.find(words)[0])
         except ValueError as error:
             raise DamagedListsError("posting_lists") from error
-        vectors = words, weights, frequency(np.arange(most + 1))
+        vectors = words, weights, frequency(np.arange(self._most + 1))
         if add_products(*coded.parts, self._images, self._words_a_list, *vectors, total) != FITS:
             raise DamagedListsError("posting_lists")
 
@@ -326,7 +327,7 @@ class CodedLists:
             coded = self._of_words.coded(at)
         except ValueError as error:
             raise DamagedListsError("posting_lists") from error
-        if len(signatures) != int(self._of_words.starts[-1]):
+        if len(signatures) != self._of_words.entries:
             raise DamagedListsError("posting_starts")
         whole = np.ascontiguousarray(signatures).reshape(-1)
         coding = *coded.parts, self._images, self._words_a_list, whole, signatures.shape[1]

@@ -111,6 +111,8 @@ def decode_frames(geometry: NDArray[np.uint8]) -> Frames:
     """Decode rows (N, 5) uint8 of the column geometry to upright frames."""
     from retrieval.features.geometry_kernels import decode_rows
 
+    if geometry.ndim != 2 or geometry.shape[1] != _BYTES or geometry.dtype != np.uint8:
+        raise ValueError(f"geometry must be (N, {_BYTES}) uint8, not {geometry.dtype} of shape {geometry.shape}")
     tables = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
     return Frames(*decode_rows(np.ascontiguousarray(geometry), _WIDTHS, *tables))
 

@@ -18,7 +18,7 @@ COMPILED = (
 
 
 def compile_all() -> None:
-    """Load all compiled functions; those that were never compiled on this machine are, which takes some ten seconds."""
+    """Load all compiled functions; those that were never compiled on this machine are, which takes some fifteen seconds."""
     for module in COMPILED:
         import_module(module)
 

@@ -9,7 +9,7 @@ from retrieval.regions.geometry import Frames
 
 _APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
 _DRAWS = 4  # pairs of matches that are looked at for a map that is tried
-_STEPS = 1 << 15  # in a vote of one, so that the sum of some ten thousand fits into 32 bits
+_STEPS = 1 << 15  # in a vote of one
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Maps:
     @property
     def rows(self) -> NDArray[np.float32]:
         """The maps as rows (H, 7) float32: linear part, shift, logarithm of the scale."""
-        return np.concatenate([self.linear.reshape(-1, 4), self.shift, self.log_scale[:, None]], axis=1)
+        rows = np.concatenate([self.linear.reshape(-1, 4), self.shift, self.log_scale[:, None]], axis=1)
+        return rows.astype(np.float32, copy=False)
 
     @classmethod
     def of(cls, rows: NDArray[np.float32]) -> "Maps":
@@ -125,13 +126,13 @@ def log_scales(query: NDArray[np.float32], image: NDArray[np.float32]) -> NDArra
     """Logarithms (K,) of the scales of the maps that take frames (K, 2, 2) of the query to those of the photo."""
     areas = [np.abs(one[:, 0, 0] * one[:, 1, 1] - one[:, 0, 1] * one[:, 1, 0]) for one in (query, image)]
     scale = np.sqrt(areas[1] / np.maximum(areas[0], np.float32(1e-20)))
-    return np.asarray(np.log(np.maximum(scale, np.float32(1e-20))))
+    return np.log(np.maximum(scale, np.float32(1e-20))).astype(np.float32, copy=False)
 
 
 def points_of(source: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Write places of matches (K, 2) in the query and in the photo as rows (5, K): x, y, 1, and x, y in the photo."""
-    points = np.ones((5, len(source)), np.float32)
-    points[:2], points[3:] = source.T, target.T
+    """Write places of matches (K, 2) in the query and in the photo as rows (4, K): x and y in both."""
+    points = np.empty((4, len(source)), np.float32)
+    points[:2], points[2:] = source.T, target.T
     return points
 
 

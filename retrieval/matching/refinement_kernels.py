@@ -22,7 +22,7 @@ def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: A
     ic, id_ = np.float32(-transform[1, 0] / area), np.float32(transform[0, 0] / area)
     own = np.float32(0.5 * np.log(abs(area)))
     most, apart = np.float32(limit), np.float32(scale_limit)
-    xs, ys, us, vs = points[0], points[1], points[3], points[4]
+    xs, ys, us, vs = points[0], points[1], points[2], points[3]
     for k in range(len(xs)):
         u, v = a * xs[k] + b * ys[k] + x - us[k], c * xs[k] + d * ys[k] + y - vs[k]
         back_u, back_v = ia * u + ib * v, ic * u + id_ * v
@@ -55,8 +55,8 @@ def agreeing(
     Parameters
     ----------
     transform : ndarray, shape (2, 3), float64
-    points : ndarray, shape (5, K), float32
-        Places in the query, 1, and places in the photo.
+    points : ndarray, shape (4, K), float32
+        Places in the query, and in the photo.
     scales : ndarray, shape (K,), float32
         Logarithms of the scales of the matches' own maps.
     limit, scale_limit : float
@@ -154,7 +154,7 @@ def count_agreeing(
 
 @compiled()
 def _keep_closest(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
-    """Mark matches that are the closest of both their features, of those that agree and are not taken; say how many.
+    """Mark matches that are the closest of both their features, of those that agree and are not taken.
 
     `taken` (K,) uint8 is 1 for matches that are kept, 2 for those that share a feature with one; `closest` has a row
     for the features of each side, -1 everywhere, and so it is left.
@@ -167,11 +167,9 @@ def _keep_closest(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any)
                 # Of equally close ones the last.
                 if best < 0 or error[k] <= error[best]:
                     closest[side, pairs[k, side]] = k
-    kept = 0
     for k in range(number):
         if agrees[k] and not taken[k] and closest[0, pairs[k, 0]] == k and closest[1, pairs[k, 1]] == k:
             taken[k] = 1
-            kept += 1
     for k in range(number):
         if agrees[k] and not taken[k]:
             for side in range(2):
@@ -181,7 +179,6 @@ def _keep_closest(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any)
     for k in range(number):
         if agrees[k]:
             closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
-    return kept
 
 
 @compiled()
@@ -194,12 +191,12 @@ def _fit(points: Any, chosen: Any, transform: Any) -> Any:
     for k in chosen:
         mean_x += points[0, k]
         mean_y += points[1, k]
-        mean_u += points[3, k]
-        mean_v += points[4, k]
+        mean_u += points[2, k]
+        mean_v += points[3, k]
     mean_x, mean_y, mean_u, mean_v = mean_x / number, mean_y / number, mean_u / number, mean_v / number
     xx = xy = yy = xu = yu = xv = yv = 0.0
     for k in chosen:
-        x, y, u, v = points[0, k] - mean_x, points[1, k] - mean_y, points[3, k] - mean_u, points[4, k] - mean_v
+        x, y, u, v = points[0, k] - mean_x, points[1, k] - mean_y, points[2, k] - mean_u, points[3, k] - mean_v
         xx += x * x
         xy += x * y
         yy += y * y

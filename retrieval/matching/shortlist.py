@@ -86,7 +86,7 @@ def shortlist(
     fewest = np.array([options.fewest(matches) for matches in np.diff(begins).tolist()], np.int64).reshape(-1, 2)
     given, found = judge_maps(
         maps.at(usable).rows,
-        query.centres[rows[usable]],
+        query.centres[rows[usable]].astype(np.float32, copy=False),
         firsts,
         points_of(query.centres, image.centres),
         scales,

@@ -21,7 +21,7 @@ def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: An
     area = a * d - b * c
     weight = np.float32(1) / max(area * area, np.float32(1e-24))
     # Of their own slices, so that eight matches are looked at in one step.
-    xs, ys, us, vs = points[0, start:stop], points[1, start:stop], points[3, start:stop], points[4, start:stop]
+    xs, ys, us, vs = points[0, start:stop], points[1, start:stop], points[2, start:stop], points[3, start:stop]
     some = scales[start:stop]
     votes = np.int32(0)
     for k in range(len(xs)):
@@ -93,7 +93,7 @@ def _fit_spread(
         if not agrees[k - start]:
             continue
         px, py = points[0, k] - middle_x, points[1, k] - middle_y
-        pu, pv = points[3, k] - middle_x, points[4, k] - middle_y
+        pu, pv = points[2, k] - middle_x, points[3, k] - middle_y
         n += 1
         x += px
         y += py
@@ -170,8 +170,8 @@ def judge_maps(
         Places in the query of the matches that the maps stand for.
     firsts : ndarray, shape (B + 1,), int64
         Where the maps of each photo begin.
-    points : ndarray, shape (5, K), float32
-        Places in the query, 1, and places in the photo, of the matches of one photo after the other.
+    points : ndarray, shape (4, K), float32
+        Places in the query, and in the photo, of the matches of one photo after the other.
     scales : ndarray, shape (K,), float32
         Logarithms of the scales of the matches' own maps.
     starts : ndarray, shape (B + 1,), int64

@@ -5,6 +5,7 @@ smoothing fits the region's scale, so that nothing is smoothed twice and nothing
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -141,7 +142,9 @@ def as_line(levels: NDArray[np.float32]) -> tuple[NDArray[np.float32], tuple[int
     The second result is how many samples of the line are from one level, row or column to the next. What is no float32,
     or does not lie in memory in this order, is copied.
     """
-    if levels.dtype != np.float32 or any(bytes < 4 or bytes % 4 for bytes in levels.strides):
+    sizes = levels.strides
+    in_order = sizes[-1] == 4 and all(size % 4 == 0 and size >= next_ for size, next_ in pairwise(sizes))
+    if levels.dtype != np.float32 or not in_order:
         levels = np.ascontiguousarray(levels, np.float32)
     strides = tuple(bytes // 4 for bytes in levels.strides)
     last = sum((number - 1) * stride for number, stride in zip(levels.shape, strides, strict=True))
@@ -201,6 +204,7 @@ def find_extrema(
     -----
     Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
     """
+    threshold = max(threshold, 0.0)  # below, a sample might be a minimum and a maximum, and there is no room for that
     number, (height, width) = len(responses), responses[0].shape
     if number - differences < 3 or height <= 2 * border + 2 or width <= 2 * border + 2:
         return Extrema(*(np.zeros(0) for _ in range(5)))

@@ -99,6 +99,7 @@ class SearchJobs:
 
     def renew(self) -> None:
         """Open the collection, or what of it has changed; CairnError where it cannot be opened."""
+        compile_all()
         searches, self._searches = self._searches, None
         if searches is None:
             opened = Collection.open(self._place.folder, catalogue=self._place.catalogue)
@@ -115,7 +116,6 @@ class SearchJobs:
                 self._epoch = open_epoch(collection, self._place.shards)
             else:
                 searches.searcher(SearchOptions(similarity=self._place.similarity))
-                compile_all()
         except BaseException:
             collection.catalogue.close()
             raise

@@ -130,10 +130,13 @@ def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made
     compiled = {module for module in MODULES if "index.kernels.compiling" in _imported(module)}
     assert compiled == set(COMPILED)
     early = [
-        f"{module} imports {node.module}"
+        f"{module} imports {name}"
         for module in MODULES
         for node in ast.parse(MODULES[module].read_text()).body
-        if isinstance(node, ast.ImportFrom) and node.module in compiled
+        if isinstance(node, ast.ImportFrom | ast.Import)
+        for name in ([str(node.module)] if isinstance(node, ast.ImportFrom) else [])
+        + [f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".") for alias in node.names]
+        if name in compiled
     ]
     assert not early
 

@@ -33,11 +33,11 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
     asked = []
     real: Any = compiling.numba.njit
 
-    def njit(signature: Any, *, cache: bool = False, **options: Any) -> Any:
+    def njit(*signature: Any, cache: bool = False, **options: Any) -> Any:
         asked.append(cache)
         if cache:
             raise RuntimeError("cannot cache function 'twice': no locator available")
-        return real(signature, **options)
+        return real(*signature, **options)
 
     monkeypatch.setattr(compiling.numba, "njit", njit)
 
@@ -45,7 +45,41 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
     def twice(number: int) -> int:
         return 2 * number
 
-    assert twice(21) == 42 and asked == [True, False]
+    assert twice(21) == 42 and asked == [True, True, False]
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut off", "no room"])
+def test_damage_of_what_was_kept_and_a_full_disk_stop_nothing(damage: str, tmp_path: Path) -> None:
+    program = """
+import numpy as np, sys
+if sys.argv[1] == "no room":
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+from retrieval.features.encoding import decode_frames
+print(decode_frames(np.zeros((1, 5), np.uint8)).centres.tolist())
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run(what: str) -> str:
+        command = [sys.executable, "-c", program, what]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    if damage == "no room":
+        assert run(damage) == "[[0.0, 0.0]]\n"
+        return
+    run("")
+    (index,) = tmp_path.rglob("*.nbi")
+    (code,) = tmp_path.rglob("*.nbc")
+    if damage == "emptied":
+        index.write_bytes(b"")
+    else:
+        code.write_bytes(code.read_bytes()[:100])
+    assert run("") == "[[0.0, 0.0]]\n"
+    # And it is mended.
+    assert index.stat().st_size and all(path.stat().st_size > 100 for path in tmp_path.rglob("*.nbc"))
 
 
 @pytest.mark.parametrize("variable", ["CAIRN_CACHE", "NUMBA_CACHE_DIR"])
