@@ -18,7 +18,7 @@ COMPILED = (
 
 
 def compile_all() -> None:
-    """Load all compiled functions; those that were never compiled on this machine are, which takes some fifteen seconds."""
+    """Load all compiled functions; what was never compiled on this machine is, which takes some fifteen seconds."""
     for module in COMPILED:
         import_module(module)
 

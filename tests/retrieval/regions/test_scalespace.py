@@ -107,7 +107,8 @@ def test_a_blob_is_found_where_and_as_large_as_it_is(sigma, x, y, bright, respon
     found = extrema_of(image, double, respond)
     strongest = found[np.abs(found[:, 3]).argmax()]
     # A part of the distance of samples, which lie σ / 3.2 to σ / 1.6 apart: a quadratic is all that is fitted to them.
-    part = 0.12 if respond is difference_of_gaussians else 0.15  # at worst: half way between samples and between octaves
+    # At worst, half way between samples and between octaves, it is that far off.
+    part = 0.12 if respond is difference_of_gaussians else 0.15
     assert np.hypot(strongest[0] - 84 - x, strongest[1] - 75 - y) < part * max(1, sigma / 1.6)
     # The blob seen by the camera is the scene's, blurred. The determinant of Hessian peaks at the blob's own scale; the
     # difference of levels s and ks peaks where their geometric mean is it, and is named after the lower (Lowe 2004).
