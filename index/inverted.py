@@ -18,8 +18,6 @@ from index.word_weights import Whole, WordWeights
 
 # Postings gathered at a time: bounds the memory at a few MB, and keeps the buffers in the processor's cache.
 BLOCK_POSTINGS = 1 << 16
-# Sums that are added to at a time, for several queries: more would not stay in the processor's cache.
-BLOCK_SUMS = 1 << 18
 _SAMPLE = 200  # images that the mean idf is measured on
 
 
@@ -223,15 +221,15 @@ class InvertedIndex(WordWeights):
         table = np.zeros((len(words), len(vectors)))
         for column, (asked, weights) in zip(table.T, vectors, strict=True):
             column[np.searchsorted(words, asked)] = weights
-        wanted = _Asked(words.astype(np.int64), table)
+        words = words.astype(np.int64)
         sums = np.empty((len(vectors), int(self.images.starts[-1])))
         for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
-            sums[:, start:stop] = self._sums(segment, wanted)
+            sums[:, start:stop] = self._sums(segment, words, table)
         lent = np.zeros((len(vectors), len(self.image_numbers) if self.lent else 0))
         try:
             for segment, places in self.lent:
                 counting = places >= 0
-                lent[:, places[counting]] = self._sums(segment, wanted)[:, counting]
+                lent[:, places[counting]] = self._sums(segment, words, table)[:, counting]
         except CairnError:
             self.borrow_nothing()
         scores = np.empty((len(vectors), len(self.image_numbers)), np.float32)
@@ -246,17 +244,11 @@ class InvertedIndex(WordWeights):
             row[:] = np.minimum(cosines, np.finfo(np.float32).max)
         return scores
 
-    def _sums(self, segment: Segment, asked: "_Asked") -> NDArray[np.float64]:
-        """Inner products (V, images) of the vectors that are asked for with those of a segment's images."""
-        together = max(1, BLOCK_SUMS // segment.images)
-        parts = [slice(first, first + together) for first in range(0, asked.table.shape[1], together)]
-        sums = np.empty((asked.table.shape[1], segment.images))
-        for part in parts:
-            weights = np.ascontiguousarray(asked.table[:, part])
-            total = np.zeros((segment.images, weights.shape[1]))
-            segment.add_products(total, asked.words, weights, self.term_frequency)
-            sums[part] = total.T
-        return sums
+    def _sums(self, segment: Segment, words: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Inner products (V, images) of vectors, weights (m, V) of words, with those of a segment's images."""
+        total = np.zeros((segment.images, weights.shape[1]))
+        segment.add_products(total, words, weights, self.term_frequency)
+        return total.T
 
     @property
     def borrows(self) -> bool:
@@ -417,11 +409,3 @@ class InvertedIndex(WordWeights):
         # A word that is in all images or in none adds nothing to any score, and its postings need no reading.
         useful = (expanded > 0) & (idf > 0) & (norm > 0)
         return distinct[useful], expanded[useful] / norm * idf[useful]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Vectors that images are scored by."""
-
-    words: NDArray[np.int64]  # (m,), distinct, ascending
-    table: NDArray[np.float64]  # (m, V), weight of each word in each vector

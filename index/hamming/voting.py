@@ -155,7 +155,9 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     words = features.words.reshape(-1).astype(np.int64)
     order = np.argsort(words, kind="stable")
     order = order[np.searchsorted(words[order], 0) :]
-    order = order[_rank_in_run(words[order]) < _asked_of(index.document_frequency[words[order]])]
+    sorted_ = words[order]
+    ranks = np.arange(len(order)) - np.searchsorted(sorted_, sorted_)  # among the features of the word
+    order = order[ranks < _asked_of(index.document_frequency[sorted_])]
     distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
     length = features.signatures.shape[2]
     codes = as_numbers(features.signatures.reshape(number * several, length)[order]).astype(np.uint64)
@@ -293,18 +295,3 @@ def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
 def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
     """How many features of the query of a word that so many photos have are compared with all of the index."""
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))
-
-
-def _rank_in_run(values: NDArray[np.integer], starts: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-    """How many of the values before each, one after the other, are the same; counting begins anew at `starts`."""
-    same = values[1:] == values[:-1]
-    if starts is not None:
-        same[starts[1:] - 1] = False
-    ranks = np.zeros(len(values), np.int32)
-    again = np.flatnonzero(same) + 1  # few, as a rule
-    if len(again):
-        place = np.arange(len(again), dtype=np.int32)
-        first = np.ones(len(again), bool)
-        np.not_equal(again[1:], again[:-1] + 1, out=first[1:])
-        ranks[again] = place - np.maximum.accumulate(np.where(first, place, 0)) + 1
-    return ranks

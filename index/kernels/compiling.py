@@ -1,11 +1,13 @@
 """Functions compiled to machine code by Numba.
 
 A module of compiled functions imports this one, and is itself imported where its functions are called: Numba takes half
-a second to load, which commands that do not search can spare. What was compiled is kept on disk, beside the module or
-in the user's cache folder, so that a function is compiled once for each installation and kind of processor.
+a second to load, which commands that do not search can spare. What was compiled is kept on disk, so that a function is
+compiled once for each installation and kind of processor: in the folder that the variable CAIRN_CACHE names, else
+beside the module, else in the user's cache folder.
 
-Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module. Who
-changes this module deletes what was kept (``__pycache__/*.nb?``).
+Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module, and
+those of this one. Who changes this module deletes what was kept (``__pycache__/*.nb?``).
+
 Array accesses are not checked: what comes from a file must be, before it is used as an index.
 """
 
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
 
 from index.cluster.storage import CACHE_VARIABLE
@@ -90,3 +93,12 @@ def _cache_folder() -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(_settings, name, value)
+
+
+@compiled()
+def count_ones(bits: Any) -> Any:
+    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
+    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)

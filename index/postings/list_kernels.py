@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT64, INT64, UINT8, UINT64, array, compiled, written
+from index.kernels.compiling import FLOAT64, INT64, UINT8, UINT64, array, compiled, count_ones, written
 
 FITS = 0
 """What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
@@ -13,15 +13,6 @@ _DAMAGED = 1
 
 # Of `index.postings.sorted_lists.CodedRanges`.
 _LISTS = (array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
-
-
-@compiled()
-def _count_ones(bits: Any) -> Any:
-    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
-    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @compiled()
@@ -64,7 +55,7 @@ def _ones_between(high: Any, first: Any, stop: Any) -> Any:
             bits = (bits >> np.uint64(first & 7)) << np.uint64(first & 7)
         if 8 * place + 64 > stop:
             bits &= (np.uint64(1) << np.uint64(stop - 8 * place)) - np.uint64(1)
-        ones += np.int64(_count_ones(bits))
+        ones += np.int64(count_ones(bits))
     return ones
 
 
@@ -88,16 +79,16 @@ def _compare(signatures: Any, numbers: Any, length: Any, begin: Any, number: Any
         # Of slices of their own, so that several are compared in one step.
         some, told, only = numbers[begin : begin + number], differing[:number], code[0]
         for entry in range(len(some)):
-            told[entry] = _count_ones(some[entry] ^ only)
+            told[entry] = count_ones(some[entry] ^ only)
         return
     parts = len(code)
     for entry in range(number):
         total = np.uint64(0)
         for part in range(parts):
             if length == 4:
-                total += _count_ones(_four_bytes(signatures, 4 * (begin + entry)) ^ code[part])
+                total += count_ones(_four_bytes(signatures, 4 * (begin + entry)) ^ code[part])
             else:
-                total += _count_ones(numbers[(begin + entry) * parts + part] ^ code[part])
+                total += count_ones(numbers[(begin + entry) * parts + part] ^ code[part])
         differing[entry] = total
 
 
@@ -118,7 +109,7 @@ def _decode_list(
             place += 8
             bits = _sixty_four(high, place)
             left = 64
-        skipped = np.int64(_count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
+        skipped = np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
         passed += skipped
         bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
         left -= skipped + 1
@@ -350,7 +341,7 @@ def near_entries(
                 place = first_bit >> 3
                 bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
                 passed, following, ones = 0, 64 - (first_bit & 7), 0
-                inside: Any = np.int64(_count_ones(bits))
+                inside: Any = np.int64(count_ones(bits))
                 for entry in range(number):
                     if differing[entry] > most:
                         continue
@@ -361,11 +352,11 @@ def near_entries(
                             return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
                         place += 8
                         bits, following = _sixty_four(high, place), 64
-                        inside = np.int64(_count_ones(bits))
+                        inside = np.int64(count_ones(bits))
                     rest = bits
                     for _ in range(entry - ones):
                         rest &= rest - np.uint64(1)
-                    one_bit = passed + np.int64(_count_ones((rest & (~rest + np.uint64(1))) - np.uint64(1)))
+                    one_bit = passed + np.int64(count_ones((rest & (~rest + np.uint64(1))) - np.uint64(1)))
                     value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
                     if one_bit - entry >= zeros or value >= images * words_a_list:
                         return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.postings.sorted_lists import LONG, SortedLists, blocks_of, concatenated_ranges, encode_lists, take_ranges
+from index.postings.sorted_lists import (
+    LONG,
+    CodedRanges,
+    SortedLists,
+    blocks_of,
+    concatenated_ranges,
+    encode_lists,
+    take_ranges,
+)
 
 # Words whose postings are one list have so many together, on average: where a list begins takes as much room as some
 # three features.
@@ -298,17 +306,14 @@ class CodedLists:
         """Add the inner products of vectors with all images: see `Segment.add_products`."""
         from index.postings.list_kernels import FITS, add_products
 
-        try:
-            coded = self._of_words.coded(self.find(words)[0])
-        except ValueError as error:
-            raise DamagedListsError("posting_lists") from error
+        coded = self._coded(self.find(words)[0])
         vectors = words, weights, frequency(np.arange(self._most + 1))
         if add_products(*coded.parts, self._images, self._words_a_list, *vectors, total) != FITS:
             raise DamagedListsError("posting_lists")
 
     def near(
-        self, at: NDArray[np.int64], query: "AskedSignatures", signatures: NDArray[np.uint8], first_rank: int
-    ) -> "NearEntries":
+        self, at: NDArray[np.int64], query: AskedSignatures, signatures: NDArray[np.uint8], first_rank: int
+    ) -> NearEntries:
         """Features in some lists whose signature is near that of a query's feature of the same word.
 
         Parameters
@@ -323,10 +328,7 @@ class CodedLists:
         """
         from index.postings.list_kernels import FITS, near_entries
 
-        try:
-            coded = self._of_words.coded(at)
-        except ValueError as error:
-            raise DamagedListsError("posting_lists") from error
+        coded = self._coded(at)
         if len(signatures) != self._of_words.entries:
             raise DamagedListsError("posting_starts")
         whole = np.ascontiguousarray(signatures).reshape(-1)
@@ -336,6 +338,13 @@ class CodedLists:
         if wrong != FITS:
             raise DamagedListsError("posting_lists")
         return NearEntries(rows, images, ranks, distances)
+
+    def _coded(self, at: NDArray[np.int64]) -> CodedRanges:
+        """Some lists as they are encoded."""
+        try:
+            return self._of_words.coded(at)
+        except ValueError as error:
+            raise DamagedListsError("posting_lists") from error
 
     def rows_of(
         self, at: NDArray[np.int64], words: NDArray[np.integer], wanted: NDArray[np.bool_]

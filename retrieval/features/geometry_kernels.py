@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from index.kernels.compiling import FLOAT32, INT64, UINT8, array, compiled
 
 
-@compiled(array(UINT8, 2), array(INT64), *5 * [array(FLOAT32)], array(FLOAT32))
+@compiled(array(UINT8, 2), array(INT64), *6 * [array(FLOAT32)])
 def decode_rows(
     geometry: NDArray[np.uint8],
     bits: NDArray[np.int64],

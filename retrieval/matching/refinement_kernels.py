@@ -10,14 +10,14 @@ from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compi
 
 @compiled()
 def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
-    """Squared symmetric transfer errors (K,) of a map, and who agrees with it; 0 where it is singular, else 1."""
+    """Squared symmetric transfer errors (K,) of a map, and who agrees with it: none with a singular one."""
     a, b, x = np.float32(transform[0, 0]), np.float32(transform[0, 1]), np.float32(transform[0, 2])
     c, d, y = np.float32(transform[1, 0]), np.float32(transform[1, 1]), np.float32(transform[1, 2])
     area = transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]
     if not abs(area) >= 1e-8:
         for k in range(points.shape[1]):
             error[k], agrees[k] = np.inf, False
-        return 0
+        return
     ia, ib = np.float32(transform[1, 1] / area), np.float32(-transform[0, 1] / area)
     ic, id_ = np.float32(-transform[1, 0] / area), np.float32(transform[0, 0] / area)
     own = np.float32(0.5 * np.log(abs(area)))
@@ -28,7 +28,6 @@ def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: A
         back_u, back_v = ia * u + ib * v, ic * u + id_ * v
         error[k] = u * u + v * v + back_u * back_u + back_v * back_v
         agrees[k] = (error[k] < most) & (abs(scales[k] - own) < apart)
-    return 1
 
 
 @compiled()

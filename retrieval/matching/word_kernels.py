@@ -1,23 +1,12 @@
 """Tentative matches of a query with many photos: compiled."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT32, INT64, UINT64, array, compiled
+from index.kernels.compiling import INT32, INT64, UINT64, array, compiled, count_ones
 
 _LEVELS = 64  # of ambiguity that are told apart
 _SCATTERING = np.uint64(2654435769)  # Fibonacci hashing
-
-
-@compiled()
-def _count_ones(bits: Any) -> Any:
-    """How many bits of a number of 64 bits are set: the processor has an instruction for what this says."""
-    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @compiled(array(UINT64), array(INT64), array(INT64), array(INT64), array(INT32), array(INT64), array(INT64), INT64)
@@ -82,7 +71,7 @@ def match_words(
             if word < 0 or block >= len(bits) or not (bits[block] >> bit) & np.uint64(1):
                 at += 1
                 continue
-            place = ranks[block] + np.int64(_count_ones(bits[block] & ((np.uint64(1) << bit) - np.uint64(1))))
+            place = ranks[block] + np.int64(count_ones(bits[block] & ((np.uint64(1) << bit) - np.uint64(1))))
             begin = at
             while at < stop and words[at] == word:
                 at += 1

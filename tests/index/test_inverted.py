@@ -94,7 +94,6 @@ def test_scores_are_the_dense_ones_whatever_the_segments(
         segments.append(segment_of(folder / str(k), [numbers[i] for i in mine], [images[i] for i in mine]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index.inverted, "BLOCK_POSTINGS", block)
-        patch.setattr(index.inverted, "BLOCK_SUMS", block)
         index_ = InvertedIndex(segments, vocabulary, removed, options=ScoringOptions(tf=tf))
         given_ = None if weights is None else np.array(weights)
         got = index_.score(np.array(query), given_)
