@@ -311,7 +311,7 @@ class InvertedIndex(WordWeights):
         return sum(float(self.idf[one].sum()) for one in words) / max(sum(map(len, words)), 1)
 
     def _norms(self) -> NDArray[np.float64]:
-        from scipy.sparse._sparsetools import csr_matvec  # see `index.postings.word_lists.add_postings`
+        from scipy.sparse._sparsetools import csr_matvec  # see `index.postings.plain_lists.add_postings`
 
         squares = np.zeros(int(self.images.starts[-1]))
         # S_jj = Σ R(u, u) w(u)² + Σ 2 R(u, v) w(u) w(v): of each image, first all words, then all pairs, in order.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from index.archive import Archive, open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
+from index.postings.entries import Postings
 from index.postings.sorted_lists import concatenated_ranges
-from index.postings.word_lists import Postings
 from index.segments.segment import Segment
 from index.vocabulary import Vocabulary
 

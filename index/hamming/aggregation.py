@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from index.hamming.voting import SignedFeatures, as_numbers, check_length
 from index.inverted import InvertedIndex
+from index.postings.entries import Entries
 from index.postings.sorted_lists import concatenated_ranges
-from index.postings.word_lists import Entries, first_of_kind
+from index.postings.word_lists import first_of_kind
 
 _ENTRIES = 1 << 18  # features of the index that are read at a time
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.inverted import InvertedIndex
-from index.postings.word_lists import AskedSignatures
+from index.postings.entries import AskedSignatures
 from index.segments.segment import Segment
 
 # Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many

@@ -1,12 +1,21 @@
-"""The words of a segment's images, and the images of each word: as arrays (format 1), or coded (format 2)."""
+"""The words of a segment's images, and the images of each word, in format 2: coded lists."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.postings.entries import (
+    AskedSignatures,
+    DamagedListsError,
+    Entries,
+    Frequency,
+    NearEntries,
+    Postings,
+    are_bounds,
+    narrowest,
+)
 from index.postings.sorted_lists import (
     LONG,
     CodedRanges,
@@ -21,183 +30,6 @@ from index.postings.sorted_lists import (
 # three features.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
-_PRODUCTS_AT_ONCE = 1 << 16  # postings in format 1: the buffers stay in the processor's cache
-
-Frequency = Callable[[NDArray[np.number]], NDArray[np.float64]]
-"""Term frequencies of counts."""
-
-
-class DamagedListsError(ValueError):
-    """Arrays that hold what they cannot; `array` is the name of one."""
-
-    def __init__(self, array: str) -> None:
-        super().__init__(f"{array} is damaged")
-        self.array = array
-
-
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """The images that have each of some words, one list after the other.
-
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-        Distinct, ascending.
-    lengths : ndarray, shape (n,), int64
-        How many images have each word: at least one.
-    images : ndarray, shape (P,), integer
-        Positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths.
-    counts : ndarray, shape (P,), integer
-        How many features of that image have the word: at least one.
-    """
-
-    words: NDArray[np.integer]
-    lengths: NDArray[np.int64]
-    images: NDArray[np.integer]
-    counts: NDArray[np.integer]
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """The features that have each of some words, one list after the other.
-
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-        Distinct, ascending.
-    lengths : ndarray, shape (n,), int64
-        How many features have each word: at least one.
-    images : ndarray, shape (E,), integer
-        Positions in `Segment.image_numbers`, ascending for each word; E is the sum of the lengths.
-    signatures : ndarray, shape (E, B), uint8
-    """
-
-    words: NDArray[np.integer]
-    lengths: NDArray[np.int64]
-    images: NDArray[np.integer]
-    signatures: NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedSignatures:
-    """Features of a query in the order of their words, and what is near to their signatures.
-
-    Attributes
-    ----------
-    words, firsts, counts : ndarray, shape (m,), int64
-        Distinct, ascending; where the features of each begin, and how many they are.
-    codes : ndarray, shape (n, W), uint64
-        Signatures of the features, 64 bits a number.
-    most : int
-        Largest number of bits that differ.
-    """
-
-    words: NDArray[np.int64]
-    firsts: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    codes: NDArray[np.uint64]
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class NearEntries:
-    """Features of images that have a word of a query's feature, and nearly its signature.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (M,), int32
-        Feature of the query, in the order of `AskedSignatures`.
-    images : ndarray, shape (M,), int32
-        Position in `Segment.image_numbers`.
-    ranks : ndarray, shape (M,), int32
-        Which of the image's features of the word it is.
-    distances : ndarray, shape (M,), uint8
-        Bits that differ.
-    """
-
-    rows: NDArray[np.int32]
-    images: NDArray[np.int32]
-    ranks: NDArray[np.int32]
-    distances: NDArray[np.uint8]
-
-
-class PlainLists:
-    """Words of images and postings of words in format 1: arrays as they are."""
-
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._image_offsets = arrays["offsets"]
-        self._image_words = arrays["words"]
-        self._words = arrays["posting_words"]
-        self._offsets = arrays["posting_offsets"]
-        self._images = arrays["posting_images"]
-        self._counts = arrays["posting_counts"]
-
-    @staticmethod
-    def misfits(arrays: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-        """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
-        words = arrays["posting_words"]
-        if (words[1:] <= words[:-1]).any():
-            yield "posting_words"
-        if len(arrays["posting_counts"]) != len(arrays["posting_images"]):
-            yield "posting_counts"
-        lists = {"offsets": ("image_numbers", "words"), "posting_offsets": ("posting_words", "posting_images")}
-        for name, (of, members) in lists.items():
-            ends = arrays[name]
-            if not _are_bounds(ends, len(arrays[of])) or int(ends[-1]) != len(arrays[members]):
-                yield name
-
-    @property
-    def words_below(self) -> int:
-        """All words are below it."""
-        return int(self._words[-1]) + 1 if len(self._words) else 0
-
-    def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-        """See `Segment.words_of`."""
-        starts = self._image_offsets[positions].astype(np.int64)
-        ends = self._image_offsets[positions + 1].astype(np.int64)
-        if len(starts) == 1:
-            return ends - starts, self._image_words[starts[0] : ends[0]]
-        return ends - starts, self._image_words[concatenated_ranges(starts, ends - starts)]
-
-    def add_images(self, frequency: NDArray[np.int64]) -> None:
-        """Add in how many images each word is."""
-        frequency[self._words] += np.diff(self._offsets.astype(np.int64))
-
-    def add_features(self, frequency: NDArray[np.int64]) -> None:
-        """Add how many features have each word."""
-        if len(self._words):
-            frequency[self._words] += np.add.reduceat(self._counts, self._offsets[:-1].astype(np.intp), dtype=np.int64)
-
-    def find(self, words: NDArray[np.integer] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lists that hold some words, or all: which, ascending, and how long they are."""
-        if words is None or not len(self._words):
-            at = np.arange(len(self._words))
-        else:
-            # Of one type: searching among another copies all that is searched.
-            words = words[words <= self._words[-1]].astype(self._words.dtype)
-            at = np.searchsorted(self._words, words)
-            at = at[self._words[at] == words]
-        return at, self._offsets[at + 1].astype(np.int64) - self._offsets[at].astype(np.int64)
-
-    def add_products(
-        self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
-    ) -> None:
-        """Add the inner products of vectors with all images: see `Segment.add_products`."""
-        at, lengths = self.find(words)
-        for first, last in blocks_of(lengths, _PRODUCTS_AT_ONCE):
-            postings = self.read(at[first:last], words)
-            some = weights.take(np.searchsorted(words, postings.words), axis=0)
-            add_postings(total, postings, frequency(postings.counts), some)
-
-    def read(self, at: NDArray[np.int64], words: NDArray[np.integer] | None) -> Postings:
-        """Postings of those of some words, or of all, that are in some lists."""
-        starts = self._offsets[at].astype(np.int64)
-        lengths = self._offsets[at + 1].astype(np.int64) - starts
-        rows = concatenated_ranges(starts, lengths)
-        images = self._images[rows]
-        if len(images) and images.max() >= len(self._image_offsets) - 1:
-            raise DamagedListsError("posting_images")
-        return Postings(self._words[at], lengths, images, self._counts[rows])
 
 
 class CodedLists:
@@ -220,9 +52,9 @@ class CodedLists:
         """Names of rows of unsigned numbers that do not fit the others; the first alone need be right."""
         images = len(arrays["image_numbers"])
         starts = arrays["posting_starts"]
-        if not _are_bounds(arrays["offsets"], images):
+        if not are_bounds(arrays["offsets"], images):
             yield "offsets"
-        if not _are_bounds(starts, max(1, len(starts) - 1)) or int(starts[-1]) != int(arrays["offsets"][-1]):
+        if not are_bounds(starts, max(1, len(starts) - 1)) or int(starts[-1]) != int(arrays["offsets"][-1]):
             yield "posting_starts"
         below = []
         for name, bounds in (("word_lists", arrays["offsets"]), ("posting_lists", starts)):
@@ -411,35 +243,6 @@ class CodedLists:
         return at, bounds, images, kept
 
 
-def add_postings(
-    total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
-) -> None:
-    """Add postings to sums of several vectors over the words of each image, in the order of the words.
-
-    Parameters
-    ----------
-    total : ndarray, shape (images, V), float64
-        Added to; contiguous.
-    postings : Postings
-        Of m words.
-    values : ndarray, shape (P,), float64
-        Of each posting.
-    weights : ndarray, shape (m, V), float64
-        Of each word in each vector.
-    """
-    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
-
-    # SciPy multiplies column by column, and so adds up in the order of the words. Its public product would begin each
-    # block at 0, and what is added up in another order differs in its last bit.
-    ends = np.concatenate([[0], np.cumsum(postings.lengths)], dtype=np.int32)
-    positions = postings.images.astype(np.int32, copy=False)
-    if total.shape[1] == 1:
-        csc_matvec(len(total), len(weights), ends, positions, values, weights.ravel(), total.ravel())
-    else:
-        shape = len(total), len(weights), total.shape[1]
-        csc_matvecs(*shape, ends, positions, values, weights.ravel(), total.ravel())
-
-
 def _take(signatures: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Some rows of bytes (N, B): as whole numbers they are taken in a third of the time."""
     width = signatures.shape[1]
@@ -469,34 +272,6 @@ def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDA
     return first
 
 
-def plain_postings(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Postings in format 1 of features that are grouped by image (`lengths` of each) and ordered by word within it."""
-    owners = np.repeat(np.arange(len(lengths), dtype=np.min_scalar_type(len(lengths) - 1)), lengths)
-    # A posting is a run of equal (image, word).
-    first = np.ones(len(words), dtype=bool)
-    first[1:] = (words[1:] != words[:-1]) | (owners[1:] != owners[:-1])
-    distinct, features = np.unique(words, return_counts=True)
-    frequency = np.empty(len(distinct), np.int64)
-    images = np.empty(np.count_nonzero(first), owners.dtype)
-    counts = np.empty(len(images), np.uint32)
-    done = 0
-    # Some words at a time: what is sorted takes 64 bits a feature.
-    for begin, end in blocks_of(features, _SORTED_AT_ONCE):
-        some = np.flatnonzero((words >= distinct[begin]) & (words <= distinct[end - 1]))
-        starts = np.flatnonzero(first[some])
-        of = words[some[starts]]
-        order = np.argsort(of, kind="stable")  # stable, so images stay ascending for each word
-        frequency[begin:end] = np.unique(of, return_counts=True)[1]
-        images[done : done + len(starts)] = owners[some[starts]][order]
-        counts[done : done + len(starts)] = np.diff(starts, append=len(some))[order]
-        done += len(starts)
-    offsets = np.concatenate([[0], np.cumsum(frequency)])
-    yield "posting_words", distinct.astype(words.dtype)
-    yield "posting_offsets", offsets.astype(_narrowest(offsets))
-    yield "posting_images", images
-    yield "posting_counts", counts.astype(_narrowest(counts))
-
-
 def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays `word_lists`, `posting_starts` and `posting_lists` of a segment.
 
@@ -517,7 +292,7 @@ def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) 
         some = words[start : start + _SORTED_AT_ONCE].astype(np.int64)
         lengths += np.bincount(some // words_a_list, minlength=lists)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    yield "posting_starts", starts.astype(_narrowest(starts))
+    yield "posting_starts", starts.astype(narrowest(starts))
     owners = np.repeat(np.arange(images, dtype=np.min_scalar_type(images)), np.diff(offsets))
     entries = np.empty(len(words), np.min_scalar_type(universe))
     # Some words at a time: the numbers that are sorted take eight bytes a feature.
@@ -529,13 +304,3 @@ def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) 
         keys -= np.repeat(np.arange(first, last) * universe, lengths[first:last])
         entries[starts[first] : starts[last]] = keys
     yield "posting_lists", encode_lists(entries, starts, universe)
-
-
-def _narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:
-    """The smallest unsigned type that holds the values, none of which is negative."""
-    return np.min_scalar_type(int(values.max()) if len(values) else 0)
-
-
-def _are_bounds(ends: NDArray[np.unsignedinteger], of: int) -> bool:
-    """Whether an array ascends from 0, and has bounds of so many lists."""
-    return len(ends) == of + 1 and ends[0] == 0 and not (ends[1:] < ends[:-1]).any()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, hash_file, load_json
 from index.errors import CairnError, Unreadable, refuse_unreadable
-from index.postings.word_lists import CodedLists, PlainLists
+from index.postings.plain_lists import PlainLists
+from index.postings.word_lists import CodedLists
 
 FORMAT = 2  # that is written; format 1 is read
 META = "meta.json"

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
 from index.errors import CairnError
+from index.postings.plain_lists import plain_postings
 from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges
-from index.postings.word_lists import coded_lists, plain_postings
+from index.postings.word_lists import coded_lists
 from index.segments.description import COLUMN_PREFIX, META, NOTES, PARTS, SIGNATURES, verify_segment
 
 _FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "descriptor")  # in this order, then any others

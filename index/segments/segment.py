@@ -11,17 +11,10 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.errors import CairnError
+from index.postings.entries import AskedSignatures, DamagedListsError, Entries, Frequency, NearEntries, Postings
+from index.postings.plain_lists import PlainLists
 from index.postings.sorted_lists import blocks_of
-from index.postings.word_lists import (
-    AskedSignatures,
-    CodedLists,
-    DamagedListsError,
-    Entries,
-    Frequency,
-    NearEntries,
-    PlainLists,
-    Postings,
-)
+from index.postings.word_lists import CodedLists
 from index.segments.description import (
     COLUMN_PREFIX,
     NOTES,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.postings import sorted_lists, word_lists
+from index.postings import plain_lists, sorted_lists, word_lists
 from index.segments import repair
 from index.segments.description import META, verify_segment
 from index.segments.repair import restore_segment
@@ -28,6 +28,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sorted_lists, repair):
         monkeypatch.setattr(module, "BLOCK_ENTRIES", BLOCK)
     monkeypatch.setattr(word_lists, "_SORTED_AT_ONCE", BLOCK)
+    monkeypatch.setattr(plain_lists, "_SORTED_AT_ONCE", BLOCK)
 
 
 def write(folder: Path, form: int, images: int, features: int, words: int, *, has_signatures: bool = False) -> str:

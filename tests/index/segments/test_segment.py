@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.postings import word_lists
-from index.postings.word_lists import AskedSignatures, Postings
+from index.postings.entries import AskedSignatures, Postings
 from index.segments.description import segment_bytes, verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
