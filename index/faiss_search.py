@@ -65,11 +65,11 @@ class FaissSearch(NearestNeighbours):
         codes, lists = self._codes, self._lists
         if lists:
             index = _faiss.index_factory(dim, f"IVF{lists},PQ{codes}x4fs")
-            _set_training(index.cp, self.seed)
+            set_training(index.cp, self.seed)
         else:
             index = _faiss.index_factory(dim, f"PQ{codes}x4fs")
-        _set_training(index.pq.cp, self.seed)
-        with _one_thread():
+        set_training(index.pq.cp, self.seed)
+        with single_thread():
             index.train(self.points)
         index.add(self.points)
         self._index = index
@@ -103,16 +103,17 @@ class FaissSearch(NearestNeighbours):
             for number in range(self._lists):
                 size = self._index.invlists.list_size(number)
                 arrays["list_of"][faiss.rev_swig_ptr(self._index.invlists.get_ids(number), size)] = number
-        _write_arrays(file, arrays)
+        write_arrays(file, arrays)
         return True
 
     def _read(self, contents: bytes) -> None:
         count, dim = self.points.shape
         codes, lists = self._codes, self._lists
+        shapes: dict[str, tuple[str, tuple[int | None, ...]]]
         shapes = {"centroids": ("<f4", (16 * dim,)), "codes": ("|u1", (count, (codes + 1) // 2))}
         if lists:
             shapes |= {"lists": ("<f4", (lists, dim)), "list_of": ("<i4", (count,))}
-        arrays = _read_arrays(contents, {} if self._is_exact else shapes)
+        arrays = read_arrays(contents, {} if self._is_exact else shapes)
         if lists:
             if not ((arrays["list_of"] >= 0) & (arrays["list_of"] < lists)).all():
                 raise ValueError("a point is in a list that there is not")
@@ -161,8 +162,9 @@ class FaissSearch(NearestNeighbours):
         return int(min(count, max(1, round(self.options.list_factor * count**0.5))))
 
 
-def _write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    # By hand rather than by np.savez, which stamps each entry with the time: the same index is the same file.
+def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays to an .npz file: the same ones always make the same file."""
+    # By hand rather than by np.savez, which stamps each entry with the time.
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             entry = io.BytesIO()
@@ -170,8 +172,11 @@ def _write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
 
 
-def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    """Arrays that `_write_arrays` wrote, of these types and shapes; any exception where they are something else."""
+def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> dict[str, NDArray[Any]]:
+    """Arrays that `write_arrays` wrote, of these types and shapes; any exception where they are something else.
+
+    A length of None can be any.
+    """
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         archive = Archive(file)
         # What is not packed is no longer than the file.
@@ -181,14 +186,18 @@ def _read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int, ...
             raise ValueError("it holds other arrays")
         arrays = {name: np.ascontiguousarray(archive.array(name)) for name in wanted}
     for name, array in arrays.items():
+        dtype, shape = wanted[name]
+        fits = array.ndim == len(shape) and all(
+            length in (None, there) for length, there in zip(shape, array.shape, strict=True)
+        )
         is_number = array.dtype.kind != "f" or bool(np.isfinite(array).all())
-        if (array.dtype.str, array.shape) != wanted[name] or not is_number:
+        if array.dtype.str != dtype or not fits or not is_number:
             raise ValueError(f"its {name} are of another kind or size")
     return arrays
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Run faiss in one thread for a while.
 
     Its small codebooks are learnt in so many tiny parallel steps that waiting for each other, on a busy machine, takes
@@ -202,7 +211,8 @@ def _one_thread() -> Iterator[None]:
         faiss.omp_set_num_threads(threads)
 
 
-def _set_training(clustering: Any, seed: int) -> None:
+def set_training(clustering: Any, seed: int) -> None:
+    """Set how faiss learns a codebook."""
     clustering.seed = seed % 2**31
     clustering.niter = 8
     # The small codebooks are good from few points, and a warning on standard error would help nobody.

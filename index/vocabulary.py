@@ -43,7 +43,7 @@ class VocabularyOptions:
     words: int | None = None  # size; left out, one word for 30 descriptors, at most 500,000
     iterations: int = 10  # passes of k-means
     seed: int = 0  # of everything random in it
-    backend: str = "faiss"  # search back-end: faiss, flann or pyflann
+    backend: str = "ivf"  # search back-end: ivf, faiss, flann or pyflann
     search: "SearchOptions | None" = None  # its settings; left out, the back-end's own defaults
     sample_per_word: int = 50  # descriptors k-means uses at most for each word; 0 uses all
     recall_sample: int = 5_000  # descriptors that recall@1 and the quantisation error are measured on

@@ -180,7 +180,7 @@ def retrieval(
     max_side: MaxSide = 1024,
     max_features: MaxFeatures = 0,
     features: BenchmarkFeatures = None,
-    search: Search = "faiss",
+    search: Search = "ivf",
     signature: Signature = DEFAULT_SIGNATURE,
     workers: Workers = 0,
     collection: Keep = None,

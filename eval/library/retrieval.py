@@ -153,7 +153,7 @@ def evaluate_retrieval(
     max_side: int = 1024,
     max_features: int = 0,
     features: AnyPath | None = None,
-    search: str = "faiss",
+    search: str = "ivf",
     signature: str = DEFAULT_SIGNATURE,
     workers: int = 0,
     collection: AnyPath | None = None,

@@ -29,7 +29,7 @@ class CollectionOptions:
 
     descriptor: str = "rootsift"  # name of the descriptor
     words: int = 0  # size of the vocabulary; 0: one word for 30 features, at most 500,000
-    search: str = "faiss"  # nearest-neighbour search behind the vocabulary: faiss, flann or pyflann
+    search: str = "ivf"  # nearest-neighbour search behind the vocabulary: ivf, faiss, flann or pyflann
     iterations: int = 10  # of approximate k-means
     seed: int = 0  # of everything random
     sample: int = 5_000  # photos whose features make the vocabulary, drawn at random; 0: all

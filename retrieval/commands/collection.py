@@ -79,7 +79,7 @@ def index(
     detector: Detector = "dog-affine",
     measurement_scale: MeasurementScale = None,
     upright: Upright = True,
-    search: Search = "faiss",
+    search: Search = "ivf",
     keep_descriptors: Annotated[
         bool, typer.Option("--keep-descriptors", rich_help_panel=REGIONS, help="Keep descriptors, for the engine raw.")
     ] = False,

@@ -155,7 +155,7 @@ Search = Annotated[
     typer.Option(
         rich_help_panel=VOCABULARY,
         metavar="NAME",
-        help="Nearest-neighbour search of the vocabulary: faiss, flann or pyflann.",
+        help="Nearest-neighbour search of the vocabulary: ivf, faiss, flann or pyflann.",
         autocompletion=among(*BACKENDS),
     ),
 ]

@@ -6,6 +6,7 @@ COMPILED = (
     "index.hamming.sign_kernels",
     "index.hamming.vote_kernels",
     "index.postings.list_kernels",
+    "index.scanning.scan_kernels",
     "retrieval.descriptors.sift_kernels",
     "retrieval.features.geometry_kernels",
     "retrieval.matching.refinement_kernels",

@@ -69,7 +69,7 @@ def create(
     measurement_scale: float | None = None,
     upright: bool = True,
     signature: str = DEFAULT_SIGNATURE,
-    search: str = "faiss",
+    search: str = "ivf",
     kmeans_passes: int = 10,
     vocabulary_photos: int = 5000,
     vocabulary_folder: str | os.PathLike[str] | None = None,
@@ -105,7 +105,7 @@ def create(
         Patches stay upright; otherwise they are turned to their dominant gradient.
     signature : str
         Kind of the features' signatures, which engines match by; "none": none.
-    search : {"faiss", "flann", "pyflann"}
+    search : {"ivf", "faiss", "flann", "pyflann"}
         Nearest-neighbour search behind the vocabulary.
     kmeans_passes : int
         Passes of k-means that make the vocabulary.

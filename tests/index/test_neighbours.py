@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 
 import faiss
 import numpy as np
@@ -11,10 +12,15 @@ import scipy.spatial.distance
 from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
+from index.ivf_search import IvfOptions, IvfSearch
 from index.neighbours import recall_at_1, squared_distances
 from index.search_backends import BACKENDS, search_backend
 
 CASES = {
+    "ivf": ("ivf", None),
+    "ivf-exact": ("ivf", IvfOptions(exact_below=10**9)),
+    "ivf-lists": ("ivf", IvfOptions(exact_below=0)),
+    "ivf-few-lists": ("ivf", IvfOptions(exact_below=0, probes=1)),
     "faiss": ("faiss", None),
     "faiss-exact": ("faiss", FaissOptions(exact_below=10**9)),
     "faiss-lists": ("faiss", FaissOptions(exact_below=0, lists_from=0)),
@@ -22,6 +28,9 @@ CASES = {
     "flann": ("flann", None),
     "pyflann": ("pyflann", None),
 }
+
+
+FEW_LISTS = ("faiss-few-lists", "ivf-few-lists")
 
 
 @contextmanager
@@ -80,7 +89,7 @@ class TestContract:
 
     def test_finds_the_neighbours_that_are_known(self, case, build, cube):
         points, queries, neighbours, distances = cube
-        if case == "faiss-few-lists":
+        if case in FEW_LISTS:
             pytest.skip("one list of many is not meant to hold all neighbours")
         found, squared = build(points).search(queries, 4)
         assert found.dtype == np.int32
@@ -91,7 +100,7 @@ class TestContract:
     def test_recall_on_clustered_points(self, case, build, clustered):
         points, queries, exact = clustered
         search = build(points)
-        floor = 0.3 if case == "faiss-few-lists" else 0.97
+        floor = 0.3 if case in FEW_LISTS else 0.97
         found, squared = search.search(queries, 1)
         recall = np.mean(found[:, 0] == exact.argmin(axis=1))
         assert recall >= floor
@@ -102,7 +111,7 @@ class TestContract:
     def test_a_quick_search_finds_nearly_as_much_and_tells_the_distance_right(self, case, build, clustered):
         points, queries, exact = clustered
         found, squared = build(points).search(queries, 2, quick=True)
-        assert np.mean(found[:, 0] == exact.argmin(axis=1)) >= (0.3 if case == "faiss-few-lists" else 0.95)
+        assert np.mean(found[:, 0] == exact.argmin(axis=1)) >= (0.3 if case in FEW_LISTS else 0.95)
         np.testing.assert_allclose(squared, np.take_along_axis(exact, found, axis=1), rtol=1e-5)
 
     def test_a_point_is_its_own_nearest(self, build, clustered):
@@ -229,12 +238,12 @@ def test_few_checks_are_seen_in_the_recall(clustered):
 
 
 def test_unknown_and_missing_backends(monkeypatch):
-    with pytest.raises(CairnError, match="faiss, flann, pyflann"):
+    with pytest.raises(CairnError, match="faiss, flann, ivf, pyflann"):
         search_backend("annoy")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CairnError, match="pip install pyflann-ibeis"):
         search_backend("pyflann")
-    assert {search_backend(name).name for name in BACKENDS if name != "pyflann"} == {"faiss", "flann"}
+    assert {search_backend(name).name for name in BACKENDS if name != "pyflann"} == {"ivf", "faiss", "flann"}
 
 
 def test_squared_distances_to_chosen_points():
@@ -245,11 +254,13 @@ def test_squared_distances_to_chosen_points():
     np.testing.assert_allclose(squared_distances(queries, points, numbers), expected, rtol=1e-5)
 
 
-def test_a_quick_search_scans_half_of_the_lists(clustered):
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [(FaissSearch, FaissOptions(exact_below=0, lists_from=0)), (IvfSearch, IvfOptions(exact_below=0))],
+)
+def test_a_quick_search_scans_half_of_the_lists(clustered, backend, options):
     points, queries, _ = clustered
-    whole, half = (
-        FaissSearch.build(points, FaissOptions(exact_below=0, lists_from=0, probes=probes)) for probes in (8, 4)
-    )
+    whole, half = (backend.build(points, replace(options, probes=probes)) for probes in (4, 2))
     found = whole.search(queries, quick=True)[0]
     np.testing.assert_array_equal(found, half.search(queries)[0])
     assert (found != whole.search(queries)[0]).any()

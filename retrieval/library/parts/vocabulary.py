@@ -43,7 +43,7 @@ class Vocabulary:
         *,
         seed: int = 0,
         passes: int = 10,
-        search: str = "faiss",
+        search: str = "ivf",
         features: str = "",
         trained_on: str = "",
         progress: Telling = None,
@@ -62,7 +62,7 @@ class Vocabulary:
         passes : int
             Of k-means over the descriptors.
         search : str
-            Back-end of nearest-neighbour search: ``faiss``, ``flann`` or ``pyflann``.
+            Back-end of nearest-neighbour search: ``ivf``, ``faiss``, ``flann`` or ``pyflann``.
         features : str
             Fingerprint of how the descriptors were made, from `features_fingerprint`: a collection takes only a
             vocabulary that was made for its own features.

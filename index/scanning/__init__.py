@@ -1,0 +1,1 @@
+"""Points scanned by short codes, for those near a query."""

@@ -1,0 +1,70 @@
+"""Codes of a byte a dimension, as `index.scanning.scan_kernels` reads them."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+GROUP = 32
+"""The number of dimensions of a code is brought to a multiple of this by zeros."""
+
+
+class Codes(NamedTuple):
+    """Codes of points in groups, each of which fills blocks of its own."""
+
+    bytes: NDArray[np.uint8]  # (b 32 d,): block by block, four dimensions of all its codes after another
+    biases: NDArray[np.int32]  # (b 32,): what is added to the product of a query and a code
+    names: NDArray[np.int32]  # (b 32,): of codes; -1 where there is none
+    ends: NDArray[np.int64]  # (groups + 1,): before which block each group begins, and the last one ends
+
+    @classmethod
+    def of(cls, codes: NDArray[np.int8], names: NDArray[np.int32], sizes: NDArray[np.integer]) -> Self:
+        """Lay out codes.
+
+        Parameters
+        ----------
+        codes : ndarray, shape (n, d), int8
+            Group by group.
+        names : ndarray, shape (n,), int32
+            What they are called where they are found.
+        sizes : ndarray, shape (g,), integer
+            Of the groups.
+        """
+        from index.scanning.scan_kernels import BLOCK, NONE
+
+        dim = codes.shape[1]
+        ends = np.append(0, np.cumsum(-(-sizes // BLOCK)))
+        places = np.arange(len(codes)) + np.repeat(BLOCK * ends[:-1] - (np.cumsum(sizes) - sizes), sizes)
+        there = BLOCK * int(ends[-1])
+        padded = np.zeros((there, GROUP * -(-dim // GROUP)), np.uint8)
+        padded[places, :dim] = codes.view(np.uint8) ^ 0x80  # 128 more, without a sign
+        # The nearer, the larger q c - c c / 2. The 128 add the same to the products of a query with all codes.
+        biases = np.full(there, NONE, np.int32)
+        biases[places] = -np.einsum("nd,nd->n", codes, codes, dtype=np.int32) // 2
+        called = np.full(there, -1, np.int32)
+        called[places] = names
+        blocks = padded.reshape(-1, BLOCK, padded.shape[1] // 4, 4).transpose(0, 2, 1, 3)
+        return cls(blocks.reshape(-1), biases, called, ends.astype(np.int64))
+
+    @classmethod
+    def of_one_group(cls, codes: NDArray[np.int8]) -> Self:
+        """Lay out codes (n, d) that are called by their row numbers."""
+        return cls.of(codes, np.arange(len(codes), dtype=np.int32), np.array([len(codes)]))
+
+    def parts(self, dim: int) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int64]]:
+        """Codes of so many dimensions, names and sizes: what they were laid out from."""
+        from index.scanning.scan_kernels import BLOCK
+
+        there = self.names >= 0
+        padded = len(self.bytes) // max(1, len(self.names))
+        rows = self.bytes.reshape(-1, padded // 4, BLOCK, 4).transpose(0, 2, 1, 3).reshape(-1, padded)
+        before = np.append(0, np.cumsum(there))[BLOCK * self.ends]
+        return (rows[there, :dim] ^ 0x80).view(np.int8), self.names[there], np.diff(before)
+
+
+def asked_as(queries: NDArray[np.int8]) -> NDArray[np.int32]:
+    """Queries (n, d) as they are scanned for: (n, d / 4), four dimensions in one number, d brought to a multiple."""
+    number, dim = queries.shape
+    padded = np.zeros((number, GROUP * -(-dim // GROUP)), np.int8)
+    padded[:, :dim] = queries
+    return padded.view(np.int32)

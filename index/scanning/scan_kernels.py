@@ -1,0 +1,348 @@
+"""Scan the codes of points for those near a query: compiled.
+
+A code is a byte for each of a number of dimensions that 32 divides. Codes lie in blocks of 32, 32 dimensions of all of
+them together, four of one code side by side: so one instruction, where the processor has it, multiplies 64 of them.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from index.kernels.compiling import INT32, INT64, UINT8, array, compiled, written
+
+BLOCK = 32
+"""Codes of a block."""
+GROUP = 32
+"""Dimensions of which a number must be a multiple."""
+NONE = -(1 << 30)
+"""The bias of a code that stands for no point: less than any score."""
+_AT_ONCE = 16  # numbers of 32 bits that one instruction takes
+_INSTRUCTION, _OF = "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"
+
+
+def _generate_scores(
+    typing: Any, codes: Any, at: Any, query: Any, before: Any, start: Any, scores: Any, to: Any
+) -> Any:
+    """Code of `_scores_of_block` for these types.
+
+    It adds the products of a query with a block of codes, in 32 dimensions, to scores, and gives the largest of the
+    sums. NumPy has no way to say it of which compilers make that instruction.
+
+    Parameters
+    ----------
+    codes : ndarray, uint8
+        From element `at`: eight times the codes (32, 4) of a block in four dimensions.
+    query : ndarray, shape (8,), int32
+        The query (8, 4) in these dimensions, int8, by the four.
+    before, scores : ndarray, int32
+        From element `start` what is added to, and from element `to` where the sums (32,) are written.
+    """
+    del typing
+    number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)
+    numbers = ir.VectorType(number, _AT_ONCE)
+    some_bytes = ir.VectorType(byte, 4 * _AT_ONCE)
+    halves = range(BLOCK // _AT_ONCE)
+
+    def function(builder: Any, name: str, given: Any, of: Any) -> Any:
+        kind = ir.FunctionType(given, of)
+        return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+
+    def products(builder: Any, sums: Any, some: Any, others: Any) -> Any:
+        """Sums (16,) with the products of bytes (64,), four by four, added: of some without and others with a sign."""
+        wide = ir.VectorType(number, 4 * _AT_ONCE)
+        added = builder.mul(builder.zext(some, wide), builder.sext(builder.bitcast(others, some_bytes), wide))
+        for left in (2 * _AT_ONCE, _AT_ONCE):
+            every_other = ir.VectorType(number, left)
+            nothing = ir.Constant(added.type, ir.Undefined)
+            even, odd = (
+                builder.shuffle_vector(added, nothing, ir.Constant(every_other, list(range(first, 2 * left, 2))))
+                for first in (0, 1)
+            )
+            added = builder.add(even, odd)
+        return builder.add(sums, added)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def place(parameter: int, first: Any, more: int, kind: Any) -> Any:
+            """Where elements of an array lie, the first of them so many after another."""
+            of = context.make_array(signature.args[parameter])(context, builder, arguments[parameter])
+            element = builder.add(first, ir.Constant(word, more))
+            return builder.bitcast(builder.gep(of.data, [element]), kind.as_pointer())
+
+        has_instruction = _OF in context.codegen().magic_tuple()[2]
+        at, start, to, zero = arguments[1], arguments[4], arguments[6], ir.Constant(word, 0)
+        sums = [builder.load(place(3, start, _AT_ONCE * half, numbers), align=4) for half in halves]
+        nothing = ir.Constant(numbers, ir.Undefined)
+        for four in range(GROUP // 4):
+            one = builder.load(place(2, zero, four, number), align=4)
+            one = builder.insert_element(nothing, one, ir.Constant(number, 0))
+            everywhere = builder.shuffle_vector(one, nothing, ir.Constant(numbers, [0] * _AT_ONCE))
+            for half in halves:
+                offset = 4 * (BLOCK * four + _AT_ONCE * half)
+                some = builder.load(place(0, at, offset, some_bytes), align=1)
+                if has_instruction:
+                    instruction = function(builder, _INSTRUCTION, numbers, [numbers] * 3)
+                    sums[half] = builder.call(instruction, [sums[half], builder.bitcast(some, numbers), everywhere])
+                else:
+                    sums[half] = products(builder, sums[half], some, everywhere)
+        for half in halves:
+            builder.store(sums[half], place(5, to, _AT_ONCE * half, numbers), align=4)
+        larger = builder.select(builder.icmp_signed(">", *sums), *sums)
+        return builder.call(function(builder, "llvm.vector.reduce.smax.v16i32", number, [numbers]), [larger])
+
+    return types.int32(codes, at, query, before, start, scores, to), generate
+
+
+_scores_of_block: Any = intrinsic(_generate_scores)
+
+
+@compiled()
+def _score(codes: Any, biases: Any, query: Any, block: Any, scores: Any, to: Any) -> Any:
+    """Write the scores (32,) of a block of codes from element `to` on; return the largest."""
+    groups = len(query) // (GROUP // 4)
+    at = block * groups * BLOCK * GROUP
+    largest = _scores_of_block(codes, at, query, biases, BLOCK * block, scores, to)
+    for group in range(1, groups):
+        part = query[group * (GROUP // 4) :]
+        largest = _scores_of_block(codes, at + group * BLOCK * GROUP, part, scores, to, scores, to)
+    return largest
+
+
+@compiled()
+def _order_largest(scores: Any, names: Any, last: Any, wanted: Any) -> Any:
+    """Bring the `wanted` largest of some scores, and their names, to the front; return the least of these.
+
+    Parameters
+    ----------
+    scores, names : ndarray, int32
+    last : int
+        How many there are of them, at least `wanted`, which is at least 1.
+    """
+    low, high, rank = 0, last - 1, wanted - 1
+    while low < high:
+        pivot = scores[(low + high) >> 1]
+        left, right = low, high
+        while left <= right:
+            while scores[left] > pivot:
+                left += 1
+            while scores[right] < pivot:
+                right -= 1
+            if left <= right:
+                score, name = scores[left], names[left]
+                scores[left], names[left] = scores[right], names[right]
+                scores[right], names[right] = score, name
+                left += 1
+                right -= 1
+        if rank <= right:
+            high = right
+        elif rank >= left:
+            low = left
+        else:
+            break
+    return scores[rank]
+
+
+@compiled()
+def _insert(scores: Any, names: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
+    """Put a score, and its name, in its place among the largest (count,), and drop the last of too many.
+
+    It is larger than the last of them where there are as many as there may be. Returns how many there are then.
+    """
+    place = min(count, most - 1)
+    while place > 0 and scores[place - 1] < score:
+        scores[place], names[place] = scores[place - 1], names[place - 1]
+        place -= 1
+    scores[place], names[place] = score, name
+    return min(count + 1, most)
+
+
+@compiled()
+def _least_of_largest(scores: Any, wanted: Any) -> Any:
+    """The `wanted`-th largest of at least so many scores, by bisection: counting takes many at once."""
+    low, high = np.int64(scores[0]), np.int64(scores[0])
+    for score in scores:
+        low, high = min(low, np.int64(score)), max(high, np.int64(score))
+    while low < high:
+        middle = np.int32((low + high + 1) >> 1)
+        reached = np.int32(0)
+        for score in scores:
+            reached += np.int32(score >= middle)
+        if reached == wanted:
+            return np.int64(middle)
+        if reached > wanted:
+            low = np.int64(middle)
+        else:
+            high = np.int64(middle) - 1
+    return low
+
+
+@compiled(array(UINT8), array(INT32), array(INT32, 2), INT64, written(INT32, 2))
+def nearest_lists(
+    codes: NDArray[np.uint8], biases: NDArray[np.int32], queries: NDArray[np.int32], wanted: int, lists: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Choose the lists whose centres are nearest to each query.
+
+    Parameters
+    ----------
+    codes, biases : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
+        Of the centres, in b blocks.
+    queries : ndarray, shape (n, d / 4), int32
+        Bytes with a sign, by the four.
+    wanted : int
+        How many lists, at least 1. As the least near of them is found among the best of every four, some more are
+        chosen, up to the width of `lists`.
+    lists : ndarray, shape (n, w), int32
+        Filled with their numbers, the nearest first, the others in no order; w at least 1.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        How many lists of each query were chosen: at least one.
+    """
+    number, most = lists.shape
+    there = len(biases)
+    quarter = there // 4
+    scores = np.empty(there, np.int32)
+    best = np.empty(quarter, np.int32)
+    chosen = np.empty(number, np.int64)
+    for query in range(number):
+        asked = queries[query]
+        for block in range(there // BLOCK):
+            _score(codes, biases, asked, block, scores, BLOCK * block)
+        one, two = scores[:quarter], scores[quarter : 2 * quarter]
+        three, four = scores[2 * quarter : 3 * quarter], scores[3 * quarter :]
+        for place in range(quarter):
+            best[place] = max(max(one[place], two[place]), max(three[place], four[place]))
+        least = NONE + 1
+        if wanted < quarter:
+            least = max(_least_of_largest(best, wanted), least)
+        count, nearest = 0, NONE
+        for place in range(quarter):
+            if best[place] >= least:
+                for group in range(4):
+                    score = scores[group * quarter + place]
+                    if score >= least and count < most:
+                        lists[query, count] = group * quarter + place
+                        if score > nearest:
+                            nearest = score
+                            lists[query, 0], lists[query, count] = lists[query, count], lists[query, 0]
+                        count += 1
+        chosen[query] = count
+    return chosen
+
+
+@compiled()
+def _by_list(lists: Any, chosen: Any, number: Any, first: Any, last: Any) -> Any:
+    """The queries that chose each list, among the choices of each query from the first to before the last.
+
+    Returns
+    -------
+    starts : ndarray, shape (number + 1,), int64
+        Where the queries of each list begin.
+    queries : ndarray, int32
+    """
+    starts = np.zeros(number + 1, np.int64)
+    for query in range(len(chosen)):
+        for one in range(first, min(last, chosen[query])):
+            starts[lists[query, one] + 1] += 1
+    for one in range(number):
+        starts[one + 1] += starts[one]
+    queries = np.empty(starts[number], np.int32)
+    free = starts.copy()
+    for query in range(len(chosen)):
+        for one in range(first, min(last, chosen[query])):
+            place = lists[query, one]
+            queries[free[place]] = query
+            free[place] += 1
+    return starts, queries
+
+
+@compiled(
+    array(UINT8),
+    array(INT32),
+    array(INT32),
+    array(INT64),
+    array(INT32, 2),
+    array(INT32, 2),
+    array(INT64),
+    INT64,
+    INT64,
+    written(INT32, 2),
+)
+def scan_lists(
+    codes: NDArray[np.uint8],
+    biases: NDArray[np.int32],
+    names: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    queries: NDArray[np.int32],
+    lists: NDArray[np.int32],
+    chosen: NDArray[np.int64],
+    sure: int,
+    wanted: int,
+    found: NDArray[np.int32],
+) -> None:
+    """Find the points of largest scores in the lists of each query.
+
+    The nearest list of a query tells what a point must reach to be looked at in the others: the score that so many of
+    its own reach. All lists are read in their order, for all queries that chose them.
+
+    Parameters
+    ----------
+    codes, biases, names : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
+        Of the points, in b blocks, and their numbers; -1 where there is none, whose bias is `NONE`.
+    ends : ndarray, shape (L + 1,), int64
+        Before which block each list begins, and the last one ends.
+    queries : ndarray, shape (n, d / 4), int32
+        Bytes with a sign, by the four.
+    lists, chosen : ndarray
+        From `nearest_lists`.
+    sure : int
+        How many points of the nearest list are found in any case, at least 1.
+    wanted : int
+        How many points are found at most, at least `sure`.
+    found : ndarray, shape (n, wanted), int32
+        Filled with their numbers, in no order; -1 where there are fewer.
+    """
+    number, all_lists = len(queries), len(ends) - 1
+    kept = np.empty((number, 2 * wanted + BLOCK), np.int32)
+    known = np.empty((number, 2 * wanted + BLOCK), np.int32)
+    counts = np.zeros(number, np.int64)
+    least = np.full(number, NONE, np.int32)
+    scores = np.empty(BLOCK, np.int32)
+    for nearest in (True, False):
+        first, last = (0, 1) if nearest else (1, lists.shape[1])
+        starts, asking = _by_list(lists, chosen, all_lists, first, last)
+        for one in range(all_lists):
+            for place in range(starts[one], starts[one + 1]):
+                query = asking[place]
+                asked, limit, count = queries[query], least[query], counts[query]
+                best, called = kept[query], known[query]
+                for block in range(ends[one], ends[one + 1]):
+                    if _score(codes, biases, asked, block, scores, 0) <= limit:
+                        continue
+                    for point in range(BLOCK):
+                        score, name = scores[point], names[BLOCK * block + point]
+                        if score <= limit:
+                            continue
+                        if nearest:
+                            count = _insert(best, called, count, sure, score, name)
+                            if count == sure:
+                                limit = best[sure - 1]
+                        else:
+                            best[count], called[count] = score, name
+                            count += 1
+                    if count > 2 * wanted:
+                        limit = _order_largest(best, called, count, wanted)
+                        count = wanted
+                least[query], counts[query] = limit, count
+    for query in range(number):
+        count = counts[query]
+        if count > wanted:
+            _order_largest(kept[query], known[query], count, wanted)
+            count = wanted
+        found[query, :count] = known[query, :count]
+        found[query, count:] = -1
