@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -26,21 +25,23 @@ _INSTRUCTION, _OF = "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"
 
 
 def _generate_scores(
-    typing: Any, codes: Any, at: Any, query: Any, before: Any, start: Any, scores: Any, to: Any
+    typing: Any, codes: Any, at: Any, queries: Any, of: Any, before: Any, start: Any, scores: Any, to: Any, limit: Any
 ) -> Any:
     """Code of `_scores_of_block` for these types.
 
-    It adds the products of a query with a block of codes, in 32 dimensions, to scores, and gives the largest of the
-    sums. NumPy has no way to say it of which compilers make that instruction.
+    It adds the products of a query with a block of codes, in 32 dimensions, to scores, and says by a bit for each code,
+    the lowest for the first, which sums are above a limit. NumPy has no way to say it of which compilers make that
+    instruction.
 
     Parameters
     ----------
     codes : ndarray, uint8
         From element `at`: eight times the codes (32, 4) of a block in four dimensions.
-    query : ndarray, shape (8,), int32
-        The query (8, 4) in these dimensions, int8, by the four.
+    queries : ndarray, int32
+        From element `of`: the query (8, 4) in these dimensions, int8, by the four.
     before, scores : ndarray, int32
         From element `start` what is added to, and from element `to` where the sums (32,) are written.
+    limit : int32
     """
     del typing
     number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)
@@ -48,9 +49,11 @@ def _generate_scores(
     some_bytes = ir.VectorType(byte, 4 * _AT_ONCE)
     halves = range(BLOCK // _AT_ONCE)
 
-    def function(builder: Any, name: str, given: Any, of: Any) -> Any:
-        kind = ir.FunctionType(given, of)
-        return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    def spread(builder: Any, one: Any) -> Any:
+        """A number, so many times."""
+        nothing = ir.Constant(numbers, ir.Undefined)
+        one = builder.insert_element(nothing, one, ir.Constant(number, 0))
+        return builder.shuffle_vector(one, nothing, ir.Constant(numbers, [0] * _AT_ONCE))
 
     def products(builder: Any, sums: Any, some: Any, others: Any) -> Any:
         """Sums (16,) with the products of bytes (64,), four by four, added: of some without and others with a sign."""
@@ -74,55 +77,63 @@ def _generate_scores(
             return builder.bitcast(builder.gep(of.data, [element]), kind.as_pointer())
 
         has_instruction = _OF in context.codegen().magic_tuple()[2]
-        at, start, to, zero = arguments[1], arguments[4], arguments[6], ir.Constant(word, 0)
-        sums = [builder.load(place(3, start, _AT_ONCE * half, numbers), align=4) for half in halves]
-        nothing = ir.Constant(numbers, ir.Undefined)
+        at, query, start, to = arguments[1], arguments[3], arguments[5], arguments[7]
+        sums = [builder.load(place(4, start, _AT_ONCE * half, numbers), align=4) for half in halves]
         for four in range(GROUP // 4):
-            one = builder.load(place(2, zero, four, number), align=4)
-            one = builder.insert_element(nothing, one, ir.Constant(number, 0))
-            everywhere = builder.shuffle_vector(one, nothing, ir.Constant(numbers, [0] * _AT_ONCE))
+            everywhere = spread(builder, builder.load(place(2, query, four, number), align=4))
             for half in halves:
                 offset = 4 * (BLOCK * four + _AT_ONCE * half)
                 some = builder.load(place(0, at, offset, some_bytes), align=1)
                 if has_instruction:
-                    instruction = function(builder, _INSTRUCTION, numbers, [numbers] * 3)
+                    kind = ir.FunctionType(numbers, [numbers] * 3)
+                    instruction = builder.module.globals.get(_INSTRUCTION)
+                    instruction = instruction or ir.Function(builder.module, kind, _INSTRUCTION)
                     sums[half] = builder.call(instruction, [sums[half], builder.bitcast(some, numbers), everywhere])
                 else:
                     sums[half] = products(builder, sums[half], some, everywhere)
         for half in halves:
-            builder.store(sums[half], place(5, to, _AT_ONCE * half, numbers), align=4)
-        larger = builder.select(builder.icmp_signed(">", *sums), *sums)
-        return builder.call(function(builder, "llvm.vector.reduce.smax.v16i32", number, [numbers]), [larger])
+            builder.store(sums[half], place(6, to, _AT_ONCE * half, numbers), align=4)
+        limit = spread(builder, arguments[8])
+        above = ir.Constant(number, 0)
+        for half in halves:
+            bits = builder.bitcast(builder.icmp_signed(">", sums[half], limit), ir.IntType(_AT_ONCE))
+            bits = builder.shl(builder.zext(bits, number), ir.Constant(number, _AT_ONCE * half))
+            above = builder.or_(above, bits)
+        return above
 
-    return types.int32(codes, at, query, before, start, scores, to), generate
+    return types.uint32(codes, at, queries, of, before, start, scores, to, types.int32), generate
+
+
+def _generate_lowest(typing: Any, bits: Any) -> Any:
+    """Code of `_lowest_of`: the place of the lowest bit that is set, of a number of which one is."""
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        return builder.zext(builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
+
+    return types.int64(bits), generate
 
 
 _scores_of_block: Any = intrinsic(_generate_scores)
+_lowest_of: Any = intrinsic(_generate_lowest)
+
+
+# Rows of arrays are given as a place in them: a view of a row is counted, and what counts them is slow.
 
 
 @compiled()
-def _score(codes: Any, biases: Any, query: Any, block: Any, scores: Any, to: Any) -> Any:
-    """Write the scores (32,) of a block of codes from element `to` on; return the largest."""
-    groups = len(query) // (GROUP // 4)
-    at = block * groups * BLOCK * GROUP
-    largest = _scores_of_block(codes, at, query, biases, BLOCK * block, scores, to)
-    for group in range(1, groups):
-        part = query[group * (GROUP // 4) :]
-        largest = _scores_of_block(codes, at + group * BLOCK * GROUP, part, scores, to, scores, to)
-    return largest
-
-
-@compiled()
-def _order_largest(scores: Any, names: Any, last: Any, wanted: Any) -> Any:
-    """Bring the `wanted` largest of some scores, and their names, to the front; return the least of these.
+def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any) -> Any:
+    """Bring the `wanted` largest of so many scores, and their names, to the front; return the least of these.
 
     Parameters
     ----------
     scores, names : ndarray, int32
-    last : int
-        How many there are of them, at least `wanted`, which is at least 1.
+        From element `first` on.
+    count : int
+        At least `wanted`, which is at least 1.
     """
-    low, high, rank = 0, last - 1, wanted - 1
+    low, high, rank = first, first + count - 1, first + wanted - 1
     while low < high:
         pivot = scores[(low + high) >> 1]
         left, right = low, high
@@ -147,13 +158,13 @@ def _order_largest(scores: Any, names: Any, last: Any, wanted: Any) -> Any:
 
 
 @compiled()
-def _insert(scores: Any, names: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
-    """Put a score, and its name, in its place among the largest (count,), and drop the last of too many.
+def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
+    """Put a score, and its name, in its place among the largest, from element `first` on, and drop one too many.
 
     It is larger than the last of them where there are as many as there may be. Returns how many there are then.
     """
-    place = min(count, most - 1)
-    while place > 0 and scores[place - 1] < score:
+    place = first + min(count, most - 1)
+    while place > first and scores[place - 1] < score:
         scores[place], names[place] = scores[place - 1], names[place - 1]
         place -= 1
     scores[place], names[place] = score, name
@@ -204,15 +215,19 @@ def nearest_lists(
         How many lists of each query were chosen: at least one.
     """
     number, most = lists.shape
-    there = len(biases)
+    there, groups = len(biases), 4 * queries.shape[1] // GROUP
+    asked = queries.reshape(-1)
     quarter = there // 4
     scores = np.empty(there, np.int32)
     best = np.empty(quarter, np.int32)
     chosen = np.empty(number, np.int64)
     for query in range(number):
-        asked = queries[query]
         for block in range(there // BLOCK):
-            _score(codes, biases, asked, block, scores, BLOCK * block)
+            at, of, to = block * groups * BLOCK * GROUP, query * groups * (GROUP // 4), BLOCK * block
+            _scores_of_block(codes, at, asked, of, biases, to, scores, to, 0)
+            for _ in range(1, groups):
+                at, of = at + BLOCK * GROUP, of + GROUP // 4
+                _scores_of_block(codes, at, asked, of, scores, to, scores, to, 0)
         one, two = scores[:quarter], scores[quarter : 2 * quarter]
         three, four = scores[2 * quarter : 3 * quarter], scores[3 * quarter :]
         for place in range(quarter):
@@ -307,9 +322,10 @@ def scan_lists(
     found : ndarray, shape (n, wanted), int32
         Filled with their numbers, in no order; -1 where there are fewer.
     """
-    number, all_lists = len(queries), len(ends) - 1
-    kept = np.empty((number, 2 * wanted + BLOCK), np.int32)
-    known = np.empty((number, 2 * wanted + BLOCK), np.int32)
+    number, all_lists, groups = len(queries), len(ends) - 1, 4 * queries.shape[1] // GROUP
+    asked = queries.reshape(-1)
+    room = 2 * wanted + BLOCK
+    best, called = np.empty(number * room, np.int32), np.empty(number * room, np.int32)
     counts = np.zeros(number, np.int64)
     least = np.full(number, NONE, np.int32)
     scores = np.empty(BLOCK, np.int32)
@@ -319,30 +335,32 @@ def scan_lists(
         for one in range(all_lists):
             for place in range(starts[one], starts[one + 1]):
                 query = asking[place]
-                asked, limit, count = queries[query], least[query], counts[query]
-                best, called = kept[query], known[query]
+                limit, count, own = least[query], counts[query], room * query
                 for block in range(ends[one], ends[one + 1]):
-                    if _score(codes, biases, asked, block, scores, 0) <= limit:
-                        continue
-                    for point in range(BLOCK):
+                    at, of = block * groups * BLOCK * GROUP, query * groups * (GROUP // 4)
+                    above = _scores_of_block(codes, at, asked, of, biases, BLOCK * block, scores, 0, limit)
+                    for _ in range(1, groups):
+                        at, of = at + BLOCK * GROUP, of + GROUP // 4
+                        above = _scores_of_block(codes, at, asked, of, scores, 0, scores, 0, limit)
+                    while above:
+                        point = _lowest_of(above)
+                        above &= above - np.uint32(1)
                         score, name = scores[point], names[BLOCK * block + point]
-                        if score <= limit:
-                            continue
-                        if nearest:
-                            count = _insert(best, called, count, sure, score, name)
-                            if count == sure:
-                                limit = best[sure - 1]
-                        else:
-                            best[count], called[count] = score, name
+                        if not nearest:
+                            best[own + count], called[own + count] = score, name
                             count += 1
+                        elif score > limit:
+                            count = _insert(best, called, own, count, sure, score, name)
+                            if count == sure:
+                                limit = best[own + sure - 1]
                     if count > 2 * wanted:
-                        limit = _order_largest(best, called, count, wanted)
+                        limit = _order_largest(best, called, own, count, wanted)
                         count = wanted
                 least[query], counts[query] = limit, count
     for query in range(number):
-        count = counts[query]
+        count, own = counts[query], room * query
         if count > wanted:
-            _order_largest(kept[query], known[query], count, wanted)
+            _order_largest(best, called, own, count, wanted)
             count = wanted
-        found[query, :count] = known[query, :count]
+        found[query, :count] = called[own : own + count]
         found[query, count:] = -1

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from index.clustering.sources import ArraySource
 from index.errors import CairnError
-from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
+from index.ivf_search import IvfOptions
 from index.vocabulary import Vocabulary, VocabularyFacts, VocabularyOptions, default_words
 
-OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=FaissOptions(exact_below=0, lists_from=0))
+OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=IvfOptions(exact_below=0))
 
 
 def descriptors(count, seed=0):
@@ -44,7 +44,7 @@ def test_descriptors_get_their_nearest_word(vocabulary):
     words = vocabulary.assign(queries)
     assert (words.dtype, words.shape) == (np.int32, (500,))
     assert np.mean(words == exact.argmin(axis=1)) > 0.98
-    assert (vocabulary.words, vocabulary.dim, vocabulary.backend) == (300, 32, "faiss")
+    assert (vocabulary.words, vocabulary.dim, vocabulary.backend) == (300, 32, "ivf")
     assert vocabulary.assign(queries[:0]).shape == (0,)
     with pytest.raises(ValueError, match="32"):
         vocabulary.assign(queries[:, 1:])
@@ -136,8 +136,8 @@ def test_saved_and_loaded_it_is_the_same(vocabulary, folder):
     assert VocabularyFacts.read(folder) == loaded.facts == vocabulary.facts
     assert (loaded.facts.words, loaded.facts.dim) == (300, 32)
     meta = json.loads((folder / "meta.json").read_text())
-    assert (meta["descriptor"], meta["trained_on"], meta["search"]["backend"]) == ("f1", "a test", "faiss")
-    assert meta["search"]["options"]["probes"] == 32
+    assert (meta["descriptor"], meta["trained_on"], meta["search"]["backend"]) == ("f1", "a test", "ivf")
+    assert meta["search"]["options"]["probes"] == 44
     assert [file.name for file in folder.parent.iterdir()] == ["vocabulary"]
 
 
@@ -213,7 +213,7 @@ def test_files_that_are_known_are_not_looked_through(vocabulary, folder):
 
 
 def test_the_words_beside_a_word_are_its_nearest(vocabulary, folder):
-    assert vocabulary.backend == "faiss"
+    assert vocabulary.backend == "ivf"
     apart = squared(vocabulary.centres, vocabulary.centres)
     np.fill_diagonal(apart, np.inf)
     nearest = np.argsort(apart, axis=1)[:, :2]

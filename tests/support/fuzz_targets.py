@@ -28,6 +28,7 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
 from index.inverted import InvertedIndex
+from index.ivf_search import IvfOptions
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -246,6 +247,7 @@ def _vocabularies() -> list[Vocabulary]:
     rows = np.random.default_rng(1).random((400, 16), dtype=np.float32)
     kinds: list[tuple[str, Any, int]] = [("faiss", FaissOptions(), 10), ("faiss", FaissOptions(exact_below=0), 50)]
     kinds += [("faiss", FaissOptions(exact_below=0, lists_from=0, code_dims=4), 70)]
+    kinds += [("ivf", IvfOptions(exact_below=0), 60)]
     kinds += [("flann", FlannOptions(trees=2, checks=16), 40), ("pyflann", FlannOptions(trees=2, checks=16), 40)]
     found = []
     for backend, search, words in kinds:

@@ -15,7 +15,8 @@ import pytest
 
 from index.arrays import save_array
 from index.faiss_search import FaissOptions, FaissSearch
-from index.neighbours import INDEX_FILE
+from index.ivf_search import IvfOptions, IvfSearch
+from index.neighbours import INDEX_FILE, NearestNeighbours, SearchOptions
 from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 from tests.support.paths import ROOT
 
@@ -71,9 +72,14 @@ def test_no_array_is_cut_where_the_disk_is_full(tmp_path: Path, length: int) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_search_index_is_cut_where_the_disk_is_full(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("backend", "options"), [(FaissSearch, FaissOptions(exact_below=16)), (IvfSearch, IvfOptions(exact_below=0))]
+)
+def test_no_search_index_is_cut_where_the_disk_is_full(
+    tmp_path: Path, backend: type[NearestNeighbours], options: SearchOptions
+) -> None:
     points = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
-    search = FaissSearch.build(points, FaissOptions(exact_below=16))
+    search = backend.build(points, options)
     search.save(tmp_path)
     size = (tmp_path / INDEX_FILE).stat().st_size
     for missing in (1, 500):

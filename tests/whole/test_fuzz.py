@@ -27,6 +27,7 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
+from index.ivf_search import IvfOptions, IvfSearch
 from index.neighbours import EARLIER_INDEX_FILE, INDEX_FILE
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
@@ -452,6 +453,38 @@ def test_an_index_that_is_not_of_the_points_is_refused(tmp_path: Path, lists: bo
         _sign_index(tmp_path, some)
         with pytest.raises(CairnError, match="is no index of these points"):
             FaissSearch.load(tmp_path, points)
+
+
+@pytest.mark.parametrize("dim", [3, 32, 40])
+def test_codes_that_are_not_of_the_points_are_refused(tmp_path: Path, dim: int) -> None:
+    points = np.random.default_rng(0).random((100, dim), dtype=np.float32)
+    built = IvfSearch.build(points, IvfOptions(exact_below=0))
+    built.save(tmp_path)
+    contents = (tmp_path / INDEX_FILE).read_bytes()
+    np.testing.assert_array_equal(IvfSearch.load(tmp_path, points).search(points, 5)[0], built.search(points, 5)[0])
+    with np.load(io.BytesIO(contents)) as file:
+        arrays = dict(file)
+    hostile = [{**arrays, name: array[..., :-1]} for name, array in arrays.items()]
+    hostile += [{**arrays, name: array.astype(np.float64)} for name, array in arrays.items()]
+    hostile += [{**arrays, name: np.full_like(array, np.inf)} for name, array in arrays.items() if array.dtype == "f4"]
+    hostile += [{**arrays, "names": np.full(100, number, np.int32)} for number in (-1, 0, 100, 2**31 - 1)]
+    hostile += [{**arrays, "names": np.append(arrays["names"][1:], np.int32(2**31 - 1))}]
+    sizes = arrays["sizes"]
+    changes = ((0, 1), (0, -(2**63)), (1, 2**62), (1, 100))
+    hostile += [{**arrays, "sizes": np.where(np.arange(len(sizes)) == at, to, sizes)} for at, to in changes]
+    # Together they are as many as there are points, in the numbers that a processor has.
+    hostile += [{**arrays, "sizes": np.array([2**63 - 1, 2**63 - 1, 102, *[0] * (len(sizes) - 3)], np.int64)}]
+    without = {
+        name: array[..., :0] if name in ("basis", "offset", "codes", "centres") else array
+        for name, array in arrays.items()
+    }
+    hostile += [without, {**arrays, "more": np.zeros(3)}, {}]
+    for changed in hostile:
+        file = io.BytesIO()
+        np.savez(file, **changed)
+        _sign_index(tmp_path, file.getvalue())
+        with pytest.raises(CairnError, match="is no index of these points"):
+            IvfSearch.load(tmp_path, points)
 
 
 @pytest.mark.parametrize("lists", [False, True])
