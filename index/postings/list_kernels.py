@@ -3,10 +3,15 @@
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT64, INT64, UINT8, UINT64, array, compiled, count_ones, written
 
+# Lists lie too far apart for a processor to foresee which is read next: it is told so many lists before.
+_AHEAD = 6
 FITS = 0
 """What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
 _DAMAGED = 1
@@ -15,17 +20,75 @@ _DAMAGED = 1
 _LISTS = (array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
 
 
+def _generate_load(typing: Any, values: Any, place: Any) -> Any:
+    """Code of `_load`: the bits of eight bytes of an array from one on, the lowest first; all of them are there."""
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of = context.make_array(signature.args[0])(context, builder, arguments[0])
+        bits = builder.bitcast(builder.gep(of.data, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(bits, align=1)
+
+    return types.uint64(values, place), generate
+
+
+def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) -> Any:
+    """Code of `_near_eight`: which of eight numbers from one on differ from a code in so many bits at most, by bits."""
+    del typing
+    word, eight = ir.IntType(64), ir.VectorType(ir.IntType(64), 8)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def spread(one: Any) -> Any:
+            nothing = ir.Constant(eight, ir.Undefined)
+            one = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8))
+
+        of = context.make_array(signature.args[0])(context, builder, arguments[0])
+        some = builder.bitcast(builder.gep(of.data, [arguments[1]]), eight.as_pointer())
+        different = builder.xor(builder.load(some, align=1), spread(arguments[2]))
+        name = "llvm.ctpop.v8i64"
+        count = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(eight, [eight]), name)
+        near = builder.icmp_unsigned("<=", builder.call(count, [different]), spread(arguments[3]))
+        return builder.zext(builder.bitcast(near, ir.IntType(8)), word)
+
+    return types.uint64(numbers, first, code, types.uint64), generate
+
+
+def _generate_ask(typing: Any, values: Any, place: Any) -> Any:
+    """Code of `_ask`: have what lies about an element of an array brought from memory; there need not be such a one."""
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of = context.make_array(signature.args[0])(context, builder, arguments[0])
+        number, byte = ir.IntType(32), ir.IntType(8)
+        where = builder.bitcast(builder.gep(of.data, [arguments[1]]), byte.as_pointer())
+        name = "llvm.prefetch.p0"
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
+        ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        builder.call(ask, [where, *(ir.Constant(number, one) for one in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.none(values, place), generate
+
+
+_load: Any = intrinsic(_generate_load)
+_ask: Any = intrinsic(_generate_ask)
+_near_eight: Any = intrinsic(_generate_near)
+
+
+@compiled()
+def _end_of(values: Any, place: Any) -> Any:
+    """The bits of fewer than eight bytes, those from a place to the end, the lowest first; others are 0."""
+    bits = np.uint64(0)
+    for byte in range(max(0, len(values) - place)):
+        bits |= np.uint64(values[place + byte]) << np.uint64(8 * byte)
+    return bits
+
+
 @compiled()
 def _sixty_four(high: Any, place: Any) -> Any:
     """The bits of eight bytes from a place on, the lowest first; those beyond the end are 0."""
-    bits = np.uint64(0)
-    if place + 8 <= len(high):
-        for byte in range(8):
-            bits |= np.uint64(high[place + byte]) << np.uint64(8 * byte)
-    else:
-        for byte in range(max(0, len(high) - place)):
-            bits |= np.uint64(high[place + byte]) << np.uint64(8 * byte)
-    return bits
+    return _load(high, place) if place + 8 <= len(high) else _end_of(high, place)
 
 
 @compiled()
@@ -46,20 +109,6 @@ def _four_bytes(values: Any, place: Any) -> Any:
 
 
 @compiled()
-def _ones_between(high: Any, first: Any, stop: Any) -> Any:
-    """How many bits are set from one to before another."""
-    ones = np.int64(0)
-    for place in range(first >> 3, (stop + 7) >> 3, 8):
-        bits = _sixty_four(high, place)
-        if 8 * place < first:
-            bits = (bits >> np.uint64(first & 7)) << np.uint64(first & 7)
-        if 8 * place + 64 > stop:
-            bits &= (np.uint64(1) << np.uint64(stop - 8 * place)) - np.uint64(1)
-        ones += np.int64(count_ones(bits))
-    return ones
-
-
-@compiled()
 def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
     """The low bits of an entry."""
     if low_bits == 8:
@@ -73,23 +122,42 @@ def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
 
 
 @compiled()
-def _compare(signatures: Any, numbers: Any, length: Any, begin: Any, number: Any, code: Any, differing: Any) -> Any:
-    """Count in how many bits a code and the signatures of some entries, one behind the other, differ."""
+def _lowest(bits: Any) -> Any:
+    """The place of the lowest bit that is set."""
+    return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
+
+
+@compiled()
+def _place_of(bits: Any, number: Any) -> Any:
+    """The place of the bit that is the so-manieth of those that are set, counted from 1."""
+    for _ in range(number - 1):
+        bits &= bits - np.uint64(1)
+    return _lowest(bits)
+
+
+@compiled()
+def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any, code: Any) -> Any:
+    """In how many bits a signature differs from a code, which begins at element `code`."""
     if length == 8:
-        # Of slices of their own, so that several are compared in one step.
-        some, told, only = numbers[begin : begin + number], differing[:number], code[0]
-        for entry in range(len(some)):
-            told[entry] = count_ones(some[entry] ^ only)
-        return
-    parts = len(code)
-    for entry in range(number):
-        total = np.uint64(0)
-        for part in range(parts):
-            if length == 4:
-                total += count_ones(_four_bytes(signatures, 4 * (begin + entry)) ^ code[part])
-            else:
-                total += count_ones(numbers[(begin + entry) * parts + part] ^ code[part])
-        differing[entry] = total
+        return np.int64(count_ones(numbers[entry] ^ codes[code]))
+    if length == 4:
+        return np.int64(count_ones(_four_bytes(signatures, 4 * entry) ^ codes[code]))
+    total = np.int64(0)
+    for part in range(length // 8):
+        total += np.int64(count_ones(numbers[entry * (length // 8) + part] ^ codes[code + part]))
+    return total
+
+
+@compiled()
+def _near_some(
+    signatures: Any, numbers: Any, length: Any, first: Any, number: Any, codes: Any, code: Any, most: Any
+) -> Any:
+    """Which of up to eight signatures from one on are near a code, by bits."""
+    near = np.uint64(0)
+    for entry in range(min(number, 8)):
+        if _distance(signatures, numbers, length, first + entry, codes, code) <= most:
+            near |= np.uint64(1) << np.uint64(entry)
+    return near
 
 
 @compiled()
@@ -109,7 +177,7 @@ def _decode_list(
             place += 8
             bits = _sixty_four(high, place)
             left = 64
-        skipped = np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
+        skipped = _lowest(bits)
         passed += skipped
         bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
         left -= skipped + 1
@@ -318,60 +386,101 @@ def near_entries(
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
     found = 0
-    differing = np.empty(lengths.max() if len(lengths) else 0, np.uint8)
     numbers = signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64)
+    parts, all_codes = codes.shape[1], codes.reshape(-1)
     at = 0  # the word of the query
     for one in range(len(lists)):
         begin, number = begins[one], lengths[one]
-        first_bit = begin + lists[one] * zeros
+        first_bit, bits_of = begin + lists[one] * zeros, number + zeros
+        if one + _AHEAD < len(lists) and at < len(words):
+            soon = one + _AHEAD
+            word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
+            place = (begins[soon] + lists[soon] * zeros) >> 3
+            # As if all words of a list had as many entries.
+            entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
+            for line in range(3):
+                _ask(high, place + 64 * line)
+            for line in range(2):
+                _ask(low, (entry * low_bits >> 3) + 64 * line)
+            for line in range(-1, 8):
+                _ask(signatures, entry * length + 64 * line)
         while at < len(words) and words[at] < lists[one] * words_a_list:
             at += 1
-        if at < len(words) and _ones_between(high, first_bit, first_bit + number + zeros) != number:
-            return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-        # Most entries are far: signatures are compared first, and only what is near is decoded.
+        # Most entries are of other words, or far: only those of a word that are near are decoded.
         while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
             base = (words[at] - lists[one] * words_a_list) * images
+            # The word's entries lie between two of the zeros.
+            before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
+            start, stop = 0 if before == 0 else -1, -1
+            place: Any = first_bit >> 3
+            following: Any = 64 - (first_bit & 7)
+            passed: Any = 0
+            seen: Any = 0
+            bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
+            while passed < bits_of:
+                following = min(following, bits_of - passed)
+                empty = ~bits & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - following))
+                more = seen + np.int64(count_ones(empty))
+                if start < 0 and more >= before:
+                    start = passed + _place_of(empty, before - seen) + 1
+                if stop < 0 and more >= until:
+                    stop = passed + _place_of(empty, until - seen) + 1
+                passed, seen, place, following = passed + following, more, place + 8, 64
+                bits = _sixty_four(high, place)
+            if seen != zeros or not 0 <= start <= stop:
+                return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
+            own, stop = start - before, stop - until
+            if found + (stop - own) * counts[at] > room:
+                room = 2 * room + (stop - own) * counts[at]
+                rows, positions = _grown(rows, room), _grown(positions, room)
+                ranks, distances = _grown(ranks, room), _grown(distances, room)
             for row in range(firsts[at], firsts[at] + counts[at]):
-                _compare(signatures, numbers, length, begin, number, codes[row], differing)
-                if found + number > room:
-                    room = 2 * room + number
-                    rows, positions = _grown(rows, room), _grown(positions, room)
-                    ranks, distances = _grown(ranks, room), _grown(distances, room)
+                code = row * parts
                 # Where in the unary bits we are: the place of 64 bits, those of them, and bits and ones before them.
-                place = first_bit >> 3
-                bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
-                passed, following, ones = 0, 64 - (first_bit & 7), 0
-                inside: Any = np.int64(count_ones(bits))
-                for entry in range(number):
-                    if differing[entry] > most:
-                        continue
-                    while ones + inside <= entry:
-                        ones += inside
-                        passed += following
-                        if passed > number + zeros:
+                place = (first_bit + start) >> 3
+                bits = _sixty_four(high, place) >> np.uint64((first_bit + start) & 7)
+                passed, following, ones = start, 64 - ((first_bit + start) & 7), own
+                inside = np.int64(count_ones(bits))
+                for some in range(own, stop, 8):
+                    first = begin + some
+                    if length == 8 and first + 8 <= len(numbers):
+                        near = _near_eight(numbers, first, all_codes[code], most)
+                        if some + 8 > stop:
+                            near &= (np.uint64(1) << np.uint64(stop - some)) - np.uint64(1)
+                    else:
+                        near = _near_some(signatures, numbers, length, first, stop - some, all_codes, code, most)
+                    while near:
+                        entry = some + _lowest(near)
+                        near &= near - np.uint64(1)
+                        while ones + inside <= entry:
+                            ones += inside
+                            passed += following
+                            if passed > bits_of:
+                                return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
+                            place += 8
+                            bits, following = _sixty_four(high, place), 64
+                            inside = np.int64(count_ones(bits))
+                        rest = bits
+                        for _ in range(entry - ones):
+                            rest &= rest - np.uint64(1)
+                        one_bit = passed + _lowest(rest)
+                        value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
+                        if one_bit - entry >= zeros or value >= images * words_a_list:
                             return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-                        place += 8
-                        bits, following = _sixty_four(high, place), 64
-                        inside = np.int64(count_ones(bits))
-                    rest = bits
-                    for _ in range(entry - ones):
-                        rest &= rest - np.uint64(1)
-                    one_bit = passed + np.int64(count_ones((rest & (~rest + np.uint64(1))) - np.uint64(1)))
-                    value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
-                    if one_bit - entry >= zeros or value >= images * words_a_list:
-                        return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-                    if not base <= value < base + images:
-                        continue  # of another word
-                    # Entries of the same image and word have their bits side by side, and the same low bits.
-                    rank = 0
-                    while (
-                        rank < entry
-                        and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7) & 1
-                        and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
-                    ):
-                        rank += 1
-                    rows[found], positions[found] = row, value - base
-                    ranks[found], distances[found] = first_rank + rank, differing[entry]
-                    found += 1
+                        if not base <= value < base + images:
+                            continue  # of another word
+                        # Entries of the same image and word have their bits side by side, and the same low bits.
+                        rank = 0
+                        while (
+                            rank < entry
+                            and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7)
+                            & 1
+                            and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
+                        ):
+                            rank += 1
+                        rows[found], positions[found] = row, value - base
+                        ranks[found] = first_rank + rank
+                        distances[found] = _distance(signatures, numbers, length, begin + entry, all_codes, code)
+                        found += 1
             at += 1
     return FITS, rows[:found], positions[:found], ranks[:found], distances[:found]
