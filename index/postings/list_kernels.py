@@ -395,11 +395,11 @@ def near_entries(
         if one + _AHEAD < len(lists) and at < len(words):
             soon = one + _AHEAD
             word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
-            place = (begins[soon] + lists[soon] * zeros) >> 3
+            byte = (begins[soon] + lists[soon] * zeros) >> 3
             # As if all words of a list had as many entries.
             entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
             for line in range(3):
-                _ask(high, place + 64 * line)
+                _ask(high, byte + 64 * line)
             for line in range(2):
                 _ask(low, (entry * low_bits >> 3) + 64 * line)
             for line in range(-1, 8):
