@@ -55,6 +55,7 @@ class IvfSearch(NearestNeighbours):
     options: IvfOptions
     options_type = IvfOptions
     draft = IvfOptions(probes=6, candidates=6)
+    batch = 16_384  # the codes of all lists are read once for each
 
     def _build(self) -> None:
         if self._is_exact:

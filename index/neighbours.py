@@ -19,8 +19,6 @@ DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
 """What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
-# Queries taken at a time: the work arrays of a batch stay in the processor's cache.
-BATCH = 2_048
 MOST_SEED = 2**63 - 1
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss
@@ -55,6 +53,8 @@ class NearestNeighbours(abc.ABC):
     draft: ClassVar[SearchOptions]
     # Whether the same seed gives the same index.
     seeded: ClassVar[bool] = True
+    # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
+    batch: ClassVar[int] = 2_048
 
     def __init__(self, points: NDArray[np.float32], options: SearchOptions, seed: int) -> None:
         self.points = points
@@ -195,8 +195,8 @@ class NearestNeighbours(abc.ABC):
         k = min(k, count)
         neighbours = np.empty((len(queries), k), np.int32)
         distances = np.empty((len(queries), k), np.float32)
-        for start in range(0, len(queries), BATCH):
-            rows = slice(start, start + BATCH)
+        for start in range(0, len(queries), self.batch):
+            rows = slice(start, start + self.batch)
             neighbours[rows], distances[rows] = self._search_batch(queries[rows], k, quick)
         return neighbours, distances
 
@@ -230,7 +230,7 @@ class NearestNeighbours(abc.ABC):
 
     @abc.abstractmethod
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-        """At least k candidates a query, (M, >= k) int64, -1 where none was found, best first."""
+        """At least k candidates a query, (M, >= k) int64, in any order; -1, behind them, where there are fewer."""
 
     def _quick_candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """As `_candidates`, in less time where that can be had."""

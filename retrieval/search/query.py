@@ -228,7 +228,7 @@ def extract_query(
     """Extract the features of a query from its photo, and keep their descriptors or not: see `read_query`."""
     signatures = collection.signatures if signed else None
     describe = partial(
-        _view_at,
+        _views_at,
         collection.vocabulary,
         source,
         signatures,
@@ -237,7 +237,7 @@ def extract_query(
         keep_descriptors=keep_descriptors,
     )
     photo, box, _ = source.read()
-    views = LazyViews(describe(0.0), turns_of(source.extractor, turns), describe)
+    views = LazyViews(describe([0.0])[0], turns_of(source.extractor, turns), describe)
     return Query(source.path, photo.width, photo.height, box, views, source)
 
 
@@ -289,7 +289,7 @@ def recall_query(
     signatures = collection.signatures if signed else None
     if view.signed is not None and signatures is not None:
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))
-    describe = partial(_view_at, collection.vocabulary, source, signatures, signed=signed, keep_descriptors=False)
+    describe = partial(_views_at, collection.vocabulary, source, signatures, signed=signed, keep_descriptors=False)
     views = LazyViews(view, turns_of(source.extractor, turns), describe)
     return Query(source.path, width, height, clipped, views, source)
 
@@ -321,7 +321,7 @@ def recall_described(
         rows = np.flatnonzero(inside_box(frames.centres.astype(np.float64) * max(width, height) - 0.5, clipped))
     described = DescribedView(0.0, frames.at(rows), np.asarray(image.columns["descriptor"])[rows])
     signatures = collection.signatures if signed else None
-    view = quantise_view(described, collection.vocabulary, soft, signatures, signed)
+    view = quantise_views([described], collection.vocabulary, soft, signatures, signed)[0]
     return Query(source.path, width, height, clipped, [view], source)
 
 
@@ -371,42 +371,56 @@ def quantise_query(
     soft, signed : int
         See `read_query`.
     """
-    views = [quantise_view(view, vocabulary, soft, source, signed) for view in described.views]
+    views = quantise_views(described.views, vocabulary, soft, source, signed)
     return Query(described.path, described.width, described.height, described.box, views)
 
 
-def quantise_view(
-    view: DescribedView,
+def quantise_views(
+    views: Sequence[DescribedView],
     vocabulary: Vocabulary,
     soft: int = 1,
     source: SignatureSource | None = None,
     signed: int = 0,
-) -> View:
-    """Give each feature of a view its word, those of turned views in a quick search: see `quantise_query`."""
-    rows, quick = view.descriptors.astype(np.float32), view.turn != 0
-    several = vocabulary.search.search(rows, 1 if quick else max(signed, 1), quick=quick)[0]
-    words = several[:, 0]
-    terms, weights = words, None
-    if soft > 1:
-        shared, shares = vocabulary.assign_soft(rows, soft)
-        terms, weights = shared.reshape(-1), shares.reshape(-1)
-    signatures = SignedFeatures(several, source.encode(rows, several)) if source is not None and signed else None
-    return View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
+) -> list[View]:
+    """Give each feature of some views its word, those of turned views in a quick search: see `quantise_query`."""
+    found: dict[int, View] = {}
+    for quick in (False, True):
+        places = [place for place, view in enumerate(views) if (view.turn != 0) == quick]
+        if not places:
+            continue
+        # All together: a search reads what lies near many of them but once.
+        rows = np.concatenate([views[place].descriptors for place in places]).astype(np.float32)
+        several = vocabulary.search.search(rows, 1 if quick else max(signed, 1), quick=quick)[0]
+        shared = vocabulary.assign_soft(rows, soft) if soft > 1 else None
+        codes = source.encode(rows, several) if source is not None and signed else None
+        first = 0
+        for place in places:
+            view = views[place]
+            own = slice(first, first + len(view.descriptors))
+            words, first = several[own, 0], own.stop
+            terms, weights = (
+                (words, None) if shared is None else (shared[0][own].reshape(-1), shared[1][own].reshape(-1))
+            )
+            signatures = SignedFeatures(several[own], codes[own]) if codes is not None else None
+            found[place] = View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
+    return [found[place] for place in range(len(views))]
 
 
-def _view_at(
+def _views_at(
     vocabulary: Vocabulary,
     source: Source,
     signatures: SignatureSource | None,
-    turn: float,
+    turns: Sequence[float],
     *,
     soft: int = 1,
     signed: int = 0,
     keep_descriptors: bool = True,
-) -> View:
-    """Describe a query at a turn, and give each feature its word, and the signatures that it has by so many."""
-    view = quantise_view(source.describe(turn), vocabulary, soft, signatures, signed)
-    return view if keep_descriptors else replace(view, descriptors=np.zeros((len(view.words), 0), np.float16))
+) -> list[View]:
+    """Describe a query at some turns, and give each feature its word, and the signatures that it has by so many."""
+    views = quantise_views([source.describe(turn) for turn in turns], vocabulary, soft, signatures, signed)
+    if keep_descriptors:
+        return views
+    return [replace(view, descriptors=np.zeros((len(view.words), 0), np.float16)) for view in views]
 
 
 def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:

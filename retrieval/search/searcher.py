@@ -19,7 +19,7 @@ from retrieval.search.photos import SearchedPhotos
 from retrieval.search.probability import calibration_of
 from retrieval.search.ranking import Hit, Ranking, Tried, by_score
 from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, turned_weights, weigh, weight_of_one
-from retrieval.search.views import View, joined, part_of
+from retrieval.search.views import LazyViews, View, joined, part_of
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,9 @@ class _Search:
 
     def _look(self, which: Sequence[int]) -> None:
         """Score with some views, those that were not looked at before."""
-        new = [self._views[one] for one in which]  # described now, if not before
+        if isinstance(self._views, LazyViews):
+            self._views.make(which)
+        new = [self._views[one] for one in which]
         self._took("extract")
         if new:
             self._board.look(list(which), new)

@@ -66,10 +66,12 @@ class LazyViews(PlacedViews):
     turns : ndarray, shape (T,), float
         Turn of each, radians; the first is 0.
     describe : callable
-        Makes the view of a turn.
+        Makes the views of some turns.
     """
 
-    def __init__(self, upright: View, turns: NDArray[np.float64], describe: Callable[[float], View]) -> None:
+    def __init__(
+        self, upright: View, turns: NDArray[np.float64], describe: Callable[[Sequence[float]], Sequence[View]]
+    ) -> None:
         self._turns: list[float] = turns.tolist()
         self._made = {0.0: upright}  # by turn
         self._describe = describe
@@ -85,10 +87,14 @@ class LazyViews(PlacedViews):
 
     def made(self, place: int) -> View:
         """The view at a place: see `PlacedViews.made`."""
-        turn = self._turns[place]
-        if turn not in self._made:
-            self._made[turn] = self._describe(turn)
-        return self._made[turn]
+        self.make([place])
+        return self._made[self._turns[place]]
+
+    def make(self, places: Sequence[int]) -> None:
+        """Make the views at some places that were not made before, in one go."""
+        turns = [turn for turn in map(self._turns.__getitem__, places) if turn not in self._made]
+        if turns:
+            self._made.update(zip(turns, self._describe(turns), strict=True))
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:

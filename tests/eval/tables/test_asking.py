@@ -35,7 +35,8 @@ class Clock:
     def query(self) -> Query:
         """A query that takes 1,000 seconds to be made."""
         self.now += 1000
-        views = LazyViews(self.describe(0.0), 2 * np.pi * np.arange(TURNS) / TURNS, self.describe)
+        turns = 2 * np.pi * np.arange(TURNS) / TURNS
+        views = LazyViews(self.describe(0.0), turns, lambda some: [self.describe(turn) for turn in some])
         return Query(Path("photo.jpg"), 100, 100, None, views)
 
 
