@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from index.neighbours import NearestNeighbours
 
 BACKENDS = {
-    "ivf": "index.ivf_search:IvfSearch",
+    "ivf": "index.scanning.ivf_search:IvfSearch",
     "faiss": "index.faiss_search:FaissSearch",
     "flann": "index.flann_search:FlannSearch",
     "pyflann": "index.flann_search:PyflannSearch",

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from index.search_backends import BACKENDS
 from index.text import printable_name
 from retrieval.commands.console import print_json, say
 from retrieval.commands.described import FeaturesAgain
@@ -16,6 +17,7 @@ from retrieval.commands.options import (
     Seed,
     Signature,
     Workers,
+    among,
     vocabulary_sample,
 )
 
@@ -117,6 +119,15 @@ def retrain(
         int | None,
         typer.Option(help="Passes of k-means that make it (default: as the collection was made).", min=1, max=1000),
     ] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Nearest-neighbour search of the vocabulary: ivf, faiss, flann or pyflann (default: as the collection "
+            "was made, but ivf in place of faiss, which earlier versions took).",
+            autocompletion=among(*BACKENDS),
+        ),
+    ] = "",
     workers: Workers = 0,
     seed: Seed = 0,
     catalogue: CatalogueAddress = None,
@@ -141,6 +152,7 @@ def retrain(
             descriptor=descriptor,
             vocabulary_photos=sample,
             kmeans_passes=kmeans_passes,
+            search=search,
             drop_missing=drop_missing,
             features=features,
             seed=seed,

@@ -50,6 +50,9 @@ from retrieval.features.staging import Staging, stage_all
 from retrieval.foreign.extractor import make_extractor
 from retrieval.photos.listing import lies_below
 
+SUCCESSOR = {"faiss": "ivf"}
+"""What takes the place of a search that earlier versions took unless they were told otherwise."""
+
 
 @dataclass(frozen=True)
 class RetrainOptions:
@@ -62,6 +65,7 @@ class RetrainOptions:
     sample: int | None = None  # photos whose features make the vocabulary; 0: all; None: as the collection has it
     iterations: int | None = None  # passes of k-means; None: as the collection has it
     descriptor: str = ""  # name or file of the one to describe all photos with anew; empty: as the collection has it
+    search: str = ""  # behind the vocabulary; empty: as the collection was made, but ivf in place of faiss
 
 
 @dataclass
@@ -264,7 +268,7 @@ class _Retraining:
             VocabularyOptions(
                 words=self.options.words or default_words(features),
                 iterations=self.options.iterations or made_with.iterations,
-                backend=made_with.search,
+                backend=self.options.search or SUCCESSOR.get(made_with.search, made_with.search),
                 seed=self.options.seed,
             ),
             descriptor=self.extractor.fingerprint,

@@ -613,6 +613,7 @@ class Collection:
         descriptor: str | os.PathLike[str] = "",
         vocabulary_photos: int | None = None,
         kmeans_passes: int | None = None,
+        search: str = "",
         drop_missing: bool = False,
         features: str | os.PathLike[str] | None = None,
         seed: int = 0,
@@ -632,6 +633,9 @@ class Collection:
         vocabulary_photos, kmeans_passes : int, optional
             Photos whose features make the vocabulary (0: all), and passes of k-means; as the collection was made
             otherwise.
+        search : {"", "ivf", "faiss", "flann", "pyflann"}
+            Nearest-neighbour search behind the vocabulary; as the collection was made, where it is left out, but
+            ``ivf`` in place of ``faiss``, which earlier versions took.
         drop_missing : bool
             Leave out photos that can no longer be read.
         features : path-like, optional
@@ -655,10 +659,13 @@ class Collection:
             Photos cannot be read, and are not to be left out.
         """
         from index.hamming.kinds import full_name, parse_signature
+        from index.search_backends import search_backend
         from retrieval.indexing.described import use_features_again
         from retrieval.indexing.retraining import RetrainOptions, retrain
 
         signature = full_name(parse_signature(signature)) if signature else ""
+        if search:
+            search_backend(search)
         options = RetrainOptions(
             whole("words", words, 0),
             whole("seed", seed, 0),
@@ -667,6 +674,7 @@ class Collection:
             whole("vocabulary_photos", vocabulary_photos, 0) if vocabulary_photos is not None else None,
             whole("kmeans_passes", kmeans_passes, 1) if kmeans_passes is not None else None,
             os.fspath(descriptor),
+            search,
         )
         with self._lock, self._other_features() if features is not None else nullcontext():
             if features is not None:

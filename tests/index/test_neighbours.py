@@ -12,8 +12,8 @@ import scipy.spatial.distance
 from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
-from index.ivf_search import IvfOptions, IvfSearch
 from index.neighbours import recall_at_1, squared_distances
+from index.scanning.ivf_search import IvfOptions, IvfSearch
 from index.search_backends import BACKENDS, search_backend
 
 CASES = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from index.clustering.sources import ArraySource
 from index.errors import CairnError
 from index.flann_search import FlannOptions
-from index.ivf_search import IvfOptions
+from index.scanning.ivf_search import IvfOptions
 from index.vocabulary import Vocabulary, VocabularyFacts, VocabularyOptions, default_words
 
 OPTIONS = VocabularyOptions(words=300, iterations=4, seed=1, search=IvfOptions(exact_below=0))

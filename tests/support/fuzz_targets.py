@@ -28,7 +28,7 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions
 from index.flann_search import FlannOptions
 from index.inverted import InvertedIndex
-from index.ivf_search import IvfOptions
+from index.scanning.ivf_search import IvfOptions
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment

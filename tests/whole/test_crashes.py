@@ -15,8 +15,8 @@ import pytest
 
 from index.arrays import save_array
 from index.faiss_search import FaissOptions, FaissSearch
-from index.ivf_search import IvfOptions, IvfSearch
 from index.neighbours import INDEX_FILE, NearestNeighbours, SearchOptions
+from index.scanning.ivf_search import IvfOptions, IvfSearch
 from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
 from tests.support.paths import ROOT
 

@@ -27,8 +27,8 @@ from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
 from index.inverted import InvertedIndex
-from index.ivf_search import IvfOptions, IvfSearch
 from index.neighbours import EARLIER_INDEX_FILE, INDEX_FILE
+from index.scanning.ivf_search import IvfOptions, IvfSearch
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix

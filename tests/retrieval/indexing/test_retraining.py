@@ -88,6 +88,21 @@ def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> 
         assert folders == {row.folder for row in collection.catalogue.segments()}
 
 
+@pytest.mark.parametrize(
+    ("before", "asked", "after"),
+    [("faiss", "", "ivf"), ("flann", "", "flann"), ("ivf", "faiss", "faiss"), ("faiss", "faiss", "faiss")],
+)
+def test_the_search_of_earlier_versions_gives_way_to_that_of_today(
+    album: Album, before: str, asked: str, after: str
+) -> None:
+    album.put(a=0, b=1, c=2)
+    with Collection.create(album.folder / "older.cairn", CollectionOptions(words=30, search=before)) as collection:
+        index_photos(collection, [album.photos])
+        assert collection.vocabulary.backend == before
+        retrain(collection, RetrainOptions(words=20, search=asked))
+        assert collection.vocabulary.backend == after
+
+
 def test_two_photos_of_one_content_count_once(album: Album) -> None:
     """As in a fresh index: the features of a content are staged once."""
     album.put(a=0, b=1, c=0, d=2)
