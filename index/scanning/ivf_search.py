@@ -17,8 +17,8 @@ KEPT = 0.8
 # The share of components that eight bits with a sign hold; the rest are held as the largest that they do.
 WITHIN = 0.9999
 MOST = 127
-# Points that the directions of most variance are learnt from, and at most so many a list that the lists are.
-_SAMPLE = 65_536
+# Numbers of points that the directions of most variance are learnt from, and at most so many a list that the lists are.
+_SAMPLE = 1 << 23
 _LIST_SAMPLE = 64
 # The scan chooses some more lists than are wanted: at most so many times as many.
 _ROOM = 4
@@ -61,13 +61,14 @@ class IvfSearch(NearestNeighbours):
         if self._is_exact:
             return
         count, dim = self.points.shape
-        sample = self.points[:: -(-count // _SAMPLE)].astype(np.float64)
+        sample = self.points[:: -(-count // max(1, _SAMPLE // dim))].astype(np.float64)
         mean = sample.mean(axis=0)
-        variances, directions = np.linalg.eigh((sample - mean).T @ (sample - mean))
+        sample -= mean
+        variances, directions = np.linalg.eigh(sample.T @ sample)
         share = np.cumsum(variances[::-1]) / max(float(variances.sum()), _TINY)
         kept = min(dim, GROUP * -(-int(np.searchsorted(share, KEPT) + 1) // GROUP))
         basis = directions[:, ::-1][:, :kept]
-        largest = float(np.quantile(np.abs((sample - mean) @ basis), WITHIN))
+        largest = float(np.quantile(np.abs(sample @ basis), WITHIN))
         basis *= MOST / largest if largest > _TINY else 1.0
         self._basis = np.ascontiguousarray(basis, dtype=np.float32)
         self._offset = (mean @ basis).astype(np.float32)
