@@ -134,6 +134,7 @@ def index(
     keypoints and descriptors are those of another program; photos without any are listed as failed.
     """
     from index.hamming.kinds import full_name, parse_signature
+    from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
@@ -156,6 +157,7 @@ def index(
     list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
+    keep_memory()
     sample, sample_from = vocabulary_sample(vocabulary_photos, vocabulary_folder)
     options = CollectionOptions(
         descriptor=descriptor,

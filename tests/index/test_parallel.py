@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -209,3 +210,32 @@ def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap
         outside.set()
         other.join()
         assert threads() == [2]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc alone is asked to keep memory")
+@pytest.mark.parametrize(("setting", "kept"), [({}, True), ({"MALLOC_TRIM_THRESHOLD_": "131072"}, False)])
+def test_memory_that_was_freed_is_kept_unless_the_environment_says_how(setting: dict[str, str], kept: bool) -> None:
+    """Arrays of 20 MB, one after the other: each page of them is asked for once, or for each of them."""
+    script = """
+import ctypes, resource
+from index.parallel import keep_memory
+keep_memory()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    some = libc.malloc(20 << 20)
+    ctypes.memset(some, 1, 20 << 20)
+    libc.free(some)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**environment, **setting},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    assert (int(done.stdout) < 2 * (20 << 20) / 4096) == kept

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
-from index.parallel import end_with_parent, without_interrupt
+from index.parallel import end_with_parent, keep_memory, without_interrupt
 from index.text import printable_name
 from retrieval.web.pool.job_process import Jobs, limit_memory, work
 
@@ -333,6 +333,7 @@ def _work_alone(pipe: Connection, start: Start) -> None:
     """Open all, and do jobs: what runs in a worker that was started by itself."""
     _stand_back(start)
     end_with_parent()
+    keep_memory()
     jobs = start.make(*start.arguments)
     limit_memory(start.memory)
     pipe.send_bytes(b"open")
@@ -343,6 +344,7 @@ def _serve_forks(control: Connection, start: Start) -> None:
     """Open all, and fork workers as they are asked for: what runs in a `ForkServer`."""
     _stand_back(start)
     _keep_one_thread()
+    keep_memory()
     with _ending_with_parent():
         jobs = start.make(*start.arguments)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
