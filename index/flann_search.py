@@ -33,7 +33,7 @@ class FlannSearch(NearestNeighbours):
     takes 1.3 s.
     """
 
-    name = "flann"
+    name = clustered_by = "flann"
     options_type = FlannOptions
     draft = FlannOptions(checks=256)
 
@@ -59,7 +59,7 @@ class PyflannSearch(NearestNeighbours):
     the caller's array without holding on to it.
     """
 
-    name = "pyflann"
+    name = clustered_by = "pyflann"
     options_type = FlannOptions
     draft = FlannOptions(checks=256)
     seeded = False

@@ -51,6 +51,8 @@ class NearestNeighbours(abc.ABC):
     options_type: ClassVar[type[SearchOptions]]
     # Settings that trade accuracy for speed, for the passes of k-means that later passes put right.
     draft: ClassVar[SearchOptions]
+    # The back-end that k-means searches by for words that are looked up by this one.
+    clustered_by: ClassVar[str]
     # Whether the same seed gives the same index.
     seeded: ClassVar[bool] = True
     # Queries taken at a time: the work arrays of a batch stay in the processor's cache.

@@ -15,11 +15,11 @@ from index.search_backends import search_backend
 
 # What the steps cost in processor time, beside each other (microseconds of one core, 128 dimensions, 500,000 words):
 # progress is told by them, so that the time that is left can be estimated.
-COST_READ = 1  # of a descriptor: read, and told from those before it
-COST_SEARCH = 10  # of a descriptor that is searched among all centres
-COST_COMPARE = 5  # of a descriptor that is compared with the centres near its last one
+COST_READ = 2  # of a descriptor: read, and told from those before it
+COST_SEARCH = 21  # of a descriptor that is searched among all centres
+COST_COMPARE = 6  # of a descriptor that is compared with the centres near its last one
 COST_BUILD = 12  # of a centre, where the search is built
-COST_NEAR = 21  # of a centre, whose neighbours are searched
+COST_NEAR = 37  # of a centre, whose neighbours are searched
 Reader = Callable[[NDArray[np.int64] | None], Blocks]
 """Gives the descriptors of a sample, by ascending numbers, in blocks; all of them for None."""
 
@@ -31,7 +31,7 @@ class KMeansOptions:
     words: int = 20_000  # clusters wanted; never more than there are distinct descriptors
     iterations: int = 10  # passes over the descriptors
     seed: int = 0  # of the first centres, the training sample and the search
-    backend: str = "ivf"  # search back-end, by its registered name
+    backend: str = "faiss"  # search back-end, by its registered name
     sample_per_word: int = 50  # descriptors used at most for each word, a random sample; 0 uses all
     neighbours: int = 48  # centres near a descriptor's last one that a pass compares it with
     refresh: int = 5  # every so many passes, the first included, each descriptor is searched among all centres too

@@ -52,6 +52,8 @@ class IvfSearch(NearestNeighbours):
     """
 
     name = "ivf"
+    # With words that k-means made by this search instead, verified answers were found less often, by .002 to .004.
+    clustered_by = "faiss"
     options: IvfOptions
     options_type = IvfOptions
     draft = IvfOptions(probes=6, candidates=6)
