@@ -46,9 +46,9 @@ class IvfSearch(NearestNeighbours):
     """Points in lists, of which those near a query are scanned by short codes and the best re-ranked.
 
     A code is a byte for each of the first principal components: what faiss calls PCA32,IVF1024,SQ8 with refinement
-    (Jégou et al., ICASSP 2011). But a list is scanned for all queries that ask for it while the
-    processor's cache holds it, and the list nearest to a query tells what is worth keeping of its others. So it takes a
-    third of the time of `faiss` where hundreds of queries come together.
+    (Jégou et al., ICASSP 2011). But a list is scanned for all queries that ask for it while the processor's cache holds
+    it, and the list nearest to a query tells what is worth keeping of its others. So it takes a third of the time of
+    `faiss` where hundreds of queries come together.
     """
 
     name = "ivf"
