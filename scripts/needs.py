@@ -11,12 +11,13 @@ usage: python -m scripts.needs [--photos N ...] [--cores N ...] [--features N] [
 import argparse
 from dataclasses import dataclass
 
-# docs/measurements/speed.md: `landmarks` indexed whole, photos of up to 1,024 pixels and 4,461 features in the mean.
-CPU_A_PHOTO = 0.50  # seconds, of a worker
+# docs/measurements/speed.md: `landmarks` indexed whole, photos of up to 1,024 pixels and 4,563 features in the mean,
+# into 500,000 words.
+CPU_A_PHOTO = 0.24  # seconds, of a worker
 KMEANS_CPU_HOURS = 0.7  # 500,000 words of 25 million descriptors, 10 passes
 COMPACT_CPU_A_FEATURE = (59 + 52) / 200e6  # seconds: merged from 101 segments to 11, then to 6
 STATISTICS_CPU_A_PHOTO = 5.6 / 100_000  # seconds, at the end of a command that changes photos
-SEARCHES_A_SECOND = 2.3  # of 100,000 photos, two cores, eight turns, half of them uploads
+SEARCHES_A_SECOND = 5.7  # of 100,000 photos, two cores, eight turns, half of them uploads
 SEARCHED = 100_000  # photos of that collection
 
 # docs/how-to/curators.md and `CollectionOptions`.
