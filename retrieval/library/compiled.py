@@ -19,7 +19,7 @@ COMPILED = (
 
 
 def compile_all() -> None:
-    """Load all compiled functions; what was never compiled on this machine is, which takes some fifteen seconds."""
+    """Load all compiled functions; what was never compiled on this machine is, which takes some twenty-five seconds."""
     for module in COMPILED:
         import_module(module)
 
