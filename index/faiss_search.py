@@ -27,6 +27,17 @@ _SHORT = 400  # points of a list, on average
 MOST_LIST_FACTOR = 16
 
 
+def check_list_factor(factor: object) -> None:
+    """Raise CairnError where a factor is none that `number_of_lists` takes."""
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
+        raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
+
+
+def number_of_lists(points: int, factor: float) -> int:
+    """Inverted lists of so many points: their square root, times a factor."""
+    return int(min(points, max(1, round(factor * points**0.5))))
+
+
 @dataclass(frozen=True)
 class FaissOptions(SearchOptions):
     """Settings of the `faiss` back-end."""
@@ -40,9 +51,7 @@ class FaissOptions(SearchOptions):
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=1)
-        factor = self.list_factor
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
-            raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
+        check_list_factor(self.list_factor)
 
 
 class FaissSearch(NearestNeighbours):
@@ -159,7 +168,7 @@ class FaissSearch(NearestNeighbours):
         count = len(self.points)
         if count < self.options.lists_from:
             return 0
-        return int(min(count, max(1, round(self.options.list_factor * count**0.5))))
+        return number_of_lists(count, self.options.list_factor)
 
 
 def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 
 from index.cluster.storage import CACHE_VARIABLE
@@ -102,3 +103,23 @@ def count_ones(bits: Any) -> Any:
     bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
     bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return (bits * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@compiled()
+def lowest_one(bits: Any) -> Any:
+    """The place of the lowest bit that is set, of a number of 64 bits of which one is."""
+    return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
+
+
+def call(builder: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Call a function of LLVM, as code is generated: one of those that stand for an instruction."""
+    known = builder.module.globals.get(name)
+    kind = ir.FunctionType(result, [one.type for one in arguments])
+    return builder.call(known or ir.Function(builder.module, kind, name), arguments)
+
+
+def spread(builder: Any, one: Any, vector: Any) -> Any:
+    """A vector of this type, of the same number everywhere, as code is generated."""
+    nothing, places = ir.Constant(vector, ir.Undefined), ir.VectorType(ir.IntType(32), vector.count)
+    first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(places, [0] * vector.count))

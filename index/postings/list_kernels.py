@@ -8,7 +8,19 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT64, INT64, UINT8, UINT64, array, compiled, count_ones, written
+from index.kernels.compiling import (
+    FLOAT64,
+    INT64,
+    UINT8,
+    UINT64,
+    array,
+    call,
+    compiled,
+    count_ones,
+    lowest_one,
+    spread,
+    written,
+)
 
 # Lists lie too far apart for a processor to foresee which is read next: it is told so many lists before.
 _AHEAD = 6
@@ -38,17 +50,11 @@ def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) 
     word, eight = ir.IntType(64), ir.VectorType(ir.IntType(64), 8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def spread(one: Any) -> Any:
-            nothing = ir.Constant(eight, ir.Undefined)
-            one = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8))
-
         of = context.make_array(signature.args[0])(context, builder, arguments[0])
         some = builder.bitcast(builder.gep(of.data, [arguments[1]]), eight.as_pointer())
-        different = builder.xor(builder.load(some, align=1), spread(arguments[2]))
-        name = "llvm.ctpop.v8i64"
-        count = builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(eight, [eight]), name)
-        near = builder.icmp_unsigned("<=", builder.call(count, [different]), spread(arguments[3]))
+        different = builder.xor(builder.load(some, align=1), spread(builder, arguments[2], eight))
+        count = call(builder, "llvm.ctpop.v8i64", eight, different)
+        near = builder.icmp_unsigned("<=", count, spread(builder, arguments[3], eight))
         return builder.zext(builder.bitcast(near, ir.IntType(8)), word)
 
     return types.uint64(numbers, first, code, types.uint64), generate
@@ -62,10 +68,8 @@ def _generate_ask(typing: Any, values: Any, place: Any) -> Any:
         of = context.make_array(signature.args[0])(context, builder, arguments[0])
         number, byte = ir.IntType(32), ir.IntType(8)
         where = builder.bitcast(builder.gep(of.data, [arguments[1]]), byte.as_pointer())
-        name = "llvm.prefetch.p0"
-        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), number, number, number])
-        ask = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        builder.call(ask, [where, *(ir.Constant(number, one) for one in (0, 3, 1))])
+        to_read, stays, is_data = (ir.Constant(number, one) for one in (0, 3, 1))
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), where, to_read, stays, is_data)
         return context.get_dummy_value()
 
     return types.none(values, place), generate
@@ -122,17 +126,11 @@ def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
 
 
 @compiled()
-def _lowest(bits: Any) -> Any:
-    """The place of the lowest bit that is set."""
-    return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
-
-
-@compiled()
 def _place_of(bits: Any, number: Any) -> Any:
     """The place of the bit that is the so-manieth of those that are set, counted from 1."""
     for _ in range(number - 1):
         bits &= bits - np.uint64(1)
-    return _lowest(bits)
+    return lowest_one(bits)
 
 
 @compiled()
@@ -177,7 +175,7 @@ def _decode_list(
             place += 8
             bits = _sixty_four(high, place)
             left = 64
-        skipped = _lowest(bits)
+        skipped = lowest_one(bits)
         passed += skipped
         bits = (bits >> np.uint64(skipped)) >> np.uint64(1)
         left -= skipped + 1
@@ -450,7 +448,7 @@ def near_entries(
                     else:
                         near = _near_some(signatures, numbers, length, first, stop - some, all_codes, code, most)
                     while near:
-                        entry = some + _lowest(near)
+                        entry = some + lowest_one(near)
                         near &= near - np.uint64(1)
                         while ones + inside <= entry:
                             ones += inside
@@ -463,7 +461,7 @@ def near_entries(
                         rest = bits
                         for _ in range(entry - ones):
                             rest &= rest - np.uint64(1)
-                        one_bit = passed + _lowest(rest)
+                        one_bit = passed + lowest_one(rest)
                         value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
                         if one_bit - entry >= zeros or value >= images * words_a_list:
                             return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]

@@ -7,8 +7,14 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
-from index.faiss_search import MOST_LIST_FACTOR, read_arrays, set_training, single_thread, write_arrays
+from index.faiss_search import (
+    check_list_factor,
+    number_of_lists,
+    read_arrays,
+    set_training,
+    single_thread,
+    write_arrays,
+)
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
 from index.scanning.codes import GROUP, Codes, asked_as
 
@@ -37,9 +43,7 @@ class IvfOptions(SearchOptions):
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, probes=1, sure=0, candidates=1)
-        factor = self.list_factor
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
-            raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
+        check_list_factor(self.list_factor)
 
 
 class IvfSearch(NearestNeighbours):
@@ -165,8 +169,7 @@ class IvfSearch(NearestNeighbours):
     @property
     def _lists(self) -> int:
         """Inverted lists."""
-        count = len(self.points)
-        return int(min(count, max(1, round(self.options.list_factor * count**0.5))))
+        return number_of_lists(len(self.points), self.options.list_factor)
 
 
 def _rounded(values: NDArray[np.float32]) -> NDArray[np.int8]:

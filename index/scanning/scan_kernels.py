@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT32, INT64, UINT8, array, compiled, written
+from index.kernels.compiling import INT32, INT64, UINT8, array, call, compiled, lowest_one, spread, written
 
 BLOCK = 32
 """Codes of a block."""
@@ -49,12 +49,6 @@ def _generate_scores(
     some_bytes = ir.VectorType(byte, 4 * _AT_ONCE)
     halves = range(BLOCK // _AT_ONCE)
 
-    def spread(builder: Any, one: Any) -> Any:
-        """A number, so many times."""
-        nothing = ir.Constant(numbers, ir.Undefined)
-        one = builder.insert_element(nothing, one, ir.Constant(number, 0))
-        return builder.shuffle_vector(one, nothing, ir.Constant(numbers, [0] * _AT_ONCE))
-
     def products(builder: Any, sums: Any, some: Any, others: Any) -> Any:
         """Sums (16,) with the products of bytes (64,), four by four, added: of some without and others with a sign."""
         wide = ir.VectorType(number, 4 * _AT_ONCE)
@@ -80,20 +74,18 @@ def _generate_scores(
         at, query, start, to = arguments[1], arguments[3], arguments[5], arguments[7]
         sums = [builder.load(place(4, start, _AT_ONCE * half, numbers), align=4) for half in halves]
         for four in range(GROUP // 4):
-            everywhere = spread(builder, builder.load(place(2, query, four, number), align=4))
+            everywhere = spread(builder, builder.load(place(2, query, four, number), align=4), numbers)
             for half in halves:
                 offset = 4 * (BLOCK * four + _AT_ONCE * half)
                 some = builder.load(place(0, at, offset, some_bytes), align=1)
                 if has_instruction:
-                    kind = ir.FunctionType(numbers, [numbers] * 3)
-                    instruction = builder.module.globals.get(_INSTRUCTION)
-                    instruction = instruction or ir.Function(builder.module, kind, _INSTRUCTION)
-                    sums[half] = builder.call(instruction, [sums[half], builder.bitcast(some, numbers), everywhere])
+                    some = builder.bitcast(some, numbers)
+                    sums[half] = call(builder, _INSTRUCTION, numbers, sums[half], some, everywhere)
                 else:
                     sums[half] = products(builder, sums[half], some, everywhere)
         for half in halves:
             builder.store(sums[half], place(6, to, _AT_ONCE * half, numbers), align=4)
-        limit = spread(builder, arguments[8])
+        limit = spread(builder, arguments[8], numbers)
         above = ir.Constant(number, 0)
         for half in halves:
             bits = builder.bitcast(builder.icmp_signed(">", sums[half], limit), ir.IntType(_AT_ONCE))
@@ -104,19 +96,7 @@ def _generate_scores(
     return types.uint32(codes, at, queries, of, before, start, scores, to, types.int32), generate
 
 
-def _generate_lowest(typing: Any, bits: Any) -> Any:
-    """Code of `_lowest_of`: the place of the lowest bit that is set, of a number of which one is."""
-    del typing
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        return builder.zext(builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
-
-    return types.int64(bits), generate
-
-
 _scores_of_block: Any = intrinsic(_generate_scores)
-_lowest_of: Any = intrinsic(_generate_lowest)
 
 
 # Rows of arrays are given as a place in them: a view of a row is counted, and what counts them is slow.
@@ -343,7 +323,7 @@ def scan_lists(
                         at, of = at + BLOCK * GROUP, of + GROUP // 4
                         above = _scores_of_block(codes, at, asked, of, scores, 0, scores, 0, limit)
                     while above:
-                        point = _lowest_of(above)
+                        point = lowest_one(np.uint64(above))
                         above &= above - np.uint32(1)
                         score, name = scores[point], names[BLOCK * block + point]
                         if not nearest:
