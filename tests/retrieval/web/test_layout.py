@@ -183,3 +183,21 @@ def test_a_match_leads_to_that_of_the_next_result(chromium: Any, served: str) ->
         page.get_by_role("link", name="Previous result").wait_for()
         second = next(one for one in matches if one != matches[0])
         assert page.url == second
+
+
+@pytest.mark.browser
+def test_a_link_stays_where_it_is_pressed_while_a_match_is_read(chromium: Any, served: str) -> None:
+    with visiting(chromium, served) as visit:
+        page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
+        wait_for_results(page)
+        matches = page.locator("#results a[href*='/match?']").evaluate_all("all => all.map((one) => one.href)")
+        held: list[Any] = []
+        page.route("**/api/photos/*", lambda route: held.append(route))
+        page.goto(matches[0])
+        link = page.get_by_role("link", name="Next result")
+        link.hover()
+        page.mouse.down()
+        page.unroute("**/api/photos/*")  # which lets what is held go on
+        page.locator("#title", has_text="coffee_001.jpg and").wait_for()  # the title is longer now
+        page.mouse.up()
+        page.wait_for_url(next(one for one in matches if one != matches[0]))
