@@ -18,6 +18,8 @@ BLOCK = 32
 """Codes of a block."""
 GROUP = 32
 """Dimensions of which a number must be a multiple."""
+QUERIES = 4
+"""Queries that a block is read for at once."""
 NONE = -(1 << 30)
 """The bias of a code that stands for no point: less than any score."""
 _AT_ONCE = 16  # numbers of 32 bits that one instruction takes
@@ -25,23 +27,40 @@ _INSTRUCTION, _OF = "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"
 
 
 def _generate_scores(
-    typing: Any, codes: Any, at: Any, queries: Any, of: Any, before: Any, start: Any, scores: Any, to: Any, limit: Any
+    typing: Any,
+    codes: Any,
+    at: Any,
+    queries: Any,
+    of: Any,
+    more: Any,
+    before: Any,
+    start: Any,
+    step: Any,
+    scores: Any,
+    to: Any,
+    apart: Any,
+    limits: Any,
+    above: Any,
 ) -> Any:
-    """Code of `_scores_of_block` for these types.
+    """Code of `_add_products` for these types.
 
-    It adds the products of a query with a block of codes, in 32 dimensions, to scores, and says by a bit for each code,
-    the lowest for the first, which sums are above a limit. NumPy has no way to say it of which compilers make that
-    instruction.
+    It adds the products of some queries with a block of codes, in 32 dimensions, to scores, and says by a bit for each
+    code, the lowest for the first, which sums are above a limit. NumPy has no way to say it of which compilers make
+    that instruction. A code that was read serves all queries.
 
     Parameters
     ----------
     codes : ndarray, uint8
         From element `at`: eight times the codes (32, 4) of a block in four dimensions.
     queries : ndarray, int32
-        From element `of`: the query (8, 4) in these dimensions, int8, by the four.
-    before, scores : ndarray, int32
-        From element `start` what is added to, and from element `to` where the sums (32,) are written.
-    limit : int32
+        `more` elements after each of `of` (QUERIES,), int64: a query (8, 4) in these dimensions, int8, by the four.
+    before : ndarray, int32
+        From element `start`, and for each further query `step` elements later: what is added to (32,).
+    scores : ndarray, int32
+        From element `to`, and for each further query `apart` elements later: where the sums (32,) are written.
+    limits : ndarray, shape (QUERIES,), int32
+    above : ndarray, shape (QUERIES,), uint32
+        Where the bits are written. All of them together are returned.
     """
     del typing
     number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)
@@ -71,32 +90,51 @@ def _generate_scores(
             return builder.bitcast(builder.gep(of.data, [element]), kind.as_pointer())
 
         has_instruction = _OF in context.codegen().magic_tuple()[2]
-        at, query, start, to = arguments[1], arguments[3], arguments[5], arguments[7]
-        sums = [builder.load(place(4, start, _AT_ONCE * half, numbers), align=4) for half in halves]
+
+        def row(first: Any, step: Any, query: int) -> Any:
+            """Where what belongs to a query begins."""
+            return builder.add(first, builder.mul(step, ir.Constant(word, query)))
+
+        at, more, start, step, to, apart = (arguments[parameter] for parameter in (1, 4, 6, 7, 9, 10))
+        nothing = ir.Constant(word, 0)
+        asking = range(QUERIES)
+        begins = [builder.add(builder.load(place(3, nothing, query, word)), more) for query in asking]
+        sums = [
+            [builder.load(place(5, row(start, step, query), _AT_ONCE * half, numbers), align=4) for half in halves]
+            for query in asking
+        ]
         for four in range(GROUP // 4):
-            everywhere = spread(builder, builder.load(place(2, query, four, number), align=4), numbers)
+            read = []
             for half in halves:
                 offset = 4 * (BLOCK * four + _AT_ONCE * half)
-                some = builder.load(place(0, at, offset, some_bytes), align=1)
-                if has_instruction:
-                    some = builder.bitcast(some, numbers)
-                    sums[half] = call(builder, _INSTRUCTION, numbers, sums[half], some, everywhere)
-                else:
-                    sums[half] = products(builder, sums[half], some, everywhere)
-        for half in halves:
-            builder.store(sums[half], place(6, to, _AT_ONCE * half, numbers), align=4)
-        limit = spread(builder, arguments[8], numbers)
-        above = ir.Constant(number, 0)
-        for half in halves:
-            bits = builder.bitcast(builder.icmp_signed(">", sums[half], limit), ir.IntType(_AT_ONCE))
-            bits = builder.shl(builder.zext(bits, number), ir.Constant(number, _AT_ONCE * half))
-            above = builder.or_(above, bits)
-        return above
+                read.append(builder.load(place(0, at, offset, some_bytes), align=1))
+            for query in asking:
+                everywhere = spread(builder, builder.load(place(2, begins[query], four, number), align=4), numbers)
+                for half, some in enumerate(read):
+                    if has_instruction:
+                        some = builder.bitcast(some, numbers)
+                        sums[query][half] = call(builder, _INSTRUCTION, numbers, sums[query][half], some, everywhere)
+                    else:
+                        sums[query][half] = products(builder, sums[query][half], some, everywhere)
+        together = ir.Constant(number, 0)
+        for query in asking:
+            limit = spread(builder, builder.load(place(11, nothing, query, number), align=4), numbers)
+            bits = ir.Constant(number, 0)
+            for half in halves:
+                written_to = place(8, row(to, apart, query), _AT_ONCE * half, numbers)
+                builder.store(sums[query][half], written_to, align=4)
+                some = builder.bitcast(builder.icmp_signed(">", sums[query][half], limit), ir.IntType(_AT_ONCE))
+                some = builder.shl(builder.zext(some, number), ir.Constant(number, _AT_ONCE * half))
+                bits = builder.or_(bits, some)
+            builder.store(bits, place(12, nothing, query, number), align=4)
+            together = builder.or_(together, bits)
+        return together
 
-    return types.uint32(codes, at, queries, of, before, start, scores, to, types.int32), generate
+    taken = codes, at, queries, of, more, before, start, step, scores, to, apart, limits, above
+    return types.uint32(*taken), generate
 
 
-_scores_of_block: Any = intrinsic(_generate_scores)
+_add_products: Any = intrinsic(_generate_scores)
 
 
 # Rows of arrays are given as a place in them: a view of a row is counted, and what counts them is slow.
@@ -154,20 +192,20 @@ def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: A
 @compiled()
 def _least_of_largest(scores: Any, wanted: Any) -> Any:
     """The `wanted`-th largest of at least so many scores, by bisection: counting takes many at once."""
-    low, high = np.int64(scores[0]), np.int64(scores[0])
+    low, high = scores[0], scores[0]  # of 32 bits throughout: with 64 it takes twice as long
     for score in scores:
-        low, high = min(low, np.int64(score)), max(high, np.int64(score))
+        low, high = min(low, score), max(high, score)
     while low < high:
-        middle = np.int32((low + high + 1) >> 1)
+        middle = np.int32((np.int64(low) + high + 1) >> 1)
         reached = np.int32(0)
         for score in scores:
             reached += np.int32(score >= middle)
         if reached == wanted:
-            return np.int64(middle)
+            return middle
         if reached > wanted:
-            low = np.int64(middle)
+            low = middle
         else:
-            high = np.int64(middle) - 1
+            high = np.int32(middle - 1)
     return low
 
 
@@ -198,23 +236,28 @@ def nearest_lists(
     there, groups = len(biases), 4 * queries.shape[1] // GROUP
     asked = queries.reshape(-1)
     quarter = there // 4
-    scores = np.empty(there, np.int32)
     best = np.empty(quarter, np.int32)
     chosen = np.empty(number, np.int64)
+    scores_of = np.empty(QUERIES * there, np.int32)
+    of, limits, above = np.empty(QUERIES, np.int64), np.zeros(QUERIES, np.int32), np.empty(QUERIES, np.uint32)
     for query in range(number):
-        for block in range(there // BLOCK):
-            at, of, to = block * groups * BLOCK * GROUP, query * groups * (GROUP // 4), BLOCK * block
-            _scores_of_block(codes, at, asked, of, biases, to, scores, to, 0)
-            for _ in range(1, groups):
-                at, of = at + BLOCK * GROUP, of + GROUP // 4
-                _scores_of_block(codes, at, asked, of, scores, to, scores, to, 0)
+        if query % QUERIES == 0:
+            for place in range(QUERIES):
+                of[place] = min(query + place, number - 1) * groups * (GROUP // 4)
+            for block in range(there // BLOCK):
+                at, to = block * groups * BLOCK * GROUP, BLOCK * block
+                _add_products(codes, at, asked, of, 0, biases, to, 0, scores_of, to, there, limits, above)
+                for group in range(1, groups):
+                    at, more = at + BLOCK * GROUP, group * (GROUP // 4)
+                    _add_products(codes, at, asked, of, more, scores_of, to, there, scores_of, to, there, limits, above)
+        scores = scores_of[there * (query % QUERIES) : there * (query % QUERIES + 1)]
         one, two = scores[:quarter], scores[quarter : 2 * quarter]
         three, four = scores[2 * quarter : 3 * quarter], scores[3 * quarter :]
         for place in range(quarter):
             best[place] = max(max(one[place], two[place]), max(three[place], four[place]))
         least = NONE + 1
         if wanted < quarter:
-            least = max(_least_of_largest(best, wanted), least)
+            least = max(np.int64(_least_of_largest(best, wanted)), least)
         count, nearest = 0, NONE
         for place in range(quarter):
             if best[place] >= least:
@@ -308,35 +351,50 @@ def scan_lists(
     best, called = np.empty(number * room, np.int32), np.empty(number * room, np.int32)
     counts = np.zeros(number, np.int64)
     least = np.full(number, NONE, np.int32)
-    scores = np.empty(BLOCK, np.int32)
+    scores = np.empty(QUERIES * BLOCK, np.int32)
+    of, limits, above = np.empty(QUERIES, np.int64), np.empty(QUERIES, np.int32), np.empty(QUERIES, np.uint32)
     for nearest in (True, False):
         first, last = (0, 1) if nearest else (1, lists.shape[1])
         starts, asking = _by_list(lists, chosen, all_lists, first, last)
         for one in range(all_lists):
-            for place in range(starts[one], starts[one + 1]):
-                query = asking[place]
-                limit, count, own = least[query], counts[query], room * query
+            for start in range(starts[one], starts[one + 1], QUERIES):
+                there = min(QUERIES, starts[one + 1] - start)
+                for place in range(QUERIES):  # what is too many is the last once more, and is passed over
+                    query = asking[start + min(place, there - 1)]
+                    of[place], limits[place] = query * groups * (GROUP // 4), least[query]
                 for block in range(ends[one], ends[one + 1]):
-                    at, of = block * groups * BLOCK * GROUP, query * groups * (GROUP // 4)
-                    above = _scores_of_block(codes, at, asked, of, biases, BLOCK * block, scores, 0, limit)
-                    for _ in range(1, groups):
-                        at, of = at + BLOCK * GROUP, of + GROUP // 4
-                        above = _scores_of_block(codes, at, asked, of, scores, 0, scores, 0, limit)
-                    while above:
-                        point = lowest_one(np.uint64(above))
-                        above &= above - np.uint32(1)
-                        score, name = scores[point], names[BLOCK * block + point]
-                        if not nearest:
-                            best[own + count], called[own + count] = score, name
-                            count += 1
-                        elif score > limit:
-                            count = _insert(best, called, own, count, sure, score, name)
-                            if count == sure:
-                                limit = best[own + sure - 1]
-                    if count > 2 * wanted:
-                        limit = _order_largest(best, called, own, count, wanted)
-                        count = wanted
-                least[query], counts[query] = limit, count
+                    at, to = block * groups * BLOCK * GROUP, BLOCK * block
+                    any_above = _add_products(codes, at, asked, of, 0, biases, to, 0, scores, 0, BLOCK, limits, above)
+                    for group in range(1, groups):
+                        at, more = at + BLOCK * GROUP, group * (GROUP // 4)
+                        any_above = _add_products(
+                            codes, at, asked, of, more, scores, 0, BLOCK, scores, 0, BLOCK, limits, above
+                        )
+                    if not any_above:
+                        continue
+                    for place in range(there):
+                        bits = above[place]
+                        if not bits:
+                            continue
+                        query, limit = asking[start + place], limits[place]
+                        count, own = counts[query], room * query
+                        while bits:
+                            point = lowest_one(np.uint64(bits))
+                            bits &= bits - np.uint32(1)
+                            score, name = scores[BLOCK * place + point], names[BLOCK * block + point]
+                            if not nearest:
+                                best[own + count], called[own + count] = score, name
+                                count += 1
+                            elif score > limit:
+                                count = _insert(best, called, own, count, sure, score, name)
+                                if count == sure:
+                                    limit = best[own + sure - 1]
+                        if count > 2 * wanted:
+                            limit = _order_largest(best, called, own, count, wanted)
+                            count = wanted
+                        limits[place], counts[query] = limit, count
+                for place in range(there):
+                    least[asking[start + place]] = limits[place]
     for query in range(number):
         count, own = counts[query], room * query
         if count > wanted:
