@@ -257,7 +257,7 @@ def nearest_lists(
             best[place] = max(max(one[place], two[place]), max(three[place], four[place]))
         least = NONE + 1
         if wanted < quarter:
-            least = max(np.int64(_least_of_largest(best, wanted)), least)
+            least = max(least, _least_of_largest(best, wanted))
         count, nearest = 0, NONE
         for place in range(quarter):
             if best[place] >= least:
