@@ -14,6 +14,7 @@ COMPILED = (
     "retrieval.matching.word_kernels",
     "retrieval.regions.extrema_kernels",
     "retrieval.regions.sampling_kernels",
+    "retrieval.search.homography_kernels",
 )
 """The modules that have compiled functions."""
 

@@ -1,6 +1,5 @@
 """Where a query's points lie in a photo that it was verified with: pixels of one upright original to the other's."""
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,16 +93,17 @@ def projective_map(source: NDArray[np.floating], target: NDArray[np.floating]) -
     """
     if len(source) < FEWEST:
         return None
+    from retrieval.search.homography_kernels import most_agreed  # here: Numba takes its time to load
+
     some = _some(len(source))
-    source, target = source[some].astype(np.float64), target[some].astype(np.float64)
-    # OpenCV's USAC takes a third of the time, and misses some planes at a slant by 40 pixels.
-    matrix, agreeing = cv2.findHomography(source, target, cv2.RANSAC, TOLERANCE, maxIters=_DRAWS, confidence=0.999)
-    if matrix is None or agreeing.sum() < max(FEWEST, len(source) / 2):
+    here, there = (np.ascontiguousarray(points[some], np.float64) for points in (source, target))
+    matrix = np.empty((3, 3))
+    if most_agreed(here, there, TOLERANCE, _DRAWS, matrix) < max(FEWEST, len(here) / 2):
         return None
-    x0, y0 = source.min(axis=0)
-    x1, y1 = source.max(axis=0)
+    x0, y0 = here.min(axis=0)
+    x1, y1 = here.max(axis=0)
     depth = matrix[2] @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])
     # A matched feature behind the camera, or nearly in its plane, or a mirrored one: no view of what was searched for.
     if not np.isfinite(matrix).all() or depth.min() * 10 < abs(depth).max() or np.linalg.det(matrix) <= 0:
         return None
-    return np.asarray(matrix)
+    return matrix
