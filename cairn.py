@@ -12,6 +12,7 @@ runs: both `import cairn` and `cairn --help` answer at once.
 
 import atexit
 import gc
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -223,6 +224,8 @@ def main() -> None:
     # Python would look for garbage hundreds of times while it imports, and through all of that when it ends: a quarter
     # of `cairn info`.
     gc.set_threshold(_GARBAGE)
+    # Pydantic, which reads the arguments, would look through all installed packages for extensions of it.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     atexit.register(gc.freeze)
     try:
         from retrieval.commands.console import run

@@ -7,7 +7,6 @@ minutes.
 """
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -15,7 +14,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -102,6 +100,8 @@ def run(
         yield from (task() for task in todo)
         return
     if threads:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(lambda task: task(), todo)
         return
@@ -175,6 +175,8 @@ def end_with_parent(parent: int | None = None) -> None:
     parent : int, optional
         Its process number; left out where `multiprocessing` or `run` has started this process, and knows it.
     """
+    import multiprocessing
+
     if parent is None and (known := multiprocessing.parent_process()) is not None:
         parent = known.pid
     if parent is None or os.name != "posix":

@@ -52,6 +52,7 @@ from retrieval.features.extraction import Features
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.library.answers import make_answer
+from retrieval.library.compiled import compile_all
 from retrieval.photos.listing import list_photos
 from retrieval.regions.geometry import ellipses_of_shapes
 from retrieval.search.answers import ask_with_photo, best_results, search_photo
@@ -388,6 +389,7 @@ def measure(folder: Path, queries: int) -> dict[str, Any]:
     facts["worker"] = run_worker(folder, numbers[:3])
     tell("info")
     facts["info_cpu_s"] = round(child_time([sys.executable, "-m", "cairn", "info", str(folder), "--json"]), 2)
+    compile_all()  # loads them, as a server has
     facts["report_ms"] = time_report(folder, numbers[0])
     if queries:
         tell("queries")
