@@ -20,7 +20,7 @@ COMPILED = (
 
 
 def compile_all() -> None:
-    """Load all compiled functions; what was never compiled on this machine is, which takes some twenty-five seconds."""
+    """Load all compiled functions; what was never compiled on this machine is, which takes some thirty seconds."""
     for module in COMPILED:
         import_module(module)
 
