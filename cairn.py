@@ -20,7 +20,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 _ROOT = Path(__file__).resolve().parent
-_GARBAGE = 20_000  # objects that are made until garbage is looked for
+_GARBAGE = 20_000  # objects that are made until Python looks for garbage
 _PACKAGES = ("index", "retrieval", "learning", "eval")  # each imports from those before it
 
 

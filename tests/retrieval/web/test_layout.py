@@ -9,7 +9,7 @@ import pytest
 
 from retrieval.web.kept import Kept
 from tests.conftest import Indexed
-from tests.support.browser import PHONE, visiting, wait_for_results
+from tests.support.browser import PHONE, Visit, visiting, wait_for_results
 from tests.support.live import client_of, import_by_name, serving_copy
 
 VALUES: dict[str, dict[str, list[str]]] = {
@@ -172,12 +172,17 @@ def test_the_map_gathers_photos_and_leads_to_them(chromium: Any, served: str) ->
         assert near[1] == pytest.approx(16960, abs=20)  # kilometres from Paris to Sydney
 
 
+def open_results(visit: Visit) -> tuple[Any, list[str]]:
+    """Search for a photo; give the page of results, and the addresses of their matches."""
+    page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
+    wait_for_results(page)
+    return page, page.locator("#results a[href*='/match?']").evaluate_all("all => all.map((one) => one.href)")
+
+
 @pytest.mark.browser
 def test_a_match_leads_to_that_of_the_next_result(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:
-        page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
-        wait_for_results(page)
-        matches = page.locator("#results a[href*='/match?']").evaluate_all("all => all.map((one) => one.href)")
+        page, matches = open_results(visit)
         page.goto(matches[0])
         page.get_by_role("link", name="Next result").click()
         page.get_by_role("link", name="Previous result").wait_for()
@@ -188,9 +193,7 @@ def test_a_match_leads_to_that_of_the_next_result(chromium: Any, served: str) ->
 @pytest.mark.browser
 def test_a_link_stays_where_it_is_pressed_while_a_match_is_read(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:
-        page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
-        wait_for_results(page)
-        matches = page.locator("#results a[href*='/match?']").evaluate_all("all => all.map((one) => one.href)")
+        page, matches = open_results(visit)
         held: list[Any] = []
         page.route("**/api/photos/*", lambda route: held.append(route))
         page.goto(matches[0])
