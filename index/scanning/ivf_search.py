@@ -51,7 +51,7 @@ class IvfSearch(NearestNeighbours):
 
     A code is a byte for each of the first principal components: what faiss calls PCA32,IVF1024,SQ8 with refinement
     (Jégou et al., ICASSP 2011). But a list is scanned for all queries that ask for it while the processor's cache holds
-    it, and the list nearest to a query tells what is worth keeping of its others. So it takes a third of the time of
+    it, and the list nearest to a query tells what is worth keeping of its others. So it takes a quarter of the time of
     `faiss` where hundreds of queries come together.
     """
 
