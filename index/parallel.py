@@ -209,6 +209,24 @@ def without_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _quiet_tracker() -> Iterator[None]:
+    """Let the process that removes what killed workers leave behind do so without a word, if it begins in a block.
+
+    joblib has one. It warns of all that it removes, and of what is gone already: at times after the last word of a
+    command that was stopped.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker")))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+@contextlib.contextmanager
 def stopping_in_order() -> Iterator[None]:
     """Let SIGTERM end a block as Ctrl-C does: what is open is closed. However it ends, no worker stays at work.
 
@@ -232,7 +250,8 @@ def stopping_in_order() -> Iterator[None]:
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        yield
+        with _quiet_tracker():
+            yield
     except BaseException as error:
         if told:  # a library may have made something else of it
             raise Terminated from error

@@ -136,6 +136,20 @@ class TestSigterm:
         finally:
             signal.signal(signal.SIGTERM, before)
 
+    def test_what_workers_leave_behind_is_removed_without_a_word(self) -> None:
+        script = (
+            "from joblib.externals.loky.backend import resource_tracker as tracker\n"
+            "from index.parallel import stopping_in_order\n"
+            "with {block}: tracker.ensure_running(); tracker.register('/no semaphore of this name', 'semlock')"
+        )
+        said = [
+            subprocess.run(
+                [sys.executable, "-c", script.format(block=block)], cwd=ROOT, capture_output=True, text=True, check=True
+            ).stderr
+            for block in ("stopping_in_order()", "__import__('contextlib').nullcontext()")
+        ]
+        assert said[0] == "" and "leaked semlock" in said[1]
+
     def test_what_others_make_of_it_does_not_matter(self) -> None:
         with pytest.raises(Terminated), stopping_in_order():
             try:
