@@ -307,7 +307,7 @@ class Vocabulary:
             N may be 0.
         quick : bool
             In less time where the vocabulary is large, at some more that miss their nearest word: of 60,000 words 3 in
-            100 do, not 1, and of 500,000 words 8, not 5, for two thirds of the time.
+            100 do, not 1, and of 500,000 words 10, not 6, for two thirds of the time.
 
         Returns
         -------

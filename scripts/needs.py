@@ -17,8 +17,6 @@ CPU_A_PHOTO = 0.24  # seconds, of a worker
 KMEANS_CPU_HOURS = 0.7  # 500,000 words of 25 million descriptors, 10 passes
 COMPACT_CPU_A_FEATURE = (59 + 52) / 200e6  # seconds: merged from 101 segments to 11, then to 6
 STATISTICS_CPU_A_PHOTO = 5.6 / 100_000  # seconds, at the end of a command that changes photos
-SEARCHES_A_SECOND = 5.7  # of 100,000 photos, two cores, eight turns, half of them uploads
-SEARCHED = 100_000  # photos of that collection
 
 # docs/how-to/curators.md and `CollectionOptions`.
 STAGED_BYTES_A_FEATURE = 280

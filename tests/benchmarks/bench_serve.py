@@ -41,12 +41,12 @@ from index.segments.writing import write_segment
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
+from tests.benchmarks.bench_scale import ALBUM_OF_REAL
 from tests.support.paths import ROOT
 
 BARS_MS = {50: 1000.0, 95: 2000.0}  # by percentile, of searches
 THUMBNAILS = 50.0  # a second
 CONNECTIONS = 6  # that a browser opens to one server
-ALBUM_OF_REAL = "planted"  # of the collection of bench_scale
 SHOWN = 300  # photos whose thumbnails are asked for, again and again
 STEPS = ("extract", "search", "verify")
 
