@@ -1,5 +1,6 @@
 """Geometry of features as a segment keeps it: 5 bytes a feature, in units of the photo's longer side."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,12 +73,27 @@ def encode_geometry(features: Features, side: float, *, upright: bool) -> dict[s
 def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> Frames:
     """Decode some rows of a segment's columns (see `encode_geometry`) to frames."""
     if "geometry" in columns:
-        frames = decode_frames(columns["geometry"][rows])
+        frames = decode_frames(columns["geometry"], rows)
     else:
         frames = _decode_position_and_shape(columns["position"][rows], columns["shape"][rows])
     if "angle" in columns:
         return Frames(frames.centres, frames.linear @ rotations(columns["angle"][rows].astype(np.float32)))
     return frames
+
+
+def decode_geometries(columns: Sequence[dict[str, NDArray[Any]]], rows: Sequence[NDArray[np.integer]]) -> Frames:
+    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other."""
+    ends = np.cumsum([len(some) for some in rows]).tolist()
+    number = ends[-1] if ends else 0
+    whole = Frames(np.empty((number, 2), np.float32), np.empty((number, 2, 2), np.float32))
+    for one, some, end in zip(columns, rows, ends, strict=True):
+        into = Frames(whole.centres[end - len(some) : end], whole.linear[end - len(some) : end])
+        if "geometry" in one and "angle" not in one:
+            decode_frames(one["geometry"], some, into)
+        else:
+            frames = decode_geometry(one, some)
+            into.centres[:], into.linear[:] = frames.centres, frames.linear
+    return whole
 
 
 def decode_centres(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -107,14 +123,20 @@ def encode_frames(upright: Frames) -> NDArray[np.uint8]:
     return np.ascontiguousarray(numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :_BYTES])
 
 
-def decode_frames(geometry: NDArray[np.uint8]) -> Frames:
-    """Decode rows (N, 5) uint8 of the column geometry to upright frames."""
+def decode_frames(
+    geometry: NDArray[np.uint8], rows: NDArray[np.integer] | None = None, into: Frames | None = None
+) -> Frames:
+    """Decode rows (N, 5) uint8 of the column geometry, all or some, to upright frames: new ones, or those given."""
     from retrieval.features.geometry_kernels import decode_rows
 
     if geometry.ndim != 2 or geometry.shape[1] != _BYTES or geometry.dtype != np.uint8:
         raise ValueError(f"geometry must be (N, {_BYTES}) uint8, not {geometry.dtype} of shape {geometry.shape}")
+    which = np.arange(len(geometry)) if rows is None else np.ascontiguousarray(rows, np.int64)
+    if into is None:
+        into = Frames(np.empty((len(which), 2), np.float32), np.empty((len(which), 2, 2), np.float32))
     tables = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
-    return Frames(*decode_rows(np.ascontiguousarray(geometry), _WIDTHS, *tables))
+    decode_rows(np.ascontiguousarray(geometry), which, _WIDTHS, *tables, into.centres, into.linear)
+    return into
 
 
 def _numbers(geometry: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, INT64, UINT8, array, compiled
+from index.kernels.compiling import FLOAT32, INT64, UINT8, array, compiled, written
 
 
-@compiled(array(UINT8, 2), array(INT64), *6 * [array(FLOAT32)])
+@compiled(array(UINT8, 2), array(INT64), array(INT64), *6 * [array(FLOAT32)], written(FLOAT32, 2), written(FLOAT32, 3))
 def decode_rows(
     geometry: NDArray[np.uint8],
+    rows: NDArray[np.int64],
     bits: NDArray[np.int64],
     x: NDArray[np.float32],
     y: NDArray[np.float32],
@@ -16,30 +17,30 @@ def decode_rows(
     firsts: NDArray[np.float32],
     seconds: NDArray[np.float32],
     below: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Decode rows of the column `geometry`, see `retrieval.features.encoding.encode_geometry`.
+    centres: NDArray[np.float32],
+    linear: NDArray[np.float32],
+) -> None:
+    """Decode some rows of the column `geometry`, see `retrieval.features.encoding.encode_geometry`.
 
     Parameters
     ----------
     geometry : ndarray, shape (N, 5), uint8
+    rows : ndarray, shape (n,), int64
+        Which.
     bits : ndarray, shape (5,), int64
         Of x, y, scale, stretch and shear, the lowest first.
     x, y, scales, firsts, seconds, below : ndarray, shape (2 ** bits,), float32
         What each number of steps stands for: the centre, the scale, the diagonal entries and the one below in units of
         the scale.
-
-    Returns
-    -------
-    centres : ndarray, shape (N, 2), float32
-    linear : ndarray, shape (N, 2, 2), float32
+    centres : ndarray, shape (n, 2), float32
+    linear : ndarray, shape (n, 2, 2), float32
+        Written to.
     """
-    number = len(geometry)
-    centres, linear = np.empty((number, 2), np.float32), np.empty((number, 2, 2), np.float32)
     parts = np.empty(5, np.int64)
-    for row in range(number):
+    for row in range(len(rows)):
         code = np.int64(0)
         for byte in range(5):
-            code |= np.int64(geometry[row, byte]) << (8 * byte)
+            code |= np.int64(geometry[rows[row], byte]) << (8 * byte)
         for part in range(5):
             parts[part] = code & ((1 << bits[part]) - 1)
             code >>= bits[part]
@@ -47,4 +48,3 @@ def decode_rows(
         centres[row, 0], centres[row, 1] = x[parts[0]], y[parts[1]]
         linear[row, 0, 0], linear[row, 0, 1] = scale * firsts[parts[3]], np.float32(0)
         linear[row, 1, 0], linear[row, 1, 1] = scale * below[parts[4]], scale * seconds[parts[3]]
-    return centres, linear

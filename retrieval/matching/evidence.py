@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
+from retrieval.regions.geometry import Frames
+
 _SAMPLES = (200, 400)  # features of the query and of the photo that the rate of chance agreement is measured with
 _NEVER = 1e-300
 
@@ -44,13 +46,9 @@ class EvidenceOptions:
     strip: float = -1.0  # the logarithm of the odds of such a map, at most
     beside: int = 8  # inliers outside a strip that make it a part of something larger
 
-
-@dataclass(frozen=True)
-class Regions:
-    """Places and shapes of features of a photo, in units of its longer side."""
-
-    centres: NDArray[np.float32]  # (N, 2)
-    linear: NDArray[np.float32]  # (N, 2, 2), maps from the unit circle to the region
+    def limits(self, threshold: float) -> NDArray[np.float64]:
+        """The narrow tolerances (3,): of the squared transfer error, at a threshold, of log scale and of shape."""
+        return np.array([(self.error * threshold) ** 2, self.log_scale, self.shape])
 
 
 def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOptions) -> float:
@@ -77,13 +75,13 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
 
 
 def close_places(
-    query: Regions, image: Regions, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
+    query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> int:
     """Count the places of the matches that agree with a map within the narrow tolerances.
 
     Parameters
     ----------
-    query, image : Regions
+    query, image : Frames
         The features of the inliers: row k of both is a match.
     transform : ndarray, shape (2, 3)
         The map.
@@ -92,13 +90,14 @@ def close_places(
     options : EvidenceOptions
         Narrow tolerances.
     """
-    residual = query.centres @ transform[:, :2].T + transform[:, 2] - image.centres
-    close = _close(residual, query.linear, image.linear, transform[:, :2], threshold, options)
-    return min(count_places(side.centres[close].T, threshold) for side in (query, image))
+    from retrieval.matching.evidence_kernels import close_matches
+
+    close = close_matches(*query.plain, *image.plain, transform, options.limits(threshold))
+    return min(count_places(side.centres[close], threshold) for side in (query, image))
 
 
 def chance_rate(
-    query: Regions, image: Regions, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
+    query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> float:
     """Measure how often a feature of one photo agrees with one of the other within the narrow tolerances, by chance.
 
@@ -107,7 +106,7 @@ def chance_rate(
 
     Parameters
     ----------
-    query, image : Regions
+    query, image : Frames
         Features that take part in tentative matches, each once; some of them are enough.
     transform, threshold, options
         See `close_places`.
@@ -117,67 +116,29 @@ def chance_rate(
     float
         Part of all pairs of a feature of the query and one of the photo.
     """
-    linear = transform[:, :2]
-    mapped = query.centres @ linear.T + transform[:, 2]
-    apart, down = (np.subtract.outer(mapped[:, axis].astype(np.float32), image.centres[:, axis]) for axis in (0, 1))
-    apart *= apart
-    down *= down
-    apart += down
-    one, other = np.divmod(np.flatnonzero(apart < np.float32((options.error * threshold) ** 2)), apart.shape[1])
-    residual = mapped[one] - image.centres[other]
-    close = _close(residual, query.linear[one], image.linear[other], linear, threshold, options)
-    return float(np.count_nonzero(close)) / max(apart.size, 1)
+    from retrieval.matching.evidence_kernels import count_close_pairs
 
-
-def _close(
-    residual: NDArray[np.float64],
-    query: NDArray[np.float32],
-    image: NDArray[np.float32],
-    linear: NDArray[np.float64],
-    threshold: float,
-    options: EvidenceOptions,
-) -> NDArray[np.bool_]:
-    """Say which matches (N,) agree within the narrow tolerances: in place, in scale, and in shape."""
-    back = residual @ np.linalg.inv(linear).T
-    error = (residual**2).sum(axis=1) + (back**2).sum(axis=1)
-    mapped = linear @ query
-    areas = [
-        np.maximum(np.abs(one[:, 0, 0] * one[:, 1, 1] - one[:, 0, 1] * one[:, 1, 0]), 1e-30) for one in (mapped, image)
-    ]
-    log_scale = 0.5 * np.log(areas[1] / areas[0])
-    inverse = np.stack(
-        [np.stack([image[:, 1, 1], -image[:, 0, 1]], -1), np.stack([-image[:, 1, 0], image[:, 0, 0]], -1)], -2
-    )
-    relative = (inverse @ mapped) / np.sqrt(areas[0] * areas[1])[:, None, None]
-    shape = np.sqrt(((relative - np.eye(2)) ** 2).sum(axis=(1, 2)))
-    close = (error < (options.error * threshold) ** 2) & (np.abs(log_scale) < options.log_scale)
-    return np.asarray(close & (shape < options.shape))
+    found = count_close_pairs(*query.plain, *image.plain, transform, options.limits(threshold))
+    return found / max(len(query.centres) * len(image.centres), 1)
 
 
 def is_strip(source: NDArray[np.floating], target: NDArray[np.floating], options: EvidenceOptions) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos, as a line of text does."""
-    heights = np.sort(source[:, 1])
-    for height, part, aspect in options.strips:
-        inside = _strip(source, heights, height)
-        if np.count_nonzero(inside) < part * len(source):
-            continue
-        inside[inside] = _strip(target[inside], np.sort(target[inside, 1]), height)
-        seen = np.count_nonzero(inside)
-        if seen < part * len(source) or len(source) - seen >= options.beside:
-            continue
-        spread = [np.ptp(points[inside], axis=0) for points in (source, target)]
-        if all(wide >= aspect * high for wide, high in spread):
-            return True
-    return False
+    from retrieval.matching import evidence_kernels
+
+    here, there = (np.ascontiguousarray(points, np.float32) for points in (source, target))
+    strips = np.array(options.strips, np.float64).reshape(-1, 3)
+    return bool(evidence_kernels.is_strip(here, there, strips, options.beside))
 
 
 def count_places(points: NDArray[np.floating], threshold: float) -> int:
-    """Number of cells of half the threshold that points (2, K) lie in.
+    """Number of cells of half the threshold that points (K, 2) lie in.
 
     Regions of several scales at one place agree with a map together: they are no witnesses of their own.
     """
-    cells = np.floor(points * (2 / threshold)).astype(np.int64)
-    return len(set(zip(*cells.tolist(), strict=True)))
+    from retrieval.matching import evidence_kernels
+
+    return int(evidence_kernels.count_places(np.ascontiguousarray(points, np.float32), threshold))
 
 
 def false_alarms(inliers: float, features: int, expected: float) -> float:
@@ -203,13 +164,3 @@ def probability(log_odds: float) -> float:
 def digits(alarms: float, most: float) -> float:
     """Root of the number of digits by which an expected number of false alarms is below one."""
     return float(np.sqrt(min(max(-np.log10(max(alarms, _NEVER)), 0.0), most)))
-
-
-def _strip(points: NDArray[np.floating], sorted_y: NDArray[np.floating], height: float) -> NDArray[np.bool_]:
-    """Which points (N, 2), whose y are given in order too, lie in that strip of a height that holds the most."""
-    if not len(points):
-        return np.zeros(0, bool)
-    y = points[:, 1]
-    count = np.searchsorted(sorted_y, sorted_y + height, side="right") - np.arange(len(y))
-    top = sorted_y[count.argmax()]
-    return np.asarray((y >= top) & (y <= top + height))

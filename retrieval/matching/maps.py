@@ -1,4 +1,4 @@
-"""Maps of the plane that single matches stand for, and how many other matches agree with each."""
+"""Maps of the plane that single matches stand for."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,6 @@ from retrieval.regions.geometry import Frames
 
 _APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
 _DRAWS = 4  # pairs of matches that are looked at for a map that is tried
-_STEPS = 1 << 15  # in a vote of one
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,6 @@ class Maps:
         """Take some, in the order given."""
         return Maps(self.linear[rows], self.shift[rows], self.log_scale[rows])
 
-    def joined(self, others: "Maps") -> "Maps":
-        """Put other maps behind these."""
-        mine, theirs = ((one.linear, one.shift, one.log_scale) for one in (self, others))
-        return Maps(*(np.concatenate(parts) for parts in zip(mine, theirs, strict=True)))
-
 
 def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
     """Give the map of each match: the one that takes its frame in the query to that in the photo.
@@ -60,31 +54,9 @@ def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
     freedom : int
         3 (scale and shift), 4 (and rotation) or 5 (affine; "down" is kept where the frames keep it).
     """
-    (s00, s01, s10, s11), (t00, t01, t10, t11) = (
-        np.ascontiguousarray(side.linear.reshape(-1, 4).T) for side in (query, image)
-    )
-    source_area, target_area = np.abs(s00 * s11 - s01 * s10), np.abs(t00 * t11 - t01 * t10)
-    source_area = np.maximum(source_area, np.float32(1e-20))
-    scale = np.sqrt(target_area / source_area)
-    log_scale = np.log(np.maximum(scale, np.float32(1e-20)))
-    # Lower-triangular frames: s01 and t01 are 0, and so is the map's own entry; turned ones are full.
-    if freedom == 3:
-        l00 = l11 = scale
-        l01 = l10 = np.zeros_like(scale)
-    else:
-        inverse = 1 / source_area
-        l00, l01 = (t00 * s11 - t01 * s10) * inverse, (t01 * s00 - t00 * s01) * inverse
-        l10, l11 = (t10 * s11 - t11 * s10) * inverse, (t11 * s00 - t10 * s01) * inverse
-    if freedom == 4:
-        angle = np.arctan2(l10 - l01, l00 + l11)
-        l00, l10 = scale * np.cos(angle), scale * np.sin(angle)
-        l01, l11 = -l10, l00
-    linear, shift = np.empty((len(scale), 2, 2), np.float32), np.empty((len(scale), 2), np.float32)
-    linear[:, 0, 0], linear[:, 0, 1], linear[:, 1, 0], linear[:, 1, 1] = l00, l01, l10, l11
-    x, y = query.centres[:, 0], query.centres[:, 1]
-    shift[:, 0] = image.centres[:, 0] - (l00 * x + l01 * y)
-    shift[:, 1] = image.centres[:, 1] - (l10 * x + l11 * y)
-    return Maps(linear, shift, log_scale)
+    from retrieval.matching.map_kernels import own_maps
+
+    return Maps.of(own_maps(*query.plain, *image.plain, np.arange(len(query.centres)), freedom))
 
 
 def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
@@ -122,29 +94,11 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
     return Maps(linear.astype(np.float32), shift.astype(np.float32), turn.real.astype(np.float32))
 
 
-def log_scales(query: NDArray[np.float32], image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Logarithms (K,) of the scales of the maps that take frames (K, 2, 2) of the query to those of the photo."""
-    areas = [np.abs(one[:, 0, 0] * one[:, 1, 1] - one[:, 0, 1] * one[:, 1, 0]) for one in (query, image)]
-    scale = np.sqrt(areas[1] / np.maximum(areas[0], np.float32(1e-20)))
-    return np.log(np.maximum(scale, np.float32(1e-20))).astype(np.float32, copy=False)
+def points_and_scales(query: Frames, image: Frames) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Write matches, of which row k of both is one, as places (4, K) and logarithms of scales (K,).
 
+    The places are x and y in the query and in the photo; the scales are those of the matches' own maps.
+    """
+    from retrieval.matching import map_kernels
 
-def points_of(source: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Write places of matches (K, 2) in the query and in the photo as rows (4, K): x and y in both."""
-    points = np.empty((4, len(source)), np.float32)
-    points[:2], points[2:] = source.T, target.T
-    return points
-
-
-def count_votes(
-    maps: Maps,
-    points: NDArray[np.float32],
-    scales: NDArray[np.float32],
-    share: NDArray[np.floating],
-    limits: tuple[float, float],
-) -> NDArray[np.int64]:
-    """Sum the shares (K,) of the matches that agree with each map, (H,) int64 in equal steps."""
-    from retrieval.matching import vote_kernels
-
-    steps = np.rint(share * _STEPS).astype(np.int32)
-    return vote_kernels.count_votes(maps.rows, points, scales, steps, *limits)
+    return map_kernels.points_and_scales(*query.plain, *image.plain)

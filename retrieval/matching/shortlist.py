@@ -6,12 +6,11 @@ handful of them there is nothing to verify; for the other photos the best maps a
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.matching.maps import Maps, log_scales, points_of, single_match_maps
+from retrieval.matching.maps import Maps, points_and_scales
 from retrieval.regions.geometry import Frames
 
 
@@ -27,9 +26,10 @@ class ShortlistOptions:
     least: tuple[tuple[int, int, int], ...] = ((0, 3, 4), (100, 4, 6), (300, 4, 7), (600, 5, 8))
     max_stretch: float = 6.0  # largest ratio of a map's scales: what one match says of a stretch is not exact
 
-    def fewest(self, matches: int) -> tuple[int, int]:
-        """Fewest matches that agree with a map that is judged by so many, and with a fitted one."""
-        return next((first, second) for beyond, first, second in reversed(self.least) if matches >= beyond)
+    def fewest(self, matches: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Fewest matches that agree with a map that is judged by so many (B,), and with a fitted one: (B, 2)."""
+        least = np.array(self.least, np.int64)
+        return least[np.searchsorted(least[:, 0], matches, side="right") - 1, 1:]
 
 
 @dataclass(frozen=True)
@@ -69,26 +69,29 @@ def shortlist(
         The best maps of a photo, the best first; None: nothing speaks for it. What is said of a photo does not depend
         on the others.
     """
+    from retrieval.matching.map_kernels import promising_maps
     from retrieval.matching.vote_kernels import judge_maps
 
     options = look.options
-    scales = log_scales(query.linear, image.linear)
-    area = query.linear[:, 0, 0] * query.linear[:, 1, 1] - query.linear[:, 0, 1] * query.linear[:, 1, 0]
-    sizes = np.sqrt(np.abs(area) * np.exp(scales))  # between those of the two regions
-    order = np.where(np.abs(scales) <= np.log(look.max_zoom), ambiguity / np.maximum(sizes, np.float32(1e-20)), np.inf)
-    begins = starts.astype(np.int64)
-    bounds = pairwise(begins.tolist())
-    parts = [start + _smallest(order[start:stop], options.maps) for start, stop in bounds]
-    rows = np.concatenate([np.zeros(0, np.int64), *parts])
-    maps = single_match_maps(query.at(rows), image.at(rows), look.freedom)
-    usable = np.flatnonzero(np.isfinite(order[rows]) & _is_plausible(maps, options.max_stretch))
-    firsts = np.searchsorted(usable, np.cumsum([0, *map(len, parts)]))  # of the maps of each photo
-    fewest = np.array([options.fewest(matches) for matches in np.diff(begins).tolist()], np.int64).reshape(-1, 2)
+    begins = starts.astype(np.int64, copy=False)
+    points, scales = points_and_scales(query, image)
+    maps, middles, firsts = promising_maps(
+        *query.plain,
+        *image.plain,
+        scales,
+        begins,
+        ambiguity.astype(np.int64, copy=False),
+        options.maps,
+        look.freedom,
+        float(np.log(look.max_zoom)),
+        options.max_stretch,
+    )
+    fewest = options.fewest(np.diff(begins))
     given, found = judge_maps(
-        maps.at(usable).rows,
-        query.centres[rows[usable]].astype(np.float32, copy=False),
+        maps,
+        middles,
         firsts,
-        points_of(query.centres, image.centres),
+        points,
         scales,
         begins,
         fewest,
@@ -97,17 +100,3 @@ def shortlist(
         *look.limits,
     )
     return [Maps.of(some[:number]) if number else None for number, some in zip(given.tolist(), found, strict=True)]
-
-
-def _smallest(values: NDArray[np.floating], most: int) -> NDArray[np.int64]:
-    """Places of the smallest values, ascending: so many at most."""
-    if len(values) <= most:
-        return np.arange(len(values))
-    return np.sort(np.argpartition(values, most)[:most])
-
-
-def _is_plausible(maps: Maps, max_stretch: float) -> NDArray[np.bool_]:
-    """Which maps (H,) stretch what they map little enough."""
-    # The sum of the squares of a map's two scales, and their product, tell their ratio.
-    squares = np.einsum("hij,hij->h", maps.linear, maps.linear)
-    return np.asarray(squares <= (max_stretch + 1 / max_stretch) * np.exp(2 * np.minimum(maps.log_scale, 10)))

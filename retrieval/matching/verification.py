@@ -14,7 +14,6 @@ from index.errors import CairnError
 from retrieval.features.encoding import CENTRE_ERROR, FRAME_ERROR
 from retrieval.matching.evidence import (
     EvidenceOptions,
-    Regions,
     chance_rate,
     close_places,
     count_places,
@@ -23,7 +22,7 @@ from retrieval.matching.evidence import (
     sampled,
     weigh,
 )
-from retrieval.matching.maps import Maps, count_votes, log_scales, points_of, single_match_maps, two_match_maps
+from retrieval.matching.maps import Maps, points_and_scales, single_match_maps, two_match_maps
 from retrieval.matching.shortlist import Look, ShortlistOptions
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
@@ -137,16 +136,17 @@ def verify(
     Verification
         `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
+    from retrieval.matching.map_kernels import own_maps
     from retrieval.matching.refinement_kernels import count_agreeing, near_matches, refine
+    from retrieval.matching.vote_kernels import most_voted
 
     if len(pairs) < options.min_inliers:
         return NOTHING
     source, target = query.centres, image.centres
-    points = points_of(source, target)
+    points, scales = points_and_scales(query, image)
     matches = np.ascontiguousarray(pairs, np.int32)
-    scales = log_scales(query.linear, image.linear)
     if maps is None:
-        tried, most = _hypotheses(query, image, scales, options), options.refined
+        tried, most = _hypotheses(query, image, scales, options).rows, options.refined
         if len(tried) < options.min_inliers:
             return NOTHING
     else:
@@ -154,17 +154,13 @@ def verify(
         limit, scale_limit = options.limits
         placed = maps.transforms.astype(np.float64)
         rows = near_matches(placed, points, scales, _NEARLY * limit, scale_limit, _NEIGHBOURS)
-        own = single_match_maps(query.at(rows), image.at(rows), options.freedom)
-        tried, most = maps.joined(own), options.retried
+        own = own_maps(*query.plain, *image.plain, rows, options.freedom)
+        tried, most = np.concatenate([maps.rows, own]), options.retried
 
-    # A feature with many tentative matches counts once, however many of them a hypothesis explains.
-    uses = [np.bincount(pairs[:, side]) for side in (0, 1)]
-    share = 1 / np.maximum(*(uses[side][pairs[:, side]] for side in (0, 1)))
-    votes = count_votes(tried, points, scales, share, options.limits)
-    features = min(int(np.count_nonzero(count)) for count in uses)
+    chosen_maps, features = most_voted(tried, points, scales, matches, *options.limits, most)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for start in tried.at(np.argsort(-votes, kind="stable")[:most]).transforms.astype(np.float64):
+    for start in Maps.of(tried[chosen_maps]).transforms.astype(np.float64):
         distinct = count_agreeing(start, points, matches, scales, *options.limits)
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
@@ -228,14 +224,12 @@ def narrow_alarms(
     transform : ndarray, shape (2, 3)
         The map.
     """
-    matched = Regions(query.centres[chosen], query.linear[chosen])
-    found = Regions(image.centres[chosen], image.linear[chosen])
-    seen = close_places(matched, found, transform, options.threshold, options.evidence)
-    rows = [np.unique(pairs[:, side], return_index=True)[1] for side in (0, 1)]
+    from retrieval.matching.evidence_kernels import first_rows
+
+    seen = close_places(query.at(chosen), image.at(chosen), transform, options.threshold, options.evidence)
+    rows = [first_rows(np.ascontiguousarray(pairs, np.int32), side) for side in (0, 1)]
     first, second = (sampled(rows[side], side) for side in (0, 1))
-    some = Regions(query.centres[first], query.linear[first])
-    others = Regions(image.centres[second], image.linear[second])
-    rate = chance_rate(some, others, transform, options.threshold, options.evidence)
+    rate = chance_rate(query.at(first), image.at(second), transform, options.threshold, options.evidence)
     least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
     return _alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least), options)
 
@@ -257,7 +251,7 @@ def _alarms(inliers: float, features: int, expected: float, options: Verificatio
 
 def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: VerificationOptions) -> int:
     """Number of places (N, 2) that are apart from each other in both photos."""
-    return min(count_places(points.T, options.threshold) for points in (source, target))
+    return min(count_places(points, options.threshold) for points in (source, target))
 
 
 def recount(
@@ -281,8 +275,7 @@ def recount(
 
     if found.transform is None:
         return found
-    scales = log_scales(query.linear, image.linear)
-    points = points_of(query.centres, image.centres)
+    points, scales = points_and_scales(query, image)
     # Refinement moves a map a little, so that what is far off is out of the question.
     wide = options.limits[0] * _WIDE, options.limits[1] * _WIDE
     near = agreeing(found.transform, points, scales, *wide)[0]
@@ -298,8 +291,9 @@ def recount(
 
 def _is_stretched(transform: NDArray[np.float64], options: VerificationOptions) -> bool:
     """Whether a map (2, 3) shows a plane at a slant that hardly a feature survives."""
-    scales = np.linalg.svd(transform[:, :2], compute_uv=False)
-    return bool(scales[0] > options.max_stretch * scales[1])
+    (a, b), (c, d) = transform[:, :2].tolist()
+    # The sum of the squares of its two scales, and their product, tell their ratio.
+    return bool(a * a + b * b + c * c + d * d > (options.max_stretch + 1 / options.max_stretch) * abs(a * d - b * c))
 
 
 def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer], image: Frames) -> Verification:

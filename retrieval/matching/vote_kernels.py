@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
 
+_STEPS = 1 << 15  # in a vote of one
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
 
 
@@ -35,16 +36,31 @@ def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: An
     return votes
 
 
-@compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(FLOAT32), array(INT32), FLOAT64, FLOAT64)
-def count_votes(
+@compiled()
+def _keep_best(votes: Any, number: Any, most: Any, best: Any) -> Any:
+    """Take the places of the most votes, the first of equals, into `best`; say how many are taken. Votes are undone."""
+    taken = min(number, most)
+    for place in range(taken):
+        top = 0
+        for one in range(number):
+            if votes[one] > votes[top]:
+                top = one
+        best[place] = top
+        votes[top] = -1
+    return taken
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(FLOAT32), array(INT32, 2), FLOAT64, FLOAT64, INT64)
+def most_voted(
     maps: NDArray[np.float32],
     points: NDArray[np.float32],
     scales: NDArray[np.float32],
-    share: NDArray[np.int32],
+    pairs: NDArray[np.int32],
     limit: float,
     scale_limit: float,
-) -> NDArray[np.int64]:
-    """Sum the shares of the matches that agree with each of some maps.
+    most: int,
+) -> tuple[NDArray[np.int64], int]:
+    """Find the maps that the most matches agree with; a feature with many matches counts once, however many agree.
 
     Parameters
     ----------
@@ -53,14 +69,34 @@ def count_votes(
     points, scales, limit, scale_limit
         See `retrieval.matching.refinement_kernels.agreeing`. Agreement is a little stricter than there: error and scale
         are weighed together.
-    share : ndarray, shape (K,), int32
-        What each match counts for, in steps, so that the sum does not depend on its order.
+    pairs : ndarray, shape (K, 2), int32
+        Feature of the query, feature of the photo.
+    most : int
+        Maps that are given, at most.
 
     Returns
     -------
-    ndarray, shape (H,), int64
+    ndarray, shape (min(H, most),), int64
+        Numbers of the maps, the best first, the first of equals before the others.
+    int
+        Features, of the query or of the photo, whichever are fewer, that there are matches of.
     """
-    number = points.shape[1]
+    number = len(pairs)
+    largest = 0
+    for k in range(number):
+        largest = max(largest, pairs[k, 0] + 1, pairs[k, 1] + 1)
+    uses = np.zeros((2, largest), np.int32)
+    features = number
+    for side in range(2):
+        seen = 0
+        for k in range(number):
+            seen += uses[side, pairs[k, side]] == 0
+            uses[side, pairs[k, side]] += 1
+        features = min(features, seen)
+    # In equal steps, so that the sum does not depend on the order.
+    share = np.empty(number, np.int32)
+    for k in range(number):
+        share[k] = np.int32(np.rint(_STEPS * (1 / max(uses[0, pairs[k, 0]], uses[1, pairs[k, 1]]))))
     votes, agrees = np.zeros(len(maps), np.int64), np.empty(number, np.int32)
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)
     for one in range(len(maps)):
@@ -69,7 +105,9 @@ def count_votes(
             for k in range(number):
                 total += agrees[k] * share[k]
             votes[one] = total
-    return votes
+    best = np.empty(min(len(maps), most), np.int64)
+    _keep_best(votes, len(maps), most, best)
+    return best, features
 
 
 @compiled()
@@ -118,20 +156,6 @@ def _fit_spread(
     maps[one, 4] = shift_u - a * middle_x - b * middle_y + middle_x
     maps[one, 5] = shift_v - c * middle_x - d * middle_y + middle_y
     maps[one, 6] = 0.5 * np.log(max(abs(a * d - b * c), 1e-20))
-
-
-@compiled()
-def _keep_best(votes: Any, number: Any, most: Any, best: Any) -> Any:
-    """Take the places of the most votes, the first of equals, into `best`; say how many are taken. Votes are undone."""
-    taken = min(number, most)
-    for place in range(taken):
-        top = 0
-        for one in range(number):
-            if votes[one] > votes[top]:
-                top = one
-        best[place] = top
-        votes[top] = -1
-    return taken
 
 
 @compiled(

@@ -81,6 +81,11 @@ class Frames:
         """Take some rows, in the order given."""
         return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
+    @property
+    def plain(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Centres and frames as compiled functions take them: float32 in C order."""
+        return np.ascontiguousarray(self.centres, np.float32), np.ascontiguousarray(self.linear, np.float32)
+
     def ellipses(self, side: float) -> NDArray[np.float32]:
         """Write the regions as ellipse rows (N, 5), pixels of the upright original, whose longer side is given."""
         return ellipses_of_shapes(self.centres.astype(np.float64) * side - 0.5, self.linear.astype(np.float64) * side)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.segments.segment import ImageFeatures
-from retrieval.features.encoding import decode_geometry
+from retrieval.features.encoding import decode_geometries, decode_geometry
 from retrieval.matching.shortlist import shortlist
 from retrieval.matching.verification import NOTHING, TWO_MATCHES, Verification, identify, recount, verify
 from retrieval.regions.geometry import Frames
@@ -17,7 +17,6 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.views import View
 
 _AT_ONCE = 256  # photos: their matches take some tens of megabytes
-_GEOMETRY = ("geometry", "position", "shape", "angle")  # columns that `decode_geometry` may read
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,8 @@ class _Matches:
     def __init__(self, view: View, images: Sequence[ImageFeatures], found: Tentative) -> None:
         self.starts, self.ambiguity, self.left_out = found.starts, found.ambiguity, found.left_out
         self.query = view.frames.at(found.pairs[:, 0])
-        self.image = _decode_many(images, np.split(found.pairs[:, 1], self.starts[1:-1])) if images else self.query
+        rows = np.split(found.pairs[:, 1].astype(np.int64), self.starts[1:-1]) if images else []
+        self.image = decode_geometries([image.columns for image in images], rows)
         self._pairs = found.pairs
 
     def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
@@ -150,31 +150,3 @@ class _Matches:
         some = slice(self.starts[number], self.starts[number + 1])
         query, image = (Frames(side.centres[some], side.linear[some]) for side in (self.query, self.image))
         return query, image, self._pairs[some]
-
-
-def _decode_many(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]]) -> Frames:
-    """Decode some features of each of some photos: their frames, those of one photo after those of the other."""
-    kinds: dict[tuple[str, ...], list[int]] = {}  # photos by the columns that they have: old segments have others
-    for place, image in enumerate(images):
-        kinds.setdefault(tuple(name for name in _GEOMETRY if name in image.columns), []).append(place)
-    frames = [
-        _decode([images[place] for place in places], [rows[place] for place in places], names)
-        for names, places in kinds.items()
-    ]
-    if len(frames) == 1:
-        return frames[0]
-    ends = np.cumsum([len(some) for some in rows])
-    whole = Frames(np.empty((ends[-1], 2), np.float32), np.empty((ends[-1], 2, 2), np.float32))
-    for some, places in zip(frames, kinds.values(), strict=True):
-        where = np.concatenate([np.arange(ends[place] - len(rows[place]), ends[place]) for place in places])
-        whole.centres[where], whole.linear[where] = some.centres, some.linear
-    return whole
-
-
-def _decode(images: Sequence[ImageFeatures], rows: Sequence[NDArray[np.integer]], names: Sequence[str]) -> Frames:
-    """Decode some features of photos that have the same columns."""
-    columns = {
-        name: np.concatenate([image.columns[name].take(some, axis=0) for image, some in zip(images, rows, strict=True)])
-        for name in names
-    }
-    return decode_geometry(columns, np.arange(sum(map(len, rows))))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from retrieval.matching.evidence import (
     EvidenceOptions,
-    Regions,
     chance_rate,
     close_places,
     count_places,
@@ -126,7 +125,7 @@ def test_false_alarms_are_a_poisson_tail() -> None:
 
 def test_places_that_lie_on_each_other_count_once() -> None:
     points = np.array([[0.5001, 0.5001], [0.5002, 0.5003], [0.7, 0.2], [0.7, 0.7]])
-    assert count_places(points.T, 0.025) == 3
+    assert count_places(points, 0.025) == 3
 
 
 def test_the_rate_of_chance_is_that_of_all_pairs_counted() -> None:
@@ -144,7 +143,7 @@ def test_the_rate_of_chance_is_that_of_all_pairs_counted() -> None:
             shape /= np.sqrt(abs(np.linalg.det(shape)))
             near = forth @ forth + back @ back < (OPTIONS.error * 0.025) ** 2
             counted += near and abs(scale) < OPTIONS.log_scale and np.linalg.norm(shape - np.eye(2)) < OPTIONS.shape
-    regions = Regions(query.centres, query.linear), Regions(image.centres, image.linear)
+    regions = query, image
     assert counted > 5
     assert chance_rate(*regions, transform, 0.025, OPTIONS) == pytest.approx(counted / 6400)
 
@@ -157,10 +156,8 @@ def test_matches_that_are_near_but_of_another_scale_or_shape_are_not_close() -> 
     image.linear[20:30] = image.linear[20:30] @ np.diag([3.0, 1 / 3.0]).astype(np.float32)
     image.centres[30:40] += 0.02
     identity = np.eye(2, 3)
-    found = close_places(
-        Regions(query.centres, query.linear), Regions(image.centres, image.linear), identity, 0.025, OPTIONS
-    )
-    assert found == count_places(query.centres[40:].T, 0.025)
+    found = close_places(query, image, identity, 0.025, OPTIONS)
+    assert found == count_places(query.centres[40:], 0.025)
 
 
 def test_the_evidence_of_a_match_grows_with_its_accuracy() -> None:

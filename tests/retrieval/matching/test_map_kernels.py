@@ -1,13 +1,15 @@
 """Agreement with maps, refinement and the first look, against plain computations in double precision."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.matching.maps import points_of
+from retrieval.matching.map_kernels import own_maps, points_and_scales, promising_maps
 from retrieval.matching.refinement_kernels import agreeing, count_agreeing, near_matches, refine
-from retrieval.matching.vote_kernels import count_votes, judge_maps
+from retrieval.matching.vote_kernels import judge_maps, most_voted
 from retrieval.regions.geometry import fit_affine
 
 LIMITS = (0.025**2, float(np.log(2.0)))
@@ -37,6 +39,11 @@ def near(generator: np.random.Generator, row: np.ndarray, number: int, noise: fl
     target = source @ row[:4].reshape(2, 2).T + row[4:6] + generator.normal(0, noise, (number, 2))
     scales = row[6] + generator.normal(0, 0.4, number)
     return source.astype(np.float32), target.astype(np.float32), scales.astype(np.float32)
+
+
+def points_of(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Places in the query and in the photo as rows: x and y in both."""
+    return np.ascontiguousarray(np.concatenate([source.T, target.T]), np.float32)
 
 
 @settings(deadline=None, max_examples=60)
@@ -83,15 +90,22 @@ def test_nothing_agrees_with_a_singular_map() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
-def test_votes_are_the_shares_of_what_agrees_in_place_and_scale_together(seed: int, number: int) -> None:
+def test_the_most_voted_maps_are_those_that_most_agree_with_in_place_and_scale_together(seed: int, number: int) -> None:
     generator = np.random.default_rng(seed)
     rows = maps_of(generator, 20)
     source, target, scales = near(generator, rows[0], number, 0.015)
-    share = generator.integers(0, 1 << 15, number).astype(np.int32)
-    found = count_votes(rows, points_of(source, target), scales, share, *LIMITS)
-    for votes, row in zip(found.tolist(), rows, strict=True):
-        form = errors(row, source, target) / LIMITS[0] + ((scales - row[6]) / LIMITS[1]) ** 2
-        assert share[form < 0.995].sum() <= votes <= share[form < 1.005].sum()
+    pairs = generator.integers(0, 8, (number, 2)).astype(np.int32)
+    uses = [np.bincount(pairs[:, side], minlength=8) for side in (0, 1)]
+    share = np.rint(2**15 / np.maximum(uses[0][pairs[:, 0]], uses[1][pairs[:, 1]]))
+    found, features = most_voted(rows, points_of(source, target), scales, pairs, *LIMITS, 5)
+    assert features == min(np.count_nonzero(one) for one in uses)
+    forms = [errors(row, source, target) / LIMITS[0] + ((scales - row[6]) / LIMITS[1]) ** 2 for row in rows]
+    fewest = np.array([share[form < 0.995].sum() for form in forms])
+    most = np.array([share[form < 1.005].sum() for form in forms])
+    assert len(set(found.tolist())) == 5
+    # None that comes later, or not at all, has more votes for certain.
+    for place, one in enumerate(found.tolist()):
+        assert fewest[np.setdiff1d(np.arange(20), found[:place])].max() <= most[one]
 
 
 @settings(deadline=None, max_examples=60)
@@ -200,3 +214,31 @@ def test_a_photo_passes_by_the_fewest_matches_asked_for() -> None:
     for fewest, passes in (((30, 30), True), ((31, 0), False), ((0, 31), False)):
         given, _ = look(row[None], source[:1], source, target, scales, fewest=fewest)
         assert bool(given[0]) == passes
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 30), min_size=1, max_size=4), st.sampled_from([3, 4, 5]))
+def test_maps_come_from_the_least_ambiguous_matches_of_the_largest_regions(
+    seed: int, sizes: list[int], freedom: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    number, most, zoom, stretch = sum(sizes), 6, 2.0, 6.0
+    centres = [generator.uniform(0, 1, (number, 2)).astype(np.float32) for _ in range(2)]
+    linear = [(np.exp(generator.normal(-3, 0.8, (number, 1, 1))) * np.eye(2)).astype(np.float32) for _ in range(2)]
+    linear[1][:, 1, 0] = generator.normal(0, 0.05, number)
+    frames = centres[0], linear[0], centres[1], linear[1]
+    ambiguity, starts = generator.integers(1, 4, number), np.concatenate([[0], np.cumsum(sizes)])
+    points, scales = points_and_scales(*frames)
+    np.testing.assert_array_equal(points, points_of(*centres))
+    areas = [np.linalg.det(one.astype(np.float64)) for one in linear]
+    np.testing.assert_allclose(scales, 0.5 * np.log(areas[1] / areas[0]), atol=1e-5)
+
+    maps, middles, firsts = promising_maps(*frames, scales, starts, ambiguity, most, freedom, np.log(zoom), stretch)
+    order = np.where(np.abs(scales) <= np.log(zoom), ambiguity / (areas[0] * areas[1]) ** 0.25, np.inf)
+    for photo, (start, stop) in enumerate(pairwise(starts.tolist())):
+        rows = np.sort(start + np.argsort(order[start:stop], kind="stable")[:most])
+        expected = own_maps(*frames, rows[np.isfinite(order[rows])], freedom)
+        ratios = [np.divide(*np.linalg.svd(row[:4].reshape(2, 2), compute_uv=False)) for row in expected]
+        found = maps[firsts[photo] : firsts[photo + 1]]
+        np.testing.assert_array_equal(found, expected[np.array(ratios).reshape(-1) <= stretch])
+    assert len(middles) == len(maps) == firsts[-1]

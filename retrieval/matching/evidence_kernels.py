@@ -1,0 +1,201 @@
+"""What speaks for a map between two photos, counted: compiled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
+
+_LOOSER = 1.001  # a first look, in which numbers are rounded more, than what decides
+_SMALLEST = 1e-30  # areas are not taken to be smaller
+_REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
+
+
+@compiled()
+def _is_close(
+    query: Any, query_linear: Any, one: Any, image: Any, image_linear: Any, other: Any, transform: Any, limits: Any
+) -> Any:
+    """Whether two features agree with a map within limits: of the squared error, of log scale and of shape."""
+    a, b, c, d = transform[0, 0], transform[0, 1], transform[1, 0], transform[1, 1]
+    x, y = np.float64(query[one, 0]), np.float64(query[one, 1])
+    u, v = a * x + b * y + transform[0, 2] - image[other, 0], c * x + d * y + transform[1, 2] - image[other, 1]
+    if not u * u + v * v < limits[0]:
+        return False
+    area = a * d - b * c
+    back_u, back_v = (d * u - b * v) / area, (a * v - c * u) / area
+    if not u * u + v * v + back_u * back_u + back_v * back_v < limits[0]:
+        return False
+    own, there = query_linear[one], image_linear[other]
+    # The region as the map shows it, and how it differs from the one that is there.
+    m00, m01 = a * own[0, 0] + b * own[1, 0], a * own[0, 1] + b * own[1, 1]
+    m10, m11 = c * own[0, 0] + d * own[1, 0], c * own[0, 1] + d * own[1, 1]
+    t00, t01 = np.float64(there[0, 0]), np.float64(there[0, 1])
+    t10, t11 = np.float64(there[1, 0]), np.float64(there[1, 1])
+    mapped, found = max(abs(m00 * m11 - m01 * m10), _SMALLEST), max(abs(t00 * t11 - t01 * t10), _SMALLEST)
+    if not abs(0.5 * np.log(found / mapped)) < limits[1]:
+        return False
+    unit = 1 / np.sqrt(mapped * found)
+    r00, r01 = (t11 * m00 - t01 * m10) * unit - 1, (t11 * m01 - t01 * m11) * unit
+    r10, r11 = (t00 * m10 - t10 * m00) * unit, (t00 * m11 - t10 * m01) * unit - 1
+    return r00 * r00 + r01 * r01 + r10 * r10 + r11 * r11 < limits[2] * limits[2]
+
+
+@compiled(*_REGIONS, *_REGIONS, array(FLOAT64, 2), array(FLOAT64))
+def close_matches(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+    transform: NDArray[np.float64],
+    limits: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Say which matches agree with a map in place, in scale and in shape.
+
+    Parameters
+    ----------
+    query, image : ndarray, shape (N, 2), float32
+        Places in the query and in the photo; row k of both is a match.
+    query_linear, image_linear : ndarray, shape (N, 2, 2), float32
+        Frames there.
+    transform : ndarray, shape (2, 3), float64
+        The map.
+    limits : ndarray, shape (3,), float64
+        Of the squared symmetric transfer error; of the logarithm of the ratio of scales; of the difference of shapes,
+        Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
+
+    Returns
+    -------
+    ndarray, shape (N,), bool
+    """
+    close = np.empty(len(query), np.bool_)
+    for one in range(len(query)):
+        close[one] = _is_close(query, query_linear, one, image, image_linear, one, transform, limits)
+    return close
+
+
+@compiled(*_REGIONS, *_REGIONS, array(FLOAT64, 2), array(FLOAT64))
+def count_close_pairs(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+    transform: NDArray[np.float64],
+    limits: NDArray[np.float64],
+) -> int:
+    """Count the pairs, of any feature of the query (N) and any of the photo (M), that agree: see `close_matches`."""
+    xs, ys = image[:, 0].copy(), image[:, 1].copy()
+    near = np.empty(len(image), np.uint8)
+    reach = np.float32(limits[0] * _LOOSER)
+    found = 0
+    for one in range(len(query)):
+        x, y = np.float64(query[one, 0]), np.float64(query[one, 1])
+        u = np.float32(transform[0, 0] * x + transform[0, 1] * y + transform[0, 2])
+        v = np.float32(transform[1, 0] * x + transform[1, 1] * y + transform[1, 2])
+        some = np.uint8(0)
+        for other in range(len(xs)):
+            across, down = xs[other] - u, ys[other] - v
+            near[other] = across * across + down * down < reach
+            some |= near[other]
+        if not some:
+            continue
+        for other in range(len(xs)):
+            if near[other]:
+                found += _is_close(query, query_linear, one, image, image_linear, other, transform, limits)
+    return found
+
+
+@compiled(array(FLOAT32, 2), FLOAT64)
+def count_places(points: NDArray[np.float32], threshold: float) -> int:
+    """Count the cells of half a threshold that points (N, 2) lie in."""
+    cells, steps = np.empty(len(points), np.int64), np.float32(2 / threshold)
+    for one in range(len(points)):
+        across, down = np.int64(np.floor(points[one, 0] * steps)), np.int64(np.floor(points[one, 1] * steps))
+        cells[one] = (across << 32) + down
+    cells.sort()
+    places = 0
+    for one in range(len(cells)):
+        places += one == 0 or cells[one] != cells[one - 1]
+    return places
+
+
+@compiled(array(INT32, 2), INT64)
+def first_rows(pairs: NDArray[np.int32], side: int) -> NDArray[np.int64]:
+    """Give the row (F,) of the first match of each feature of a side of pairs (K, 2), by ascending features."""
+    features = 0
+    for row in range(len(pairs)):
+        features = max(features, pairs[row, side] + 1)
+    firsts = np.full(features, -1, np.int64)
+    for row in range(len(pairs)):
+        if firsts[pairs[row, side]] < 0:
+            firsts[pairs[row, side]] = row
+    rows: NDArray[np.int64] = firsts[firsts >= 0]
+    return rows
+
+
+@compiled()
+def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
+    """Keep of the points that are inside those of the strip of a height that holds the most of them; count these."""
+    y = np.empty(len(points), np.float32)
+    number = 0
+    for one in range(len(points)):
+        if inside[one]:
+            y[number] = points[one, 1]
+            number += 1
+    y = y[:number]
+    y.sort()
+    most = top = end = 0
+    for first in range(number):
+        while end < number and y[end] <= y[first] + height:
+            end += 1
+        if end - first > most:
+            most, top = end - first, first
+    kept = 0
+    for one in range(len(points)):
+        if inside[one]:
+            inside[one] = y[top] <= points[one, 1] <= y[top] + height
+            kept += inside[one]
+    return kept
+
+
+@compiled()
+def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
+    """Whether the points inside are so many times as wide as high, at least."""
+    left = top = np.float32(np.inf)
+    right = bottom = np.float32(-np.inf)
+    for one in range(len(points)):
+        if inside[one]:
+            left, right = min(left, points[one, 0]), max(right, points[one, 0])
+            top, bottom = min(top, points[one, 1]), max(bottom, points[one, 1])
+    return right - left >= aspect * (bottom - top)
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(FLOAT64, 2), INT64)
+def is_strip(
+    source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
+) -> bool:
+    """Say whether nearly all matched places lie in one low strip of both photos.
+
+    Parameters
+    ----------
+    source, target : ndarray, shape (N, 2), float32
+        Places in the query and in the photo.
+    strips : ndarray, shape (S, 3), float64
+        Heights, least parts of the matches, and how many times as wide as high they are at least.
+    beside : int
+        Matches outside a strip that make it a part of something larger.
+    """
+    number = len(source)
+    inside = np.empty(number, np.bool_)
+    for one in range(len(strips)):
+        height, part, aspect = np.float32(strips[one, 0]), strips[one, 1], strips[one, 2]
+        for k in range(number):
+            inside[k] = True
+        if _keep_strip(source, inside, height) < part * number:
+            continue
+        seen = _keep_strip(target, inside, height)
+        if seen < part * number or number - seen >= beside:
+            continue
+        if _is_wide(source, inside, aspect) and _is_wide(target, inside, aspect):
+            return True
+    return False

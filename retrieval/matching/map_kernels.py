@@ -1,0 +1,195 @@
+"""The maps of the plane that matches stand for: compiled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled
+
+_LEAST = np.float32(1e-20)  # areas and scales are not taken to be smaller
+_FRAMES = array(FLOAT32, 2), array(FLOAT32, 3)
+
+
+@compiled()
+def _area(linear: Any, one: Any) -> Any:
+    """Area of a frame, one of (K, 2, 2), in units of a circle's."""
+    return abs(linear[one, 0, 0] * linear[one, 1, 1] - linear[one, 0, 1] * linear[one, 1, 0])
+
+
+@compiled()
+def _log_scale(query_linear: Any, image_linear: Any, one: Any) -> Any:
+    """Logarithm of the scale of a match's own map."""
+    scale = np.sqrt(_area(image_linear, one) / max(_area(query_linear, one), _LEAST))
+    return np.log(max(scale, _LEAST))
+
+
+@compiled()
+def _write_map(query: Any, query_linear: Any, image: Any, image_linear: Any, one: Any, freedom: Any, row: Any) -> Any:
+    """Write a match's own map as a row of seven numbers."""
+    source, target = query_linear[one], image_linear[one]
+    s00, s01, s10, s11 = source[0, 0], source[0, 1], source[1, 0], source[1, 1]
+    t00, t01, t10, t11 = target[0, 0], target[0, 1], target[1, 0], target[1, 1]
+    source_area = max(_area(query_linear, one), _LEAST)
+    scale = np.sqrt(_area(image_linear, one) / source_area)
+    inverse = np.float32(1) / source_area
+    # Lower-triangular frames: s01 and t01 are 0, and so is the map's own entry; turned ones are full.
+    l00, l01 = (t00 * s11 - t01 * s10) * inverse, (t01 * s00 - t00 * s01) * inverse
+    l10, l11 = (t10 * s11 - t11 * s10) * inverse, (t11 * s00 - t10 * s01) * inverse
+    if freedom == 3:
+        l00 = l11 = scale
+        l01 = l10 = np.float32(0)
+    elif freedom == 4:
+        angle = np.arctan2(l10 - l01, l00 + l11)
+        l00, l10 = scale * np.cos(angle), scale * np.sin(angle)
+        l01, l11 = -l10, l00
+    x, y = query[one, 0], query[one, 1]
+    row[0], row[1], row[2], row[3] = l00, l01, l10, l11
+    row[4], row[5] = image[one, 0] - (l00 * x + l01 * y), image[one, 1] - (l10 * x + l11 * y)
+    row[6] = np.log(max(scale, _LEAST))
+
+
+@compiled(*_FRAMES, *_FRAMES)
+def points_and_scales(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Write matches as what maps are judged by.
+
+    Parameters
+    ----------
+    query, image : ndarray, shape (K, 2), float32
+        Places in the query and in the photo.
+    query_linear, image_linear : ndarray, shape (K, 2, 2), float32
+        Frames there.
+
+    Returns
+    -------
+    points : ndarray, shape (4, K), float32
+        Places in the query, and in the photo.
+    scales : ndarray, shape (K,), float32
+        Logarithms of the scales of the matches' own maps.
+    """
+    number = len(query)
+    points, scales = np.empty((4, number), np.float32), np.empty(number, np.float32)
+    for one in range(number):
+        points[0, one], points[1, one] = query[one, 0], query[one, 1]
+        points[2, one], points[3, one] = image[one, 0], image[one, 1]
+        scales[one] = _log_scale(query_linear, image_linear, one)
+    return points, scales
+
+
+@compiled(*_FRAMES, *_FRAMES, array(INT64), INT64)
+def own_maps(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    freedom: int,
+) -> NDArray[np.float32]:
+    """Give the maps that take the frames of some matches in the query to those in the photo.
+
+    Parameters
+    ----------
+    query, query_linear, image, image_linear
+        See `points_and_scales`.
+    rows : ndarray, shape (H,), int64
+        Numbers of the matches.
+    freedom : int
+        3 (scale and shift), 4 (and rotation) or 5 (affine; "down" is kept where the frames keep it).
+
+    Returns
+    -------
+    ndarray, shape (H, 7), float32
+        Linear part, row by row, shift, and logarithm of the scale.
+    """
+    maps = np.empty((len(rows), 7), np.float32)
+    for place in range(len(rows)):
+        _write_map(query, query_linear, image, image_linear, rows[place], freedom, maps[place])
+    return maps
+
+
+@compiled(*_FRAMES, *_FRAMES, array(FLOAT32), array(INT64), array(INT64), INT64, INT64, FLOAT64, FLOAT64)
+def promising_maps(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    ambiguity: NDArray[np.int64],
+    most: int,
+    freedom: int,
+    max_log_zoom: float,
+    max_stretch: float,
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
+    """Give the maps of those matches of each of some photos that tell most: of few pairs a word, and of large regions.
+
+    Parameters
+    ----------
+    query, query_linear, image, image_linear
+        See `points_and_scales`; of the matches of one photo after the other.
+    scales : ndarray, shape (K,), float32
+        Logarithms of the scales of the matches' own maps.
+    starts : ndarray, shape (B + 1,), int64
+        Where the matches of each photo begin.
+    ambiguity : ndarray, shape (K,), int64
+        How many matches the word of a match has in its photo.
+    most : int
+        Matches of a photo at most; those whose maps enlarge, reduce or stretch too much give none.
+    freedom : int
+        See `own_maps`.
+    max_log_zoom, max_stretch : float
+        Largest logarithm of a scale; largest ratio of a map's two scales.
+
+    Returns
+    -------
+    maps : ndarray, shape (H, 7), float32
+        As `own_maps` gives them, of one photo after the other.
+    middles : ndarray, shape (H, 2), float32
+        Places in the query of their matches.
+    firsts : ndarray, shape (B + 1,), int64
+        Where the maps of each photo begin.
+    """
+    photos = len(starts) - 1
+    room = longest = 0
+    for photo in range(photos):
+        room += min(starts[photo + 1] - starts[photo], most)
+        longest = max(longest, starts[photo + 1] - starts[photo])
+    maps, middles = np.empty((room, 7), np.float32), np.empty((room, 2), np.float32)
+    firsts, order = np.zeros(photos + 1, np.int64), np.empty(longest, np.float64)
+    stretch = max_stretch + 1 / max_stretch
+    done = 0
+    for photo in range(photos):
+        start = starts[photo]
+        number = starts[photo + 1] - start
+        for one in range(start, start + number):
+            order[one - start] = np.inf
+            if abs(scales[one]) <= max_log_zoom:
+                # Between those of the two regions.
+                size = np.sqrt(np.sqrt(_area(query_linear, one) * _area(image_linear, one)))
+                order[one - start] = ambiguity[one] / max(size, _LEAST)
+        limit, equal = np.inf, most
+        if number > most:
+            limit = np.partition(order[:number], most - 1)[most - 1]
+            for one in range(number):
+                equal -= order[one] < limit
+        for one in range(start, start + number):
+            if order[one - start] > limit or not np.isfinite(order[one - start]):
+                continue
+            if order[one - start] == limit:  # of equal ones the first
+                if equal == 0:
+                    continue
+                equal -= 1
+            row = maps[done]
+            _write_map(query, query_linear, image, image_linear, one, freedom, row)
+            # The sum of the squares of a map's two scales, and their product, tell their ratio.
+            squares = row[0] * row[0] + row[1] * row[1] + row[2] * row[2] + row[3] * row[3]
+            if squares <= stretch * np.exp(2 * min(row[6], np.float32(10))):
+                middles[done, 0], middles[done, 1] = query[one, 0], query[one, 1]
+                done += 1
+        firsts[photo + 1] = done
+    return maps[:done], middles[:done], firsts
