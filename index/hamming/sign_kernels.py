@@ -1,9 +1,21 @@
 """The bits of signatures: compiled."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, INT64, array, compiled
+from index.kernels.compiling import FLOAT32, FLOAT64, INT64, UINT8, array, compiled
+
+
+@compiled()
+def _write_sides(place: Any, threshold: Any, sides: Any) -> Any:
+    """Write a bit for each dimension: whether a place is above a threshold."""
+    for byte in range(len(sides)):
+        code = 0
+        for bit in range(8):
+            code |= int(place[8 * byte + bit] > threshold[8 * byte + bit]) << bit
+        sides[byte] = code
 
 
 @compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(INT64, 2))
@@ -30,10 +42,40 @@ def sides_of(
     sides = np.empty((number, several, length), np.uint8)
     for feature in range(number):
         for one in range(several):
-            row = rows[feature, one]
-            for byte in range(length):
-                code = 0
-                for bit in range(8):
-                    code |= int(places[feature, 8 * byte + bit] > thresholds[row, 8 * byte + bit]) << bit
-                sides[feature, one, byte] = code
+            _write_sides(places[feature], thresholds[rows[feature, one]], sides[feature, one])
+    return sides
+
+
+@compiled(array(UINT8, 2), array(FLOAT32, 2), array(INT64, 2), FLOAT64)
+def recalled_sides(
+    signatures: NDArray[np.uint8], thresholds: NDArray[np.float32], rows: NDArray[np.int64], usual: float
+) -> NDArray[np.uint8]:
+    """Say on which side of other thresholds features lie of which is known on which side of one they do.
+
+    Parameters
+    ----------
+    signatures : ndarray, shape (N, bits / 8), uint8
+        By the first of their thresholds.
+    thresholds : ndarray, shape (T, bits), float32
+    rows : ndarray, shape (N, 1 + k), int64
+        The thresholds of each feature.
+    usual : float
+        How far from the first one it is taken to lie.
+
+    Returns
+    -------
+    ndarray, shape (N, k, bits / 8), uint8
+        By the others; see `sides_of`.
+    """
+    number, several = rows.shape
+    length = signatures.shape[1]
+    sides = np.empty((number, several - 1, length), np.uint8)
+    place, above, below = np.empty(8 * length, np.float32), np.float32(usual), np.float32(-usual)
+    for feature in range(number):
+        own = thresholds[rows[feature, 0]]
+        for bit in range(8 * length):
+            is_above = (signatures[feature, bit >> 3] >> (bit & 7)) & 1
+            place[bit] = own[bit] + (above if is_above else below)
+        for one in range(1, several):
+            _write_sides(place, thresholds[rows[feature, one]], sides[feature, one - 1])
     return sides

@@ -104,13 +104,12 @@ class SignatureSource(ABC):
         ndarray, shape (N, n, B), uint8
             By the words beside.
         """
-        from index.hamming.sign_kernels import sides_of
+        from index.hamming.sign_kernels import recalled_sides
 
-        sides = 2 * np.unpackbits(signatures, axis=1, bitorder="little").astype(np.float32) - 1
         # Where there are more bits than dimensions, each of the projections is that much smaller.
         usual = _USUAL * spread * min(1, (self._centres.shape[1] / self.bits) ** 0.5)
         projected, rows = self._project(np.column_stack([words, beside]))
-        return sides_of(projected[rows[:, 0]] + np.float32(usual) * sides, projected, rows[:, 1:].copy())
+        return recalled_sides(np.ascontiguousarray(signatures), projected, rows, usual)
 
     def _project(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Project the centres of words (N, k): rows (T, bits), and which of them is of each word, (N, k)."""

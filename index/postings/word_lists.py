@@ -199,7 +199,13 @@ class CodedLists:
         """
         _, _, images, kept = self._read(at, words)
         some = np.flatnonzero(wanted.take(images))
-        return images[some], self._rows(at)[some if kept is None else kept[some]]
+        which = some if kept is None else kept[some]
+        # Of all entries a few are wanted: where these are is all that is computed.
+        starts = self._of_words.starts[at].astype(np.int64)
+        ends = np.cumsum(self._of_words.starts[at + 1].astype(np.int64) - starts)
+        lists = np.searchsorted(ends, which, side="right")
+        begins = np.concatenate([[0], ends])[lists]
+        return images[some], which - begins + starts[lists]
 
     def _rows(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the features in some lists stand among all features of the lists."""

@@ -73,6 +73,7 @@ class _Read:
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
     content: Content | None = None
+    kind: tuple[SignatureKind | None] | None = None  # of signature that the features of `content` have
 
 
 @dataclass(frozen=True)
@@ -323,7 +324,12 @@ class Collection:
     @property
     def signature(self) -> SignatureKind | None:
         """The kind of signature that the collection's features have; None where they have none."""
-        return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
+        if self._read.kind is not None:
+            return self._read.kind[0]
+        kind = parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
+        if self._read.content is not None:  # of segments that are open it stays what it is
+            self._read.kind = (kind,)
+        return kind
 
     @property
     def signatures(self) -> SignatureSource | None:
@@ -420,7 +426,7 @@ class Collection:
             self._read.vocabulary = None
         if self._read.vocabulary is None and self._read.descriptor is not None:
             self._find_descriptor(self.vocabulary_folder)
-        self._read.content = None
+        self._read.content = self._read.kind = None
 
     @property
     def index(self) -> InvertedIndex:

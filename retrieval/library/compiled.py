@@ -9,6 +9,8 @@ COMPILED = (
     "index.scanning.scan_kernels",
     "retrieval.descriptors.sift_kernels",
     "retrieval.features.geometry_kernels",
+    "retrieval.matching.evidence_kernels",
+    "retrieval.matching.map_kernels",
     "retrieval.matching.refinement_kernels",
     "retrieval.matching.vote_kernels",
     "retrieval.matching.word_kernels",

@@ -126,12 +126,14 @@ def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: As
 def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, ask: Ask) -> None:
     number = next(row.number for row in collection.catalogue.images() if row.name == "coffee_001.jpg")
     view = indexed_view(collection.index.images.features(number))
-    for indexed_hit, hit in zip(
-        Searcher(collection, UPRIGHT).search([view]).hits,
-        answer_to(ask("coffee_001", box=False), Searcher(collection, UPRIGHT)).hits,
-        strict=True,
-    ):
-        assert (indexed_hit.number, indexed_hit.score) == (hit.number, hit.score)
+    indexed_hits = Searcher(collection, UPRIGHT).search([view]).hits
+    hits = answer_to(ask("coffee_001", box=False), Searcher(collection, UPRIGHT)).hits
+    assert {hit.number: hit.score for hit in indexed_hits} == {hit.number: hit.score for hit in hits}
+    # The order of the others depends on matches that may agree by chance: rounding may add or take one.
+    verified = [[hit for hit in some if hit.verification.inliers] for some in (indexed_hits, hits)]
+    assert len(verified[0]) >= 3
+    for indexed_hit, hit in zip(*verified, strict=True):
+        assert indexed_hit.number == hit.number
         # Frames are rounded, and the best of other maps may be refined: how much that adds depends on the words.
         assert indexed_hit.verification.inliers == pytest.approx(hit.verification.inliers, abs=3, rel=0.15)
 
