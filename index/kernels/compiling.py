@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
 from index.cluster.storage import CACHE_VARIABLE
 
@@ -123,3 +124,21 @@ def spread(builder: Any, one: Any, vector: Any) -> Any:
     nothing, places = ir.Constant(vector, ir.Undefined), ir.VectorType(ir.IntType(32), vector.count)
     first = builder.insert_element(nothing, one, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, nothing, ir.Constant(places, [0] * vector.count))
+
+
+def _generate_ask_for(typing: Any, values: Any, place: Any) -> Any:
+    """Code of `ask_for`: have what lies about an element of an array brought from memory, if there is such a one."""
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of = context.make_array(signature.args[0])(context, builder, arguments[0])
+        number, byte = ir.IntType(32), ir.IntType(8)
+        where = builder.bitcast(builder.gep(of.data, [arguments[1]]), byte.as_pointer())
+        to_read, stays, is_data = (ir.Constant(number, one) for one in (0, 3, 1))
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), where, to_read, stays, is_data)
+        return context.get_dummy_value()
+
+    return types.none(values, place), generate
+
+
+ask_for: Any = intrinsic(_generate_ask_for)

@@ -14,6 +14,7 @@ from index.kernels.compiling import (
     UINT8,
     UINT64,
     array,
+    ask_for,
     call,
     compiled,
     count_ones,
@@ -60,23 +61,7 @@ def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) 
     return types.uint64(numbers, first, code, types.uint64), generate
 
 
-def _generate_ask(typing: Any, values: Any, place: Any) -> Any:
-    """Code of `_ask`: have what lies about an element of an array brought from memory; there need not be such a one."""
-    del typing
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        of = context.make_array(signature.args[0])(context, builder, arguments[0])
-        number, byte = ir.IntType(32), ir.IntType(8)
-        where = builder.bitcast(builder.gep(of.data, [arguments[1]]), byte.as_pointer())
-        to_read, stays, is_data = (ir.Constant(number, one) for one in (0, 3, 1))
-        call(builder, "llvm.prefetch.p0", ir.VoidType(), where, to_read, stays, is_data)
-        return context.get_dummy_value()
-
-    return types.none(values, place), generate
-
-
 _load: Any = intrinsic(_generate_load)
-_ask: Any = intrinsic(_generate_ask)
 _near_eight: Any = intrinsic(_generate_near)
 
 
@@ -156,6 +141,33 @@ def _near_some(
         if _distance(signatures, numbers, length, first + entry, codes, code) <= most:
             near |= np.uint64(1) << np.uint64(entry)
     return near
+
+
+@compiled()
+def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, until: Any) -> Any:
+    """Where in the unary bits of a list what follows some of its zeros begins, and more of them; -1: it is damaged.
+
+    The entries of some high parts lie between two of the zeros.
+    """
+    start, stop = 0 if before == 0 else -1, -1
+    place: Any = first_bit >> 3
+    following: Any = 64 - (first_bit & 7)
+    passed: Any = 0
+    seen: Any = 0
+    bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
+    while passed < bits_of:
+        following = min(following, bits_of - passed)
+        empty = ~bits & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - following))
+        more = seen + np.int64(count_ones(empty))
+        if start < 0 and more >= before:
+            start = passed + _place_of(empty, before - seen) + 1
+        if stop < 0 and more >= until:
+            stop = passed + _place_of(empty, until - seen) + 1
+        passed, seen, place, following = passed + following, more, place + 8, 64
+        bits = _sixty_four(high, place)
+    if seen != zeros or not 0 <= start <= stop:
+        return -1, -1
+    return start, stop
 
 
 @compiled()
@@ -239,6 +251,55 @@ def decode_lists(
             return wrong, values
         done += lengths[one]
     return FITS, values
+
+
+@compiled(*_LISTS, array(INT64))
+def find_values(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    lists: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    zeros: int,
+    low_bits: int,
+    values: NDArray[np.int64],
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Find a value in each of some lists, of which little is decoded.
+
+    What is damaged in the unary bits is noticed, what is in the low bits is not.
+
+    Parameters
+    ----------
+    high, low, lists, begins, lengths, zeros, low_bits
+        See `decode_lists`.
+    values : ndarray, shape (n,), int64
+        Below the universe.
+
+    Returns
+    -------
+    int
+        `FITS`, or the lists are damaged.
+    firsts, counts : ndarray, shape (n,), int64
+        Which entry of all lists is the first of the value, and how many are.
+    """
+    firsts, counts = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
+    for one in range(len(lists)):
+        soon = min(one + _AHEAD, len(lists) - 1)
+        for line in range(2):
+            ask_for(high, ((begins[soon] + lists[soon] * zeros) >> 3) + 64 * line)
+        ask_for(low, (begins[soon] + lengths[soon] // 2) * low_bits >> 3)
+        begin, before = begins[one], values[one] >> low_bits
+        start, stop = _between(high, begin + lists[one] * zeros, lengths[one] + zeros, zeros, before, before + 1)
+        if start < 0:
+            return _DAMAGED, firsts, counts
+        entry, end, rest = begin + start - before, begin + stop - before - 1, values[one] & ((1 << low_bits) - 1)
+        while entry < end and _low_of(low, entry, low_bits) < rest:
+            entry += 1
+        firsts[one] = entry
+        while entry < end and _low_of(low, entry, low_bits) == rest:
+            entry += 1
+        counts[one] = entry - firsts[one]
+    return FITS, firsts, counts
 
 
 @compiled(*_LISTS, INT64, INT64, array(INT64), array(FLOAT64, 2), array(FLOAT64), written(FLOAT64, 2))
@@ -397,35 +458,19 @@ def near_entries(
             # As if all words of a list had as many entries.
             entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
             for line in range(3):
-                _ask(high, byte + 64 * line)
+                ask_for(high, byte + 64 * line)
             for line in range(2):
-                _ask(low, (entry * low_bits >> 3) + 64 * line)
+                ask_for(low, (entry * low_bits >> 3) + 64 * line)
             for line in range(-1, 8):
-                _ask(signatures, entry * length + 64 * line)
+                ask_for(signatures, entry * length + 64 * line)
         while at < len(words) and words[at] < lists[one] * words_a_list:
             at += 1
         # Most entries are of other words, or far: only those of a word that are near are decoded.
         while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
             base = (words[at] - lists[one] * words_a_list) * images
-            # The word's entries lie between two of the zeros.
             before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
-            start, stop = 0 if before == 0 else -1, -1
-            place: Any = first_bit >> 3
-            following: Any = 64 - (first_bit & 7)
-            passed: Any = 0
-            seen: Any = 0
-            bits = _sixty_four(high, place) >> np.uint64(first_bit & 7)
-            while passed < bits_of:
-                following = min(following, bits_of - passed)
-                empty = ~bits & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - following))
-                more = seen + np.int64(count_ones(empty))
-                if start < 0 and more >= before:
-                    start = passed + _place_of(empty, before - seen) + 1
-                if stop < 0 and more >= until:
-                    stop = passed + _place_of(empty, until - seen) + 1
-                passed, seen, place, following = passed + following, more, place + 8, 64
-                bits = _sixty_four(high, place)
-            if seen != zeros or not 0 <= start <= stop:
+            start, stop = _between(high, first_bit, bits_of, zeros, before, until)
+            if start < 0:
                 return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
             own, stop = start - before, stop - until
             if found + (stop - own) * counts[at] > room:

@@ -179,33 +179,31 @@ class CodedLists:
             raise DamagedListsError("posting_lists") from error
 
     def rows_of(
-        self, at: NDArray[np.int64], words: NDArray[np.integer], wanted: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
-        """Find features of some words, which are in some lists, that are of some images.
+        self, words: NDArray[np.integer], positions: NDArray[np.integer]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Find the features of some images that have some words.
 
         Parameters
         ----------
-        at, words : ndarray
-            As those of `entries`.
-        wanted : ndarray, shape (images,), bool
-            Which images.
+        words : ndarray, shape (n,), integer
+        positions : ndarray, shape (n,), integer
+            Of an image for each word, in `Segment.image_numbers`.
 
         Returns
         -------
-        images : ndarray, shape (E,), integer
-            Positions in `Segment.image_numbers`, ascending for each word.
-        rows : ndarray, shape (E,), int64
-            Where each feature stands among all features of the lists.
+        firsts, counts : ndarray, shape (n,), int64
+            Where the first feature of the image that has the word stands among all features of the lists, and how many
+            follow each other there.
         """
-        _, _, images, kept = self._read(at, words)
-        some = np.flatnonzero(wanted.take(images))
-        which = some if kept is None else kept[some]
-        # Of all entries a few are wanted: where these are is all that is computed.
-        starts = self._of_words.starts[at].astype(np.int64)
-        ends = np.cumsum(self._of_words.starts[at + 1].astype(np.int64) - starts)
-        lists = np.searchsorted(ends, which, side="right")
-        begins = np.concatenate([[0], ends])[lists]
-        return images[some], which - begins + starts[lists]
+        from index.postings.list_kernels import FITS, find_values
+
+        if len(words) and words.max() >= self.words_below:
+            raise DamagedListsError("posting_lists")
+        lists, within = np.divmod(words.astype(np.int64), self._words_a_list)
+        wrong, firsts, counts = find_values(*self._coded(lists).parts, within * self._images + positions)
+        if wrong != FITS:
+            raise DamagedListsError("posting_lists")
+        return firsts, counts
 
     def _rows(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the features in some lists stand among all features of the lists."""

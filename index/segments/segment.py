@@ -13,8 +13,8 @@ from index.arrays import load_array
 from index.errors import CairnError
 from index.postings.entries import AskedSignatures, DamagedListsError, Entries, Frequency, NearEntries, Postings
 from index.postings.plain_lists import PlainLists
-from index.postings.sorted_lists import blocks_of
-from index.postings.word_lists import CodedLists
+from index.postings.sorted_lists import blocks_of, concatenated_ranges
+from index.postings.word_lists import CodedLists, first_of_kind
 from index.segments.description import (
     COLUMN_PREFIX,
     NOTES,
@@ -25,8 +25,6 @@ from index.segments.description import (
     read_description,
     verify_segment,
 )
-
-_ENTRIES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,29 +350,18 @@ class Segment:
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
         """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
 
-        It takes a look at the lists of all their words: many are better asked for at once.
+        Each word of an image is looked for in the list of the word, of which little is decoded.
         """
         lists, signatures = self._signed()
         lengths, words = self.words_of(positions)
-        distinct = np.unique(words)
-        wanted = np.zeros(self.images, bool)
-        wanted[positions] = True
-        images: list[NDArray[np.integer]] = [np.zeros(0, np.int64)]
-        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        at, sizes = lists.find(distinct)
-        for first, last in blocks_of(sizes, _ENTRIES_AT_ONCE):
-            with self._refusing_damage():
-                some, where = lists.rows_of(at[first:last], distinct, wanted)
-            images.append(some)
-            rows.append(where)
+        first = first_of_kind(words, lengths)
+        with self._refusing_damage():
+            firsts, counts = lists.rows_of(words[first], np.repeat(positions, lengths)[first])
         # Features of one word and one image follow each other in both orders.
-        every = np.concatenate(images)
-        order = np.argsort(every, kind="stable")
-        starts = np.searchsorted(every[order], np.stack([positions, positions + 1]))
-        if (np.diff(starts, axis=0)[0] != lengths).any():
+        if (counts != np.diff(np.append(np.flatnonzero(first), len(words)))).any():
             raise damaged(self.folder / "posting_lists.npy")
-        ordered = np.concatenate(rows)[order]
-        return [signatures[ordered[start:end]] for start, end in starts.T.tolist()]
+        found = signatures[concatenated_ranges(firsts, counts)]
+        return np.split(found, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
     def verify(self) -> list[str]:
         """Names of the files that are no longer what was written; see `verify_segment`."""

@@ -11,26 +11,29 @@ _STEPS = 1 << 15  # in a vote of one
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
 
 
-@compiled()
+@compiled(any_order=True)
 def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: Any, apart: Any, agrees: Any) -> Any:
     """Say how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
 
     A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
-    decides on inliers.
+    decides on inliers. The symmetric transfer error is a quadratic form of that in the photo.
     """
     a, b, c, d, x, y, own = row[0], row[1], row[2], row[3], row[4], row[5], row[6]
     area = a * d - b * c
-    weight = np.float32(1) / max(area * area, np.float32(1e-24))
+    back = narrow / max(area * area, np.float32(1e-24))
+    of_uu, of_uv, of_vv = (
+        narrow + (c * c + d * d) * back,
+        np.float32(-2) * (a * c + b * d) * back,
+        narrow + (a * a + b * b) * back,
+    )
     # Of their own slices, so that eight matches are looked at in one step.
     xs, ys, us, vs = points[0, start:stop], points[1, start:stop], points[2, start:stop], points[3, start:stop]
     some = scales[start:stop]
     votes = np.int32(0)
     for k in range(len(xs)):
         u, v = a * xs[k] + b * ys[k] + x - us[k], c * xs[k] + d * ys[k] + y - vs[k]
-        back_u, back_v = d * u - b * v, a * v - c * u
-        error = (u * u + v * v + (back_u * back_u + back_v * back_v) * weight) * narrow
         off = (some[k] - own) * apart
-        agree = np.int32(error + off * off < np.float32(1))
+        agree = np.int32(u * (of_uu * u + of_uv * v) + of_vv * v * v + off * off < np.float32(1))
         agrees[k] = agree
         votes += agree
     return votes
