@@ -119,6 +119,8 @@ def without_common(index: InvertedIndex, features: SignedFeatures, most: int) ->
     words = features.words.copy()
     beside = words[:, 1:]
     frequency = index.document_frequency
+    if frequency[np.maximum(beside, 0)].sum() <= most:
+        return features  # even where words are counted as often as they stand there
     ascending = np.sort(frequency[np.unique(beside[beside >= 0])])
     total = np.cumsum(ascending)
     if not len(total) or total[-1] <= most:

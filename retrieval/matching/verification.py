@@ -36,7 +36,7 @@ class VerificationOptions:
     """When two photos count as showing the same thing."""
 
     depth: int = 200  # how many of the best ranked photos are verified
-    batch: int = 50  # of those that signatures rank, so many at a time ...
+    batch: int = 40  # of those that signatures rank, so many at first, then at least a quarter as many ...
     patience: int = 35  # ... until none of the last so many passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5

@@ -303,21 +303,25 @@ class _Search:
         found with beyond doubt is tried with all.
         """
         weights = turned_weights(len(self._views), self._options.turned_candidate)
-        depth = self._options.verification.depth
+        options = self._options.verification
+        depth = options.depth
         candidates = self._board.best(weights, depth)
         numbers, weighted = candidates.numbers, weigh(candidates.table, weights)
         chosen = by_score(numbers, weighted.max(axis=0), self._names, depth)
         tried: dict[int, list[int]] = {}
         found = dict(known)
-        batch = self._options.verification.batch if self._ranks_well else depth
-        for start in range(0, len(chosen), max(1, batch)):
-            some = chosen[start : start + batch]
+        start, stop = 0, options.batch if self._ranks_well else depth
+        while start < len(chosen):
+            some = chosen[start:stop]
             views = self._views_to_try(Candidates(numbers[some], weighted[:, some]), known)
             self._try(views, found)
             tried |= views
-            last = numbers[chosen[: start + batch][-self._options.verification.patience :]].tolist()
-            if not any(found[one].verification.inliers for one in last if one in found):
+            so_far = numbers[chosen[:stop]].tolist()
+            passing = [place for place, one in enumerate(so_far) if one in found and found[one].verification.inliers]
+            wanted = max(passing, default=-1) + 1 + options.patience
+            if wanted <= stop:
                 break
+            start, stop = stop, max(wanted, stop + options.batch // 4)
         # Photos are upright as a rule: the turn that one is found at beyond doubt is the query's own.
         surest = max(found.values(), key=lambda one: one.verification.inliers, default=None)
         if surest is not None and surest.verification.inliers >= self._options.sure_turn:

@@ -1,6 +1,6 @@
 """Verification of an engine's best photos by their features of equal words, many at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.views import View
 
 _AT_ONCE = 256  # photos: their matches take some tens of megabytes
+_COUNTED_AT_ONCE = 16  # photos of which more matches are looked at
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,27 @@ class MatchingEngine(Engine):
         chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
         partly = [place for place, _ in chosen if first.left_out[place_of[place]]]
         more = match(partly, options.max_matches)
+        verified: list[tuple[int, Verification]] = []
+        again: list[int] = []
         for place, maps in chosen:
             matches, number = (more, partly.index(place)) if place in partly else (first, place_of[place])
             rarity = self.rarity(view, images[place].words)
             found = verify(*matches.of(number), options, rarity=rarity, maps=maps)
+            verified.append((place, found))
             if found.inliers and matches.left_out[number]:
-                found = recount(found, *match([place], options.max_counted).of(0), options)
-            yield place, found
+                again.append(place)
+        counted = self._recounts(again, match)
+        for place, found in verified:
+            yield place, recount(found, *next(counted), options) if place in again else found
+
+    def _recounts(
+        self, places: Sequence[int], match: Callable[[Sequence[int], int], "_Matches"]
+    ) -> Iterator[tuple[Frames, Frames, NDArray[np.int32]]]:
+        """Match the photos at some places by as many features as inliers are counted among, some at a time."""
+        for start in range(0, len(places), _COUNTED_AT_ONCE):
+            some = places[start : start + _COUNTED_AT_ONCE]
+            matches = match(some, self.verification.max_counted)
+            yield from (matches.of(number) for number in range(len(some)))
 
     def rarity(self, view: View, words: NDArray[np.integer]) -> float:
         """Rarity of a query's words or of a photo's, given by its `words`, whichever are the commoner: see `weigh`."""
