@@ -18,13 +18,11 @@ def _gathered(eight: Any) -> Any:
 
 
 @compiled()
-def _write_sides(place: Any, threshold: Any, sides: Any) -> Any:
-    """Write a bit for each dimension: whether a place is above a threshold."""
-    for byte in range(len(sides)):
-        code = 0
-        for bit in range(8):
-            code |= int(place[8 * byte + bit] > threshold[8 * byte + bit]) << bit
-        sides[byte] = code
+def _ask_for_rows(every: Any, rows: Any, bits: Any) -> Any:
+    """Have the thresholds in some rows of so many brought from memory."""
+    for row in rows:
+        for line in range(0, bits, _LINE):
+            ask_for(every, row * bits + line)
 
 
 @compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(INT64, 2))
@@ -49,9 +47,17 @@ def sides_of(
     number, several = rows.shape
     length = places.shape[1] // 8
     sides = np.empty((number, several, length), np.uint8)
+    above, every = np.empty(8 * length, np.uint8), thresholds.reshape(-1)
+    eight = above.view(np.uint64)
     for feature in range(number):
+        _ask_for_rows(every, rows[min(feature + _AHEAD, number - 1)], 8 * length)
+        place = places[feature]
         for one in range(several):
-            _write_sides(places[feature], thresholds[rows[feature, one]], sides[feature, one])
+            threshold = thresholds[rows[feature, one]]
+            for bit in range(8 * length):
+                above[bit] = place[bit] > threshold[bit]
+            for byte in range(length):
+                sides[feature, one, byte] = _gathered(eight[byte])
     return sides
 
 
@@ -83,10 +89,7 @@ def recalled_sides(
     eight_above, eight_below = above.view(np.uint64), below.view(np.uint64)
     far, every = np.float32(usual), thresholds.reshape(-1)
     for feature in range(number):
-        soon = min(feature + _AHEAD, number - 1)
-        for one in range(several):
-            for line in range(0, 8 * length, _LINE):
-                ask_for(every, rows[soon, one] * 8 * length + line)
+        _ask_for_rows(every, rows[min(feature + _AHEAD, number - 1)], 8 * length)
         own = thresholds[rows[feature, 0]]
         for one in range(1, several):
             # Both answers of all bits at once, without a condition: half of them would be guessed wrong.
