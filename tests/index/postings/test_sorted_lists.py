@@ -55,6 +55,29 @@ def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) ->
         assert following == len(lists) and told == joined(lists).tolist()
 
 
+@settings(deadline=None, max_examples=200)
+@given(data=st.data(), case=LISTS, low_bits=st.sampled_from([None, *LOW_BITS]))
+def test_a_value_is_found_in_a_list(data, case, low_bits) -> None:
+    from index.postings.list_kernels import FITS, find_values
+
+    universe, lists = case
+    universe = universe if low_bits is None else min(universe, 5_000)
+    lists = [[value for value in some if value < universe] for some in lists]
+    with pytest.MonkeyPatch.context() as patch:
+        if low_bits is not None:
+            patch.setattr(index.postings.sorted_lists, "LOW_BITS", (low_bits,))
+        found = encoded(lists, universe)
+    every = st.sampled_from(sorted({0, universe - 1, *joined(lists).tolist()}))
+    asked = data.draw(st.lists(st.tuples(st.integers(0, len(lists) - 1), every), max_size=12)) if lists else []
+    which, values = (np.array([one[side] for one in asked], np.int64) for side in (0, 1))
+    wrong, firsts, counts = find_values(*found.coded(which).parts, values)
+    assert wrong == FITS
+    for (k, value), first, count in zip(asked, firsts.tolist(), counts.tolist(), strict=True):
+        assert count == lists[k].count(value)
+        if count:
+            assert first == int(found.starts[k]) + lists[k].index(value)
+
+
 @pytest.mark.parametrize("low_bits", LOW_BITS)
 def test_every_width_of_low_bits_is_written_and_read(low_bits, monkeypatch) -> None:
     monkeypatch.setattr(index.postings.sorted_lists, "LOW_BITS", (low_bits,))
@@ -94,6 +117,8 @@ def test_what_is_no_sorted_lists_is_refused(values, starts, universe) -> None:
 
 
 def test_damage_is_refused_or_gives_values_of_the_universe() -> None:
+    from index.postings.list_kernels import FITS, find_values
+
     rng = np.random.default_rng(1)
     lists = [sorted(rng.integers(0, 700, size).tolist()) for size in (30, 0, 11, 60)]
     starts = np.cumsum([0, *map(len, lists)]).astype(np.uint64)
@@ -108,6 +133,9 @@ def test_damage_is_refused_or_gives_values_of_the_universe() -> None:
             refused += 1
             continue
         assert lengths.tolist() == [30, 0, 11, 60] and len(values) == 101
+        for value in (0, 350, 699):
+            found = find_values(*SortedLists(damaged, starts).coded(np.arange(4)).parts, np.full(4, value))
+            assert found[0] != FITS or ((found[1] + found[2] <= np.cumsum(lengths)).all() and found[1].min() >= 0)
         assert values.min() >= 0 and values.max() < SortedLists(damaged, starts).universe
     assert refused > len(code)
     for cut in (code[:10], code[:-1], np.append(code, 0).astype(np.uint8), code.view(np.int8), code[None]):

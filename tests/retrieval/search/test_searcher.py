@@ -1,7 +1,7 @@
 """Searches on photos with known homographies: scores, order, geometry, turned queries, expansion."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -570,6 +570,48 @@ def test_what_expansion_brings_forward_is_verified_by_the_query(collection: Coll
     few = replace(options, expand=expand, verification=VerificationOptions(depth=2))
     expanded = answer_to(ask("coffee_001"), Searcher(collection, few)).hits
     assert [hit.verification.inliers for hit in expanded[:3]] == [hit.verification.inliers for hit in plain[:3]]
+
+
+# How many photos are verified
+
+
+@pytest.mark.parametrize(
+    ("passing", "batch", "patience", "looked_at"),
+    [
+        ([], 4, 3, 4),
+        ([0], 4, 3, 4),
+        ([0, 1], 4, 3, 5),
+        ([0, 3], 8, 3, 8),
+        ([0, 3, 6], 4, 3, 10),
+        ([0, 5], 4, 3, 4),
+        ([0, 2, 7], 8, 3, 11),
+        (range(100), 4, 3, 12),
+    ],
+)
+def test_photos_are_verified_until_none_of_the_last_ones_passes(
+    monkeypatch: pytest.MonkeyPatch,
+    collection: Collection,
+    ask: Ask,
+    passing: Sequence[int],
+    batch: int,
+    patience: int,
+    looked_at: int,
+) -> None:
+    """By signatures, which rank well: one photo more than the first ones is not looked at without need."""
+    verification = VerificationOptions(depth=12, batch=batch, patience=patience)
+    options = SearchOptions(engine="signatures-sp", turns=1, verification=verification)
+    searcher = Searcher(collection, options)
+    asked: list[int] = []
+
+    def verify_many(view: View, numbers: Sequence[int]) -> list[Verification]:
+        places = range(len(asked), len(asked) + len(numbers))
+        asked.extend(numbers)
+        some = Verification(np.zeros((5, 2), np.int32), np.eye(2, 3))
+        return [some if place in passing else NOTHING for place in places]
+
+    monkeypatch.setattr(searcher.engine, "verify_many", verify_many)
+    answer_to(ask("coffee_001", signed=options.signed), searcher)
+    assert len(asked) == len(set(asked)) == looked_at
 
 
 # Some photos alone
