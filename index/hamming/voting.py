@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.postings.entries import AskedSignatures
+from index.postings.sorted_lists import concatenated_ranges
 from index.segments.segment import Segment
 
 # Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many
@@ -155,14 +156,19 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     """
     number, several = features.words.shape
     words = features.words.reshape(-1).astype(np.int64)
-    order = np.argsort(words, kind="stable")
-    order = order[np.searchsorted(words[order], 0) :]
-    sorted_ = words[order]
-    ranks = np.arange(len(order)) - np.searchsorted(sorted_, sorted_)  # among the features of the word
-    order = order[ranks < _asked_of(index.document_frequency[sorted_])]
-    distinct, firsts, counts = np.unique(words[order], return_index=True, return_counts=True)
+    # Numbers that say word and place are sorted in a fifth of the time that a stable order of the words takes.
+    shift = len(words).bit_length()
+    keys = np.sort(words << shift | np.arange(len(words)))
+    keys = keys[np.searchsorted(keys, 0) :]
+    sorted_, order = keys >> shift, keys & ((1 << shift) - 1)
+    firsts = np.flatnonzero(np.append(True, sorted_[1:] != sorted_[:-1])[: len(order)])
+    distinct = sorted_[firsts]
+    # Of the features of a word some: the first ones.
+    counts = np.minimum(np.diff(firsts, append=len(order)), _asked_of(index.document_frequency[distinct]))
+    order = order[concatenated_ranges(firsts, counts)]
+    firsts = np.cumsum(counts) - counts
     length = features.signatures.shape[2]
-    codes = as_numbers(features.signatures.reshape(number * several, length)[order]).astype(np.uint64)
+    codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
     asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)
 
@@ -252,7 +258,8 @@ def count_votes(
     """Count what matches vote for, each for itself: the first half of `vote`, whose parameters it has."""
     from index.hamming.vote_kernels import best_matches
 
-    matches = matches.at(np.flatnonzero(matches.distances <= round(options.radius * bits)))
+    near = matches.distances <= round(options.radius * bits)
+    matches = matches if near.all() else matches.at(np.flatnonzero(near))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights[matches.distances] * np.square(index.idf[matches.words])
     asked = int(matches.query.max(initial=-1)) + 1

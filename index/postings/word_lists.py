@@ -105,7 +105,7 @@ class CodedLists:
             at = words[words < self.words_below].astype(np.int64)
             if self._words_a_list > 1:
                 at = at // self._words_a_list  # ascending, as the words are
-                at = at[np.append(True, at[1:] != at[:-1])] if len(at) else at
+                at = at[np.append(True, at[1:] != at[:-1])[: len(at)]]
         lengths = starts[at + 1].astype(np.int64) - starts[at].astype(np.int64)
         return at[lengths > 0], lengths[lengths > 0]
 

@@ -15,7 +15,9 @@ class QueryWords:
 
     def __init__(self, words: NDArray[np.integer]) -> None:
         self._order = np.argsort(words, kind="stable").astype(np.int32)
-        self._distinct, self._first, self._count = np.unique(words[self._order], return_index=True, return_counts=True)
+        sorted_ = words[self._order]
+        self._first = np.flatnonzero(np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)])
+        self._distinct, self._count = sorted_[self._first], np.diff(self._first, append=len(sorted_))
         # A bit for each word that there may be, and how many distinct ones come before each 64 of them: a thirtieth of
         # the room that places would take, which stays in the processor's cache.
         self._bits = np.zeros(int(self._distinct[-1]) // 64 + 1 if len(words) else 0, np.uint64)

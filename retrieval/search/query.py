@@ -1,6 +1,6 @@
 """A query: the features of a photo, or of a box drawn in one, seen upright and at several turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
+from retrieval.regions.geometry import Frames
 from retrieval.search.photos import PhotoFeatures
 from retrieval.search.views import DescribedView, LazyViews, View, indexed_view, part_of
 
@@ -115,7 +116,7 @@ class Source:
         self._image = image
         self.box = box
         self._read: tuple[Photo, Box | None, Regions] | None = None
-        self._known: NDArray[np.float32] | None = None  # regions that need not be looked for
+        self._known: Callable[[], NDArray[np.float32]] | None = None  # gives regions that need not be looked for
         self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors of turns to come: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
@@ -135,12 +136,12 @@ class Source:
                 raise unusable from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
             known = self._known
-            regions = self.extractor.detect(photo, clipped) if known is None else self.extractor.known(photo, known)
+            regions = self.extractor.detect(photo, clipped) if known is None else self.extractor.known(photo, known())
             self._read = photo, clipped, regions
         return self._read
 
-    def know(self, ellipses: NDArray[np.float32]) -> None:
-        """Take regions (N, 5), in pixels of the upright original, for those of the photo: none are looked for."""
+    def know(self, ellipses: Callable[[], NDArray[np.float32]]) -> None:
+        """Take the regions (N, 5) that this gives, in pixels of the upright original, for those of the photo."""
         self._known = ellipses
 
     def rest(self) -> None:
@@ -162,6 +163,11 @@ class Source:
             rows = rows[: len(regions)]
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
         return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
+
+
+def _spread_regions(frames: Frames, side: int) -> NDArray[np.float32]:
+    """Regions (N, 5) in the order of `_spread`, in pixels of a photo whose longer side is given."""
+    return frames.at(_spread(len(frames.centres))).ellipses(side)
 
 
 def _spread(number: int) -> NDArray[np.int64]:
@@ -285,7 +291,7 @@ def recall_query(
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
     # The frames of upright patches tell the regions. Which were the strongest is not kept: some from all words do.
     if collection.options.features.upright:
-        source.know(view.frames.at(_spread(len(view.words))).ellipses(max(width, height)))
+        source.know(partial(_spread_regions, view.frames, max(width, height)))
     signatures = collection.signatures if signed else None
     if view.signed is not None and signatures is not None:
         view = replace(view, signed=_recall(collection.vocabulary, signatures, view.signed, signed))

@@ -332,10 +332,10 @@ class _Search:
     def _views_to_try(self, some: Candidates, known: dict[int, Tried]) -> dict[int, list[int]]:
         """Views that photos are verified with, by number, of those that are not known to pass; scores are weighted."""
         views: dict[int, list[int]] = {}
-        for number, scores in zip(some.numbers.tolist(), some.table.T, strict=True):
+        best = np.argsort(-some.table, axis=0, kind="stable")[:2].T.tolist()
+        for number, scores, order in zip(some.numbers.tolist(), some.table.T, best, strict=True):
             if number in known and known[number].verification.inliers:
                 continue
-            order = np.argsort(-scores, kind="stable")[:2].tolist()
             # Neighbouring turns find the same: only upright beside a turn is worth a second look.
             least = self._options.second_view * scores[order[0]]
             near = 0 in order and len(order) > 1 and 0 < scores[order[1]] >= least
