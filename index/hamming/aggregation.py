@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from index.hamming.voting import SignedFeatures, as_numbers, check_length
+from index.hamming.voting import SignedFeatures, as_numbers, check_length, places_by_word
 from index.inverted import InvertedIndex
 from index.postings.entries import Entries
 from index.postings.sorted_lists import concatenated_ranges
@@ -78,10 +78,9 @@ def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeature
     words = features.words[:, :nearest].T.reshape(-1).astype(np.int64)
     length = features.signatures.shape[2]
     signatures = features.signatures[:, :nearest].transpose(1, 0, 2).reshape(-1, length)
-    order = np.argsort(words, kind="stable")
-    order = order[np.searchsorted(words[order], 0) :]  # -1 is no word
-    distinct, starts = np.unique(words[order], return_index=True)
-    return AggregatedFeatures(distinct, aggregate(signatures[order], starts))
+    sorted_, order = places_by_word(words)
+    starts = np.flatnonzero(first_of_kind(sorted_))
+    return AggregatedFeatures(sorted_[starts], aggregate(signatures[order], starts))
 
 
 def score_aggregated(

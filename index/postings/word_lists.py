@@ -105,7 +105,7 @@ class CodedLists:
             at = words[words < self.words_below].astype(np.int64)
             if self._words_a_list > 1:
                 at = at // self._words_a_list  # ascending, as the words are
-                at = at[np.append(True, at[1:] != at[:-1])[: len(at)]]
+                at = at[first_of_kind(at)]
         lengths = starts[at + 1].astype(np.int64) - starts[at].astype(np.int64)
         return at[lengths > 0], lengths[lengths > 0]
 
@@ -228,9 +228,7 @@ class CodedLists:
             if (keys[1:] < keys[:-1]).any():
                 raise DamagedListsError("posting_lists")
             found, images = np.divmod(keys, self._images)
-            first = np.ones(len(found), bool)
-            first[1:] = found[1:] != found[:-1]
-            bounds = np.append(np.flatnonzero(first), len(found))
+            bounds = np.append(np.flatnonzero(first_of_kind(found)), len(found))
             at = found[bounds[:-1]]
             if words is not None:
                 wanted = np.isin(at, words, assume_unique=True)
@@ -268,12 +266,13 @@ def _take_lists(
     return take_ranges(signatures.reshape(-1), begins * width, ends * width).reshape(-1, width)
 
 
-def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the words of some images, that ascend within each, are not the same as the one before."""
+def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """Which of the words of some images, or of one, that ascend within each, are not the same as the one before."""
     first = np.ones(len(words), bool)
     first[1:] = words[1:] != words[:-1]
-    starts = np.cumsum(lengths) - lengths
-    first[starts[lengths > 0]] = True
+    if lengths is not None:
+        starts = np.cumsum(lengths) - lengths
+        first[starts[lengths > 0]] = True
     return first
 
 

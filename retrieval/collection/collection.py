@@ -73,7 +73,6 @@ class _Read:
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
     opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
     content: Content | None = None
-    kind: tuple[SignatureKind | None] | None = None  # of signature that the features of `content` have
 
 
 @dataclass(frozen=True)
@@ -324,12 +323,9 @@ class Collection:
     @property
     def signature(self) -> SignatureKind | None:
         """The kind of signature that the collection's features have; None where they have none."""
-        if self._read.kind is not None:
-            return self._read.kind[0]
-        kind = parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
         if self._read.content is not None:  # of segments that are open it stays what it is
-            self._read.kind = (kind,)
-        return kind
+            return self._read.content.signature
+        return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
 
     @property
     def signatures(self) -> SignatureSource | None:
@@ -384,7 +380,8 @@ class Collection:
             augmentation = None
             with suppress(CairnError, OSError):
                 augmentation = open_augmentation(self.folder, self.basis)
-            return Content(self.folder, self.vocabulary.facts, list(opened.values()), removed, made_from, augmentation)
+            facts, segments = self.vocabulary.facts, list(opened.values())
+            return Content(self.folder, facts, segments, removed, self.signature, made_from, augmentation)
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
@@ -426,7 +423,7 @@ class Collection:
             self._read.vocabulary = None
         if self._read.vocabulary is None and self._read.descriptor is not None:
             self._find_descriptor(self.vocabulary_folder)
-        self._read.content = self._read.kind = None
+        self._read.content = None
 
     @property
     def index(self) -> InvertedIndex:

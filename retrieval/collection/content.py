@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from index.errors import CairnError
+from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segments.segment import Segment
 from index.similarity import SimilarityMatrix
@@ -23,6 +24,7 @@ class Content:
     vocabulary: VocabularyFacts
     segments: list[Segment]
     removed: frozenset[int]
+    signature: SignatureKind | None  # the kind that their features have
     key: str | None  # what statistics of them must have been computed from; None: there can be none
     augmentation: Augmentation | None  # None also where it is damaged: it never stops a search
     _indexes: dict[tuple[ScoringOptions, Path | None, bool], InvertedIndex] = field(

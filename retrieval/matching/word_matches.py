@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from index.postings.word_lists import first_of_kind
+
 
 class QueryWords:
     """The words of a query, ready to be looked up for one photo after another.
@@ -16,7 +18,7 @@ class QueryWords:
     def __init__(self, words: NDArray[np.integer]) -> None:
         self._order = np.argsort(words, kind="stable").astype(np.int32)
         sorted_ = words[self._order]
-        self._first = np.flatnonzero(np.append(True, sorted_[1:] != sorted_[:-1])[: len(sorted_)])
+        self._first = np.flatnonzero(first_of_kind(sorted_))
         self._distinct, self._count = sorted_[self._first], np.diff(self._first, append=len(sorted_))
         # A bit for each word that there may be, and how many distinct ones come before each 64 of them: a thirtieth of
         # the room that places would take, which stays in the processor's cache.
