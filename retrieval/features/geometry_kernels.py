@@ -36,15 +36,23 @@ def decode_rows(
     linear : ndarray, shape (n, 2, 2), float32
         Written to.
     """
-    parts = np.empty(5, np.int64)
+    to_y, to_scale = bits[0], bits[0] + bits[1]
+    to_stretch = to_scale + bits[2]
+    to_shear = to_stretch + bits[3]
+    of_x, of_y, of_scale, of_stretch, of_shear = (
+        (1 << bits[0]) - 1,
+        (1 << bits[1]) - 1,
+        (1 << bits[2]) - 1,
+        (1 << bits[3]) - 1,
+        (1 << bits[4]) - 1,
+    )
     for row in range(len(rows)):
-        code = np.int64(0)
-        for byte in range(5):
-            code |= np.int64(geometry[rows[row], byte]) << (8 * byte)
-        for part in range(5):
-            parts[part] = code & ((1 << bits[part]) - 1)
-            code >>= bits[part]
-        scale = scales[parts[2]]
-        centres[row, 0], centres[row, 1] = x[parts[0]], y[parts[1]]
-        linear[row, 0, 0], linear[row, 0, 1] = scale * firsts[parts[3]], np.float32(0)
-        linear[row, 1, 0], linear[row, 1, 1] = scale * below[parts[4]], scale * seconds[parts[3]]
+        which = rows[row]
+        code = np.int64(geometry[which, 0])
+        for byte in range(1, 5):
+            code |= np.int64(geometry[which, byte]) << (8 * byte)
+        scale, stretch = scales[(code >> to_scale) & of_scale], (code >> to_stretch) & of_stretch
+        centres[row, 0], centres[row, 1] = x[code & of_x], y[(code >> to_y) & of_y]
+        linear[row, 0, 0], linear[row, 0, 1] = scale * firsts[stretch], np.float32(0)
+        linear[row, 1, 0] = scale * below[(code >> to_shear) & of_shear]
+        linear[row, 1, 1] = scale * seconds[stretch]

@@ -9,6 +9,7 @@ from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compi
 
 _LOOSER = 1.001  # a first look, in which numbers are rounded more, than what decides
 _SMALLEST = 1e-30  # areas are not taken to be smaller
+_GRID = 256  # cells across and down that are marked one by one, at most
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
@@ -108,14 +109,26 @@ def count_close_pairs(
 @compiled(array(FLOAT32, 2), FLOAT64)
 def count_places(points: NDArray[np.float32], threshold: float) -> int:
     """Count the cells of half a threshold that points (N, 2) lie in."""
-    cells, steps = np.empty(len(points), np.int64), np.float32(2 / threshold)
-    for one in range(len(points)):
-        across, down = np.int64(np.floor(points[one, 0] * steps)), np.int64(np.floor(points[one, 1] * steps))
-        cells[one] = (across << 32) + down
-    cells.sort()
+    number, steps = len(points), np.float32(2 / threshold)
+    if number == 0:
+        return 0
+    cells = np.empty((2, number), np.int64)
+    for one in range(number):
+        cells[0, one] = np.int64(np.floor(points[one, 0] * steps))
+        cells[1, one] = np.int64(np.floor(points[one, 1] * steps))
+    left, top = cells[0].min(), cells[1].min()
+    across, down = cells[0].max() - left + 1, cells[1].max() - top + 1
     places = 0
-    for one in range(len(cells)):
-        places += one == 0 or cells[one] != cells[one - 1]
+    if 0 < across < _GRID and 0 < down < _GRID:  # as it is where points lie in a photo
+        seen = np.zeros(across * down, np.uint8)
+        for one in range(number):
+            cell = (cells[0, one] - left) * down + cells[1, one] - top
+            places += seen[cell] == 0
+            seen[cell] = 1
+        return places
+    keys = np.sort((cells[0] << 32) + cells[1])
+    for one in range(number):
+        places += one == 0 or keys[one] != keys[one - 1]
     return places
 
 
@@ -131,6 +144,22 @@ def first_rows(pairs: NDArray[np.int32], side: int) -> NDArray[np.int64]:
             firsts[pairs[row, side]] = row
     rows: NDArray[np.int64] = firsts[firsts >= 0]
     return rows
+
+
+@compiled()
+def _may_hold(points: Any, height: Any) -> Any:
+    """Count the points in a strip of a height, or a few more: those between three lines that are so far apart."""
+    top = bottom = points[0, 1]
+    for one in range(len(points)):
+        top, bottom = min(top, points[one, 1]), max(bottom, points[one, 1])
+    step = np.float64(height) * _LOOSER
+    if not bottom - top < _GRID * step:
+        return len(points)
+    counts = np.zeros(_GRID + 2, np.int64)
+    for one in range(len(points)):
+        line: Any = np.int64((points[one, 1] - top) / step)
+        counts[min(max(line, 0), _GRID)] += 1  # also of what is no number
+    return (counts[:-1] + counts[1:]).max()
 
 
 @compiled()
@@ -187,8 +216,12 @@ def is_strip(
     """
     number = len(source)
     inside = np.empty(number, np.bool_)
+    if number == 0:
+        return False
     for one in range(len(strips)):
         height, part, aspect = np.float32(strips[one, 0]), strips[one, 1], strips[one, 2]
+        if _may_hold(source, height) < part * number or _may_hold(target, height) < part * number:
+            continue  # as nearly always: nothing needs to be sorted
         for k in range(number):
             inside[k] = True
         if _keep_strip(source, inside, height) < part * number:

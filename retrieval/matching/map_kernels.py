@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled
+from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
 
 _LEAST = np.float32(1e-20)  # areas and scales are not taken to be smaller
+_SMALLEST = 1e-80  # a product of two areas is not taken to be smaller
 _FRAMES = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
@@ -79,6 +80,42 @@ def points_and_scales(
         points[2, one], points[3, one] = image[one, 0], image[one, 1]
         scales[one] = _log_scale(query_linear, image_linear, one)
     return points, scales
+
+
+@compiled(*_FRAMES, array(INT32), *_FRAMES, FLOAT64, FLOAT64)
+def are_equal(
+    query: NDArray[np.float32],
+    query_linear: NDArray[np.float32],
+    order: NDArray[np.int32],
+    image: NDArray[np.float32],
+    image_linear: NDArray[np.float32],
+    place: float,
+    shape: float,
+) -> bool:
+    """Say whether all features of a photo are those of the query, taken in some order (N,).
+
+    Parameters
+    ----------
+    query, query_linear, image, image_linear
+        See `points_and_scales`.
+    order : ndarray, shape (N,), int32
+        Feature of the query that each one of the photo is.
+    place, shape : float
+        How far their places may be apart; and the elements of their frames, in units of the largest of the photo's.
+    """
+    for one in range(len(order)):
+        other = order[one]
+        if not max(abs(query[other, 0] - image[one, 0]), abs(query[other, 1] - image[one, 1])) <= place:
+            return False
+        largest = apart = np.float32(0)
+        for row in range(2):
+            for column in range(2):
+                there = image_linear[one, row, column]
+                largest = max(largest, abs(there))
+                apart = max(apart, abs(query_linear[other, row, column] - there))
+        if not apart <= shape * largest:
+            return False
+    return True
 
 
 @compiled(*_FRAMES, *_FRAMES, array(INT64), INT64)
@@ -169,9 +206,10 @@ def promising_maps(
         for one in range(start, start + number):
             order[one - start] = np.inf
             if abs(scales[one]) <= max_log_zoom:
-                # Between those of the two regions.
-                size = np.sqrt(np.sqrt(_area(query_linear, one) * _area(image_linear, one)))
-                order[one - start] = ambiguity[one] / max(size, _LEAST)
+                # By the ambiguity over the mean size of the two regions, or its fourth power, which takes no roots.
+                squared = np.float64(ambiguity[one]) * np.float64(ambiguity[one])
+                areas = np.float64(_area(query_linear, one)) * np.float64(_area(image_linear, one))
+                order[one - start] = squared * squared / max(areas, _SMALLEST)
         limit, equal = np.inf, most
         if number > most:
             limit = np.partition(order[:number], most - 1)[most - 1]

@@ -8,40 +8,33 @@ from numpy.typing import NDArray
 from retrieval.regions.geometry import Frames
 
 _APART = 0.03  # of two matches that make a map, at least, as a part of the longer sides: a short line tells little
+_MATRIX = [0, 1, 4, 2, 3, 5]  # where the elements of a matrix stand in a row
 _DRAWS = 4  # pairs of matches that are looked at for a map that is tried
 
 
 @dataclass(frozen=True)
 class Maps:
-    """Affine maps from a query to photos, in units of the two longer sides."""
+    """Affine maps from a query to photos, in units of the two longer sides.
 
-    linear: NDArray[np.float32]  # (H, 2, 2)
-    shift: NDArray[np.float32]  # (H, 2)
-    log_scale: NDArray[np.float32]  # (H,)
+    Attributes
+    ----------
+    rows : ndarray, shape (H, 7), float32
+        Linear part, row by row, shift, and logarithm of the scale.
+    """
+
+    rows: NDArray[np.float32]
 
     def __len__(self) -> int:
-        return len(self.linear)
+        return len(self.rows)
 
     @property
     def transforms(self) -> NDArray[np.float32]:
         """The maps as matrices (H, 2, 3) float32."""
-        return np.concatenate([self.linear, self.shift[:, :, None]], axis=2)
+        return self.rows.take(_MATRIX, axis=1).reshape(-1, 2, 3)
 
-    @property
-    def rows(self) -> NDArray[np.float32]:
-        """The maps as rows (H, 7) float32: linear part, shift, logarithm of the scale."""
-        rows = np.concatenate([self.linear.reshape(-1, 4), self.shift, self.log_scale[:, None]], axis=1)
-        return rows.astype(np.float32, copy=False)
-
-    @classmethod
-    def of(cls, rows: NDArray[np.float32]) -> "Maps":
-        """Read `rows` back."""
-        linear, shift, log_scale = np.split(rows, [4, 6], axis=1)
-        return cls(linear.reshape(-1, 2, 2), np.ascontiguousarray(shift), np.ascontiguousarray(log_scale[:, 0]))
-
-    def at(self, rows: NDArray[np.integer] | slice) -> "Maps":
+    def at(self, some: NDArray[np.integer] | slice) -> "Maps":
         """Take some, in the order given."""
-        return Maps(self.linear[rows], self.shift[rows], self.log_scale[rows])
+        return Maps(self.rows[some])
 
 
 def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
@@ -56,7 +49,7 @@ def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
     """
     from retrieval.matching.map_kernels import own_maps
 
-    return Maps.of(own_maps(*query.plain, *image.plain, np.arange(len(query.centres)), freedom))
+    return Maps(own_maps(*query.plain, *image.plain, np.arange(len(query.centres)), freedom))
 
 
 def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
@@ -89,9 +82,8 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
     first, turn = first[usable], turn[usable]
     factor = np.exp(turn)
     moved = d[first] - factor * q[first]
-    linear = np.stack([np.stack([factor.real, -factor.imag], -1), np.stack([factor.imag, factor.real], -1)], -2)
-    shift = np.stack([moved.real, moved.imag], axis=-1)
-    return Maps(linear.astype(np.float32), shift.astype(np.float32), turn.real.astype(np.float32))
+    rows = [factor.real, -factor.imag, factor.imag, factor.real, moved.real, moved.imag, turn.real]
+    return Maps(np.stack(rows, axis=1).astype(np.float32, copy=False))
 
 
 def points_and_scales(query: Frames, image: Frames) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -152,32 +152,28 @@ def count_agreeing(
 
 
 @compiled()
-def _keep_closest(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
+def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
     """Mark matches that are the closest of both their features, of those that agree and are not taken.
 
-    `taken` (K,) uint8 is 1 for matches that are kept, 2 for those that share a feature with one; `closest` has a row
-    for the features of each side, -1 everywhere, and so it is left.
+    `near` are the numbers of the matches that agree. `taken` (K,) uint8 is 1 for those of them that are kept, 2 for
+    those that share a feature with one; `closest` has a row for the features of each side, -1 everywhere, and so it is
+    left.
     """
-    number = len(pairs)
-    for k in range(number):
-        if agrees[k] and not taken[k]:
+    for k in near:
+        if not taken[k]:
             for side in range(2):
                 best = closest[side, pairs[k, side]]
                 # Of equally close ones the last.
                 if best < 0 or error[k] <= error[best]:
                     closest[side, pairs[k, side]] = k
-    for k in range(number):
-        if agrees[k] and not taken[k] and closest[0, pairs[k, 0]] == k and closest[1, pairs[k, 1]] == k:
+    for k in near:
+        if not taken[k] and closest[0, pairs[k, 0]] == k and closest[1, pairs[k, 1]] == k:
             taken[k] = 1
-    for k in range(number):
-        if agrees[k] and not taken[k]:
-            for side in range(2):
-                if taken[closest[side, pairs[k, side]]] == 1:
-                    taken[k] = 2
-                    break
-    for k in range(number):
-        if agrees[k]:
-            closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
+    for k in near:
+        if not taken[k] and (taken[closest[0, pairs[k, 0]]] == 1 or taken[closest[1, pairs[k, 1]]] == 1):
+            taken[k] = 2
+    for k in near:
+        closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
 
 
 @compiled()
@@ -252,7 +248,7 @@ def refine(
     features = 0
     for k in range(number):
         features = max(features, pairs[k, 0] + 1, pairs[k, 1] + 1)
-    closest = np.empty((2, features), np.int64)
+    closest = np.empty((2, features), np.int32)
     for feature in range(features):
         closest[0, feature] = closest[1, feature] = -1
     tried = transform.copy()
@@ -260,11 +256,12 @@ def refine(
     best, best_error = np.zeros(0, np.int64), np.inf
     for _ in range(rounds + 1):
         _errors(tried, points, scales, limit, scale_limit, error, agrees)
-        for k in range(number):
+        near = _numbers(agrees, np.uint8(1))
+        for k in near:
             taken[k] = 0
         for _ in range(2):
-            _keep_closest(agrees, pairs, error, taken, closest)
-        chosen = _numbers(taken, np.uint8(1))
+            _keep_closest(near, pairs, error, taken, closest)
+        chosen = near[taken[near] == 1]
         mean = 0.0
         for k in chosen:
             mean += error[k]

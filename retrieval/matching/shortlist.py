@@ -99,4 +99,4 @@ def shortlist(
         options.kept,
         *look.limits,
     )
-    return [Maps.of(some[:number]) if number else None for number, some in zip(given.tolist(), found, strict=True)]
+    return [Maps(some[:number]) if number else None for number, some in zip(given.tolist(), found, strict=True)]

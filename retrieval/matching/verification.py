@@ -160,7 +160,7 @@ def verify(
     chosen_maps, features = most_voted(tried, points, scales, matches, *options.limits, most)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
-    for start in Maps.of(tried[chosen_maps]).transforms.astype(np.float64):
+    for start in Maps(tried[chosen_maps]).transforms.astype(np.float64):
         distinct = count_agreeing(start, points, matches, scales, *options.limits)
         # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
@@ -317,14 +317,11 @@ def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer],
     Verification
         All features match, by the identity; `NOTHING` where it is another photo.
     """
+    from retrieval.matching.map_kernels import are_equal
+
     if not len(image_words) or not words.equal(image_words):
         return NOTHING
-    same = query.at(words.order)
-    if np.abs(same.centres - image.centres).max() > _SAME_PLACE:
-        return NOTHING
-    if (
-        np.abs(same.linear - image.linear).max(axis=(1, 2)) > _SAME_SHAPE * np.abs(image.linear).max(axis=(1, 2))
-    ).any():
+    if not are_equal(*query.plain, words.order, *image.plain, _SAME_PLACE, _SAME_SHAPE):
         return NOTHING
     matches = np.stack([words.order, np.arange(len(image_words), dtype=np.int32)], axis=1)
     return Verification(matches, np.eye(2, 3), _CERTAIN)

@@ -100,10 +100,4 @@ def projective_map(source: NDArray[np.floating], target: NDArray[np.floating]) -
     matrix = np.empty((3, 3))
     if most_agreed(here, there, TOLERANCE, _DRAWS, matrix) < max(FEWEST, len(here) / 2):
         return None
-    x0, y0 = here.min(axis=0)
-    x1, y1 = here.max(axis=0)
-    depth = matrix[2] @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])
-    # A matched feature behind the camera, or nearly in its plane, or a mirrored one: no view of what was searched for.
-    if not np.isfinite(matrix).all() or depth.min() * 10 < abs(depth).max() or np.linalg.det(matrix) <= 0:
-        return None
     return matrix

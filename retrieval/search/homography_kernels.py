@@ -11,6 +11,7 @@ _UNKNOWNS = 8  # of a homography whose last element is 1
 _STEPS = 10  # of Levenberg and Marquardt's method, at most
 _DAMPING = 1e-3
 _SMALL = 1e-12  # a pivot, or a triangle's area, that is nothing
+_DEEPEST = 10.0  # times as far away as the nearest place, at most, the farthest is
 _MISSED = 1e-3  # how often four matches that are right may not have been drawn
 
 
@@ -190,6 +191,26 @@ def _centred(points: Any, moved: Any) -> Any:
     return x, y, size
 
 
+@compiled()
+def _shows(points: Any, matrix: Any) -> Any:
+    """Whether a homography has what points (K, 2) cover in front of the camera, not in its plane nor mirrored."""
+    left, top, right, bottom = np.inf, np.inf, -np.inf, -np.inf
+    for k in range(len(points)):
+        left, right = min(left, points[k, 0]), max(right, points[k, 0])
+        top, bottom = min(top, points[k, 1]), max(bottom, points[k, 1])
+    nearest, farthest = np.inf, 0.0
+    for x in (left, right):
+        for y in (top, bottom):
+            depth = matrix[2, 0] * x + matrix[2, 1] * y + matrix[2, 2]
+            nearest, farthest = min(nearest, depth), max(farthest, abs(depth))
+    volume = 0.0
+    for row in range(3):
+        one, two = (row + 1) % 3, (row + 2) % 3
+        volume += matrix[0, row] * (matrix[1, one] * matrix[2, two] - matrix[1, two] * matrix[2, one])
+    # With a number that is not finite no comparison holds.
+    return (nearest * _DEEPEST >= farthest) & (volume > 0) & (volume < np.inf)
+
+
 @compiled(array(FLOAT64, 2), array(FLOAT64, 2), FLOAT64, INT64, written(FLOAT64, 2))
 def most_agreed(
     source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float, draws: int, matrix: NDArray[np.float64]
@@ -213,7 +234,8 @@ def most_agreed(
     Returns
     -------
     int
-        How many matches agree with it; 0 where there is none.
+        How many matches agree with it; 0 where there is none, or where it is no view of what the matches cover: a place
+        behind the camera, or a mirrored one.
     """
     number = len(source)
     here, there = np.empty((2, number)), np.empty((2, number))
@@ -255,4 +277,4 @@ def most_agreed(
         matrix[row, 2] = third - (first * x + second * y) / size
     matrix[0] = other_size * matrix[0] + u * matrix[2]
     matrix[1] = other_size * matrix[1] + v * matrix[2]
-    return most
+    return most if _shows(source, matrix) else 0

@@ -147,7 +147,7 @@ class MatchingEngine(Engine):
 
     def _mean(self, words: NDArray[np.integer]) -> float:
         """Mean idf of some words."""
-        return float(self.index.idf[words].mean()) if len(words) else 0.0
+        return float(self.index.idf.take(words).sum()) / max(len(words), 1)
 
 
 class _Matches:

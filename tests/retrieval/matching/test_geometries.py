@@ -77,6 +77,6 @@ def test_frames_are_verified_as_ours_and_maps_of_two_matches_fit_them() -> None:
     maps = two_match_maps(source, source @ MAPS["quarter turn"][:, :2].T + MAPS["quarter turn"][:, 2], 100, 10.0)
     assert 0 < len(maps) <= 100
     np.testing.assert_allclose(maps.transforms, np.broadcast_to(MAPS["quarter turn"], maps.transforms.shape), atol=1e-4)
-    np.testing.assert_allclose(maps.log_scale, np.log(0.9), atol=1e-4)
+    np.testing.assert_allclose(maps.rows[:, 6], np.log(0.9), atol=1e-4)
     for few in (0, 1, 2):  # nothing to draw from, or one pair
         assert len(two_match_maps(source[:few], source[:few], 100, 10.0)) <= 2
