@@ -94,9 +94,9 @@ class Extractor:
             return detect_regions(photo.grey, self.options.regions, box)
 
     def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
-        """Take regions (N, 5) of a photo as they were detected, in pixels of the upright original."""
+        """Take regions (N, 5) of a photo as they were detected, in pixels of the upright original, for a query."""
         with one_thread():
-            return known_regions(photo.grey, to_working(ellipses, photo), self.options.regions)
+            return known_regions(photo.grey, to_working(ellipses, photo), self.options.regions, quick=True)
 
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
         """Describe regions of a photo whose content is turned clockwise by an angle in radians."""

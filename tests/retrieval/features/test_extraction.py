@@ -59,6 +59,21 @@ def test_regions_within_a_box_are_those_of_the_whole_photo_that_lie_in_it(photo:
     np.testing.assert_allclose(found.descriptors, features.descriptors[expected], atol=2e-2)
 
 
+def test_known_regions_are_described_nearly_as_they_were_in_a_third_of_the_room(photo: Photo) -> None:
+    dog = extractor()
+    found = dog.detect(photo)
+    known = dog.known(photo, dog.describe(photo, found).ellipses)
+    np.testing.assert_allclose(known.ellipses, found.ellipses, rtol=1e-5)
+    samples = [sum(octave.levels.size for octave in regions.space.octaves) for regions in (known, found)]
+    assert 4 * samples[0] < samples[1]
+    first, second = (dog.describe(photo, one).descriptors.astype(np.float64) for one in (found, known))
+    alike = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    # Of the smallest regions patches are sampled from other pixels.
+    assert np.median(alike) > 0.995 and np.quantile(alike, 0.05) > 0.97
+    others = (first * np.roll(second, 1, axis=0)).sum(axis=1)
+    assert np.quantile(others, 0.99) < np.quantile(alike, 0.01)
+
+
 def test_a_photo_has_at_most_as_many_features_as_asked_for_and_they_are_spread(photo: Photo) -> None:
     features, some = extractor().extract(photo), extractor(max_features=100).extract(photo)
     assert 90 <= len(some) <= 100 < len(features)  # some are dropped for their shape
