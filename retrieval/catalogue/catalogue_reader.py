@@ -1,10 +1,7 @@
 """The reading half of the catalogue: what is asked of the rows of one collection."""
 
-import contextlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,6 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
-from index.errors import CairnError
 from retrieval.catalogue.browsing import (
     NAME,
     Pages,
@@ -27,7 +23,7 @@ from retrieval.catalogue.browsing import (
     shapes_of,
 )
 from retrieval.catalogue.changes import quantisation_errors
-from retrieval.catalogue.database import Database, connect_for_reading
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.exclusions import Exclusion, exclusions_in
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.filters import PhotoFilter
@@ -54,6 +50,7 @@ from retrieval.catalogue.photos import (
     values_of,
 )
 from retrieval.catalogue.schema import ImageRow, SegmentRow, count_writing
+from retrieval.catalogue.seen_photos import SeenPhotos
 from retrieval.catalogue.segment_rows import orphans_in, segments_in, tombstones_in
 from retrieval.catalogue.settings import revision_of, setting_of
 
@@ -77,6 +74,7 @@ class CatalogueReader:
     def __init__(self, address: str | sa.URL) -> None:
         self._database = Database(address)
         self._pages = Pages()
+        self._seen = SeenPhotos()
 
     @property
     def address(self) -> sa.URL:
@@ -136,6 +134,25 @@ class CatalogueReader:
         """
         with self._transaction() as session:
             return all_indexed(session) if numbers is None else rows_of(session, numbers, indexed=True)
+
+    def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
+        """Indexed images as `images` gives them, from memory where nothing was written since they were read last.
+
+        They are others' as well: not to be changed.
+
+        Raises
+        ------
+        KeyError
+            One of the numbers is not that of an indexed image.
+        """
+        wanted = [int(number) for number in numbers]
+        rows = self._seen.rows_at(self.revision())
+        if not all(number in rows for number in wanted):
+            with self._transaction(snapshot=True) as session:
+                rows = self._seen.rows_at(revision_of(session.connection()))
+                missing = [number for number in wanted if number not in rows]
+                rows.update((row.number, row) for row in rows_of(session, missing, indexed=True))
+        return [rows[number] for number in wanted]
 
     def page(
         self,
@@ -366,8 +383,8 @@ class CatalogueReader:
 
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
-        with self._transaction() as session:
-            return revision_of(session)
+        with self._database.reading() as connection:
+            return revision_of(connection)
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""
@@ -404,48 +421,3 @@ class CatalogueReader:
 
     def __str__(self) -> str:
         return str(self._database)
-
-
-@dataclass(frozen=True)
-class Cover:
-    """A photo that stands for a collection."""
-
-    number: int
-    name: str
-    path: str
-    sha256: str | None
-    width: int | None  # pixels of the upright original
-    height: int | None
-
-
-@dataclass(frozen=True)
-class Glance:
-    """What is seen of a catalogue at a glance."""
-
-    photos: int
-    cover: Cover | None  # None where there is no photo
-
-
-def glance(file: Path, chosen: int | None = None) -> Glance:
-    """Look at a catalogue that is an SQLite file, of any version, without opening it: nothing is migrated or checked.
-
-    The cover is the photo whose number was chosen, where it is there. Else it is one of the first photos, and wide
-    where one of them is.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read.
-    """
-    columns = "number, name, path, sha256, width, height"
-    first = f"SELECT {columns} FROM images WHERE name IS NOT NULL AND missing_since IS NULL ORDER BY number LIMIT 24"
-    try:
-        with contextlib.closing(connect_for_reading(file, timeout=2.0)) as connection:
-            (photos,) = connection.execute("SELECT count(*) FROM images WHERE name IS NOT NULL").fetchone()
-            wanted = f"SELECT {columns} FROM images WHERE name IS NOT NULL AND number = ?"
-            row = connection.execute(wanted, (chosen,)).fetchone()
-            if row is None:
-                row = connection.execute(f"SELECT * FROM ({first}) ORDER BY width < height, number LIMIT 1").fetchone()
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        raise CairnError(f"The catalogue {file} cannot be read ({error}): run cairn check.") from None
-    return Glance(photos, Cover(*row) if row else None)

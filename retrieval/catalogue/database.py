@@ -138,13 +138,35 @@ class Database:
         engine = self._engine.execution_options(cairn_write=write)
         if snapshot and not self._is_sqlite:
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
-        try:
+        with self._telling():
             with Session(engine, expire_on_commit=False) as session, session.begin():
                 if not self._is_sqlite:
                     self._connect(session)
                 yield session
             if write:
                 self._empty_log()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection to read plain values by, in one transaction: SQLite's takes a fifth of the time of a session's.
+
+        Raises
+        ------
+        DatabaseError
+            The database fails.
+        """
+        if not self._is_sqlite:
+            with self.transaction() as session:
+                yield session.connection()
+            return
+        with self._telling(), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say what fails by `DatabaseError`."""
+        try:
+            yield
         # A damaged file may hold what is no text even in the names of its tables, and SQLite tells of it as it is.
         except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             original = getattr(error, "orig", None) or error

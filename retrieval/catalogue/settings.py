@@ -8,6 +8,8 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_KEY, Setting
 
+_REVISION = f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"  # as a text, as it is read with each search
+
 
 def setting_of(session: Session, key: str) -> str | None:
     """The text kept under a key, or None."""
@@ -19,14 +21,14 @@ def keep_setting(session: Session, key: str, value: str) -> None:
     session.merge(Setting(key=key, value=value))
 
 
-def revision_of(session: Session) -> int:
+def revision_of(connection: sa.Connection) -> int:
     """How often the catalogue has been written to."""
-    return _number(session.get_one(Setting, REVISION_KEY))
+    return _number(REVISION_KEY, connection.exec_driver_sql(_REVISION).scalar_one())
 
 
 def next_number(session: Session) -> int:
     """The next free image number, which no other writer can take before the transaction ends."""
-    return _number(_counter(session))
+    return _number(NEXT_NUMBER_KEY, _counter(session).value)
 
 
 def reserve_numbers(session: Session, count: int) -> int:
@@ -34,7 +36,7 @@ def reserve_numbers(session: Session, count: int) -> int:
     if count < 0:
         raise ValueError(f"{count} numbers cannot be reserved")
     counter = _counter(session)
-    first = _number(counter)
+    first = _number(NEXT_NUMBER_KEY, counter.value)
     counter.value = str(first + count)
     session.flush()
     return first
@@ -45,9 +47,7 @@ def _counter(session: Session) -> Setting:
     return session.get_one(Setting, NEXT_NUMBER_KEY, with_for_update=True)
 
 
-def _number(setting: Setting) -> int:
-    if not re.fullmatch("[0-9]{1,18}", setting.value):
-        raise CairnError(
-            f"The catalogue's {setting.key} is {setting.value[:40]!r}, which is not a number: restore it from a copy."
-        )
-    return int(setting.value)
+def _number(key: str, value: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", value):
+        raise CairnError(f"The catalogue's {key} is {value[:40]!r}, which is not a number: restore it from a copy.")
+    return int(value)

@@ -226,7 +226,7 @@ def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_
     rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
     ranked = combine(rankings, match_all, top)
     ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
-    rows = searcher.collection.catalogue.images([hit.number for _, hit in ranked])
+    rows = searcher.collection.catalogue.seen_images([hit.number for _, hit in ranked])
     needed = [hit.number for _, hit in ranked if may_fix(hit)]
     images = dict(zip(needed, searcher.index.images.features_of(needed), strict=True))
     return [

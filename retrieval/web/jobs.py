@@ -56,7 +56,7 @@ class Place:
 def photo_row(collection: Collection, number: int) -> ImageRow:
     """Look an image up by its number; `Refused` where there is none."""
     try:
-        return collection.catalogue.images([number])[0]
+        return collection.catalogue.seen_images([number])[0]
     except KeyError:
         raise Refused(f"There is no photo {number} in this collection.", "missing") from None
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy.orm import Session
 
+from retrieval.catalogue import catalogue_reader, photos
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import Move
 from retrieval.catalogue.failures import Failure
 from retrieval.catalogue.photos import Known
 from retrieval.catalogue.schema import ImageRow, SegmentRow
@@ -109,3 +112,30 @@ def test_one_photo_of_each_folder_that_was_indexed(catalogue: Catalogue) -> None
     )
     found = catalogue.photo_of_each_root()
     assert {path.removesuffix(name) for name, path in found} == {"/p/", "/a/", "/b/"} and len(found) == 3
+
+
+def test_rows_that_were_read_are_remembered_until_something_is_written(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [row.number for row in catalogue.images()[5:0:-1]]
+    asked: list[list[int]] = []
+
+    def rows_of(session: Session, numbers: list[int], *, indexed: bool) -> list[ImageRow]:
+        asked.append(numbers)
+        return photos.rows_of(session, numbers, indexed=indexed)
+
+    monkeypatch.setattr(catalogue_reader, "rows_of", rows_of)
+    first = catalogue.seen_images(numbers[:3])
+    assert [row.path for row in first] == [row.path for row in catalogue.images(numbers[:3])]
+    asked.clear()
+    assert [row.number for row in catalogue.seen_images(numbers[3::-1])] == numbers[3::-1]
+    assert catalogue.seen_images(numbers[:3]) == first
+    assert asked == [[numbers[3]]]  # nothing else was to be read
+    # Whoever writes: what another connection changes is read anew.
+    address = catalogue.address.render_as_string(hide_password=False)
+    with Catalogue.open(address if catalogue.file is None else catalogue.file.parent) as other:
+        other.move([Move(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])
+        other.remove([numbers[1]])
+    assert catalogue.seen_images(numbers[:1])[0].path == "/elsewhere/1.jpg"
+    with pytest.raises(KeyError):
+        catalogue.seen_images(numbers[:2])
