@@ -91,10 +91,9 @@ class IndexedImages:
         """
         found: dict[int, ImageFeatures] = {}
         for segment, which, positions in self._by_segment(image_numbers):
-            images = segment.some_images(positions)
-            for image in images:
-                self.refuse_unknown(image.words, segment)
-            found.update(zip(which.tolist(), images, strict=True))
+            known = segment.words_of(positions)
+            self.refuse_unknown(known[1], segment)
+            found.update(zip(which.tolist(), segment.some_images(positions, known), strict=True))
         return [found[one] for one in range(len(image_numbers))]
 
     def signatures(self, image_number: int) -> NDArray[np.uint8]:

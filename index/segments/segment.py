@@ -155,9 +155,14 @@ class Segment:
             raise IndexError(f"image {i} of {self.images}")
         return self.some_images(np.array([i]))[0]
 
-    def some_images(self, positions: NDArray[np.integer]) -> list[ImageFeatures]:
-        """The features of the images at some positions, as `image` gives those of one; see `words_of`."""
-        lengths, words = self.words_of(positions)
+    def some_images(
+        self, positions: NDArray[np.integer], known: tuple[NDArray[np.int64], NDArray[np.integer]] | None = None
+    ) -> list[ImageFeatures]:
+        """The features of the images at some positions, as `image` gives those of one.
+
+        Their words are read as `words_of` does, unless what that gives is `known`.
+        """
+        lengths, words = known or self.words_of(positions)
         ends = np.cumsum(lengths).tolist()
         starts = self.offsets[positions].tolist()
         found = []

@@ -8,6 +8,7 @@ very photos agree so closely is measured, not assumed. Rarity: photos made of th
 each other in many places. Spread: what lies in one low strip of both photos is a line of text, laid over them.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,9 +159,9 @@ def sampled(features: NDArray[np.int64], side: int) -> NDArray[np.int64]:
 
 def probability(log_odds: float) -> float:
     """The probability that goes with the logarithm of odds."""
-    return float(1 / (1 + np.exp(-np.clip(log_odds, -700, 700))))
+    return 1 / (1 + math.exp(-min(max(log_odds, -700.0), 700.0)))
 
 
 def digits(alarms: float, most: float) -> float:
     """Root of the number of digits by which an expected number of false alarms is below one."""
-    return float(np.sqrt(min(max(-np.log10(max(alarms, _NEVER)), 0.0), most)))
+    return math.sqrt(min(max(-math.log10(max(alarms, _NEVER)), 0.0), most))

@@ -6,6 +6,7 @@ common with the query. Evidence and contrast are weighed by logistic regressions
 what they show: `scripts/verified.py --fit` prints the weights, and how well they do on scenes that were left out.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +45,7 @@ def contrast(score: float, ground: float) -> float:
     """Logarithm of the ratio of a score to the background, within bounds; the lowest for a score of 0."""
     if score <= 0:
         return _BOUNDS[0]
-    return float(np.clip(np.log(score / ground), *_BOUNDS)) if ground > 0 else _BOUNDS[1]
+    return min(max(math.log(score / ground), _BOUNDS[0]), _BOUNDS[1]) if ground > 0 else _BOUNDS[1]
 
 
 def weigh_result(verification: Verification, score: float, ground: float, calibration: Calibration) -> float:
@@ -68,7 +69,7 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
         A map that speaks for little, such as that of a line of text, may make a photo less likely than none.
     """
     stands_out = contrast(score, ground)
-    if np.isfinite(verification.log_odds):
+    if math.isfinite(verification.log_odds):
         weighed = calibration.evidence * verification.log_odds + calibration.contrast * stands_out
         likely = probability(weighed + calibration.constant)
     else:

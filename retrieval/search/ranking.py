@@ -81,6 +81,7 @@ class Ranking(Sequence[Hit]):
         self._names = names
         self.ground = ground
         self._calibration = calibration
+        self._hits: dict[int, Hit] = {}  # those that were looked at, by place
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -99,9 +100,11 @@ class Ranking(Sequence[Hit]):
 
     def hit(self, place: int) -> Hit:
         """What is known of the photo at a place of the arrays."""
-        number = int(self.numbers[place])
-        found = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
-        return self.weighed(Hit(number, float(self.scores[place]), found.view, found.verification))
+        if place not in self._hits:
+            number = int(self.numbers[place])
+            found = self.found.get(number) or Tried(int(self.views[place]), NOTHING)
+            self._hits[place] = self.weighed(Hit(number, float(self.scores[place]), found.view, found.verification))
+        return self._hits[place]
 
     def weighed(self, hit: Hit) -> Hit:
         """Give a hit the probability that goes with its verification and its score."""
