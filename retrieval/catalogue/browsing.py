@@ -95,7 +95,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     To skip the pages before, an index on the names is read, and no row: from the last known end of a page, or from the
     end of all names where that is nearer.
     """
-    revision = revision_of(session.connection())
+    revision = revision_of(session)
     known = pages.find(revision, wanted, offset)
     if known is None:
         known = _count(session, wanted), (0, "")

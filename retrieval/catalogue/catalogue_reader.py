@@ -149,7 +149,7 @@ class CatalogueReader:
         rows = self._seen.rows_at(self.revision())
         if not all(number in rows for number in wanted):
             with self._transaction(snapshot=True) as session:
-                rows = self._seen.rows_at(revision_of(session.connection()))
+                rows = self._seen.rows_at(revision_of(session))
                 missing = [number for number in wanted if number not in rows]
                 rows.update((row.number, row) for row in rows_of(session, missing, indexed=True))
         return [rows[number] for number in wanted]
@@ -383,8 +383,7 @@ class CatalogueReader:
 
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
-        with self._database.reading() as connection:
-            return revision_of(connection)
+        return revision_of(self._database)
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""

@@ -146,21 +146,28 @@ class Database:
             if write:
                 self._empty_log()
 
-    @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
-        """A connection to read plain values by, in one transaction: SQLite's takes a fifth of the time of a session's.
+    def value_of(self, statement: str) -> Any:
+        """The one value that a statement without parameters selects.
+
+        Of SQLite it is read without what a session does around it, which takes twenty times as long as to read it.
 
         Raises
         ------
         DatabaseError
-            The database fails.
+            The database fails, or there is no such value.
         """
         if not self._is_sqlite:
             with self.transaction() as session:
-                yield session.connection()
-            return
-        with self._telling(), self._engine.connect() as connection, connection.begin():
-            yield connection
+                return session.connection().exec_driver_sql(statement).scalar_one()
+        with self._telling():
+            connection = self._engine.raw_connection()
+            try:
+                row = connection.cursor().execute(statement).fetchone()
+            finally:
+                connection.close()
+            if row is None:
+                raise sa.exc.NoResultFound("no row was found")
+            return row[0]
 
     @contextmanager
     def _telling(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_KEY, Setting
 
 _REVISION = f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"  # as a text, as it is read with each search
@@ -21,9 +22,11 @@ def keep_setting(session: Session, key: str, value: str) -> None:
     session.merge(Setting(key=key, value=value))
 
 
-def revision_of(connection: sa.Connection) -> int:
-    """How often the catalogue has been written to."""
-    return _number(REVISION_KEY, connection.exec_driver_sql(_REVISION).scalar_one())
+def revision_of(where: Database | Session) -> int:
+    """How often a catalogue has been written to."""
+    if isinstance(where, Session):
+        return _number(REVISION_KEY, where.connection().exec_driver_sql(_REVISION).scalar_one())
+    return _number(REVISION_KEY, where.value_of(_REVISION))
 
 
 def next_number(session: Session) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
+from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
 _STEPS = 1 << 15  # in a vote of one
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
@@ -84,6 +84,7 @@ def most_voted(
     int
         Features, of the query or of the photo, whichever are fewer, that there are matches of.
     """
+    use_wide_vectors()
     number = len(pairs)
     largest = 0
     for k in range(number):
@@ -102,12 +103,21 @@ def most_voted(
         share[k] = np.int32(np.rint(_STEPS * (1 / max(uses[0, pairs[k, 0]], uses[1, pairs[k, 1]]))))
     votes, agrees = np.zeros(len(maps), np.int64), np.empty(number, np.int32)
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)
+    top = np.zeros(max(most, 1), np.int64)  # the most votes so far, ascending
     for one in range(len(maps)):
-        if _agree(maps[one], points, scales, 0, number, narrow, apart, agrees):
+        agreeing = np.int64(_agree(maps[one], points, scales, 0, number, narrow, apart, agrees))
+        # As many whole votes would not do: what they are exactly is nothing to anybody.
+        if agreeing * _STEPS > top[0]:
             total = np.int32(0)
             for k in range(number):
                 total += agrees[k] * share[k]
             votes[one] = total
+            place = 0
+            while place < len(top) - 1 and top[place + 1] < total:
+                top[place] = top[place + 1]
+                place += 1
+            if total > top[place]:
+                top[place] = total
     best = np.empty(min(len(maps), most), np.int64)
     _keep_best(votes, len(maps), most, best)
     return best, features
@@ -217,6 +227,7 @@ def judge_maps(
     ndarray, shape (B, kept, 7), float32
         The best first.
     """
+    use_wide_vectors()
     photos = len(starts) - 1
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)
     given = np.zeros(photos, np.int64)

@@ -44,7 +44,7 @@ def match_words(
     Returns
     -------
     pairs : ndarray, shape (K, 2), int32
-        Feature of the query, place in `words`; by photo.
+        Feature of the query, feature of the photo; by photo.
     starts : ndarray, shape (B + 1,), int64
         Where the pairs of each photo begin.
     ambiguity : ndarray, shape (K,), int64
@@ -109,7 +109,7 @@ def match_words(
             place = places[run]
             for feature in range(begins[run], begins[run] + lengths[run]):
                 for one in range(firsts[place], firsts[place] + counts[place]):
-                    pairs[done, 0], pairs[done, 1] = order[one], feature
+                    pairs[done, 0], pairs[done, 1] = order[one], feature - offsets[photo]
                     ambiguity[done] = lengths[run] * counts[place]
                     done += 1
         starts[photo + 1] = done

@@ -82,7 +82,7 @@ class QueryWords:
         Returns
         -------
         pairs : ndarray, shape (K, 2), int32
-            Feature of the query, place in `words`; by photo.
+            Feature of the query, feature of the photo; by photo.
         starts : ndarray, shape (B + 1,), int64
             Where the pairs of each photo begin.
         ambiguity : ndarray, shape (K,), int64
@@ -102,7 +102,6 @@ class QueryWords:
             parts, many = np.split(found, starts[1:-1]), np.split(ambiguity, starts[1:-1])
             for one in poor.tolist():
                 parts[one] = self.match(words[offsets[one] : offsets[one + 1]], most)
-                parts[one][:, 1] += offsets[one]
                 sizes[one] = len(parts[one])
                 many[one] = np.full(sizes[one], most)
             found, ambiguity = np.concatenate(parts), np.concatenate(many)

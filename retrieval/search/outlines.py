@@ -1,6 +1,7 @@
 """Where a query lies in a photo that was found: an outline within the photo, or none where it would mislead."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,16 +70,19 @@ def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -
     ndarray, shape (4, 2), float64, or None
         A convex polygon, in the same order; None where the homography gives no view of the box (see `found_region`).
     """
-    mapped = np.column_stack([corners, np.ones(len(corners))]) @ matrix.T
-    if not np.isfinite(mapped).all():
+    # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
+    rows, points = matrix.tolist(), corners.tolist()
+    mapped = [[a * x + b * y + c for a, b, c in rows] for x, y in points]
+    if not all(math.isfinite(value) for corner in mapped for value in corner):
         return None
-    depth = mapped[:, 2] * np.sign(mapped[0, 2])
+    depths = [depth * math.copysign(1, mapped[0][2]) for _, _, depth in mapped]
     # A corner behind the camera has a depth of the other sign.
-    if depth.min() * DEEPEST <= depth.max():
+    if min(depths) * DEEPEST <= max(depths):
         return None
     # In front of the camera a convex outline stays convex: it can only be mirrored, or flattened.
-    outline = mapped[:, :2] / mapped[:, 2:]
-    if area(outline) <= 0 or _flattening(matrix, corners.mean(axis=0)) > NARROWEST:
+    outline = np.array([[u / depth, v / depth] for u, v, depth in mapped])
+    middle = [sum(values) / len(points) for values in zip(*points, strict=True)]
+    if area(outline) <= 0 or _flattening(rows, middle) > NARROWEST:
         return None
     return outline
 
@@ -98,7 +102,6 @@ def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArr
     ndarray, shape (m, 2), float64
         What lies in the photo, in the same order; m is 0 or from 3 to n + 4.
     """
-    # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
     points = corners.tolist()
     for axis, sign, bound in ((0, 1, -0.5), (1, 1, -0.5), (0, -1, 0.5 - width), (1, -1, 0.5 - height)):
         inside = [point[axis] * sign - bound for point in points]  # how far on the right side of this edge of the photo
@@ -144,10 +147,10 @@ def narrowest_width(corners: NDArray[np.float64]) -> float:
     return float(min(widths))
 
 
-def _flattening(matrix: NDArray[np.float64], point: NDArray[np.float64]) -> float:
-    """How many times longer than wide a homography makes a small circle round a point."""
-    u, v, w = (matrix @ [*point, 1]).tolist()
-    (a, b, _), (c, d, _), (e, f, _) = matrix.tolist()
+def _flattening(matrix: Sequence[Sequence[float]], point: Sequence[float]) -> float:
+    """How many times longer than wide a homography, three rows of numbers, makes a small circle round a point."""
+    u, v, w = (row[0] * point[0] + row[1] * point[1] + row[2] for row in matrix)
+    (a, b, _), (c, d, _), (e, f, _) = matrix
     a, b, c, d = a * w - u * e, b * w - u * f, c * w - v * e, d * w - v * f  # the Jacobian, but for 1 / w²
     # Its singular values are half the sum and half the difference of these (Blinn, *Consider the Lowly 2x2 Matrix*).
     more, less = math.hypot(a + d, c - b), math.hypot(a - d, b + c)

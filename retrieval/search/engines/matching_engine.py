@@ -70,7 +70,6 @@ class MatchingEngine(Engine):
         offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
         words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
         pairs, starts, ambiguity, totals = view.lookup.match_many(words, offsets, most)
-        pairs[:, 1] -= np.repeat(offsets[:-1], np.diff(starts)).astype(np.int32)
         return Tentative(pairs, starts, ambiguity, totals > np.diff(starts))
 
     def verify(self, view: View, number: int) -> Verification:
