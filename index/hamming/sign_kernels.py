@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT64, UINT8, array, ask_for, compiled
+from index.kernels.compiling import FLOAT32, FLOAT64, INT64, UINT8, array, ask_for, compiled, use_wide_vectors
 
 _AHEAD = 4  # features before their thresholds are compared, these are asked for: they lie far apart
 _LINE = 16  # numbers of 32 bits that memory gives at once
@@ -44,6 +44,7 @@ def sides_of(
     ndarray, shape (N, k, bits / 8), uint8
         Bit i, which is bit i mod 8, counted from the lowest, of byte i div 8, says that place i is above its threshold.
     """
+    use_wide_vectors()
     number, several = rows.shape
     length = places.shape[1] // 8
     sides = np.empty((number, several, length), np.uint8)
@@ -82,6 +83,7 @@ def recalled_sides(
     ndarray, shape (N, k, bits / 8), uint8
         By the others; see `sides_of`.
     """
+    use_wide_vectors()
     number, several = rows.shape
     length = signatures.shape[1]
     sides = np.empty((number, several - 1, length), np.uint8)

@@ -20,6 +20,7 @@ from index.kernels.compiling import (
     count_ones,
     lowest_one,
     spread,
+    use_wide_vectors,
     written,
 )
 
@@ -441,6 +442,7 @@ def near_entries(
         Which of the image's entries of the word it is.
     distances : ndarray, shape (M,), uint8
     """
+    use_wide_vectors()
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)

@@ -113,7 +113,8 @@ class MatchingEngine(Engine):
         place_of = {place: number for number, place in enumerate(places)}
         promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
         chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
-        partly = [place for place, _ in chosen if first.left_out[place_of[place]]]
+        more_are_tried = options.max_matches > options.shortlist.matches
+        partly = [place for place, _ in chosen if more_are_tried and first.left_out[place_of[place]]]
         more = match(partly, options.max_matches)
         verified: list[tuple[int, Verification]] = []
         again: list[int] = []

@@ -342,7 +342,7 @@ def test_the_least_ambiguous_matches_of_each_photo_are_kept_whatever_the_others_
     assert 250 <= starts[3] - starts[2] <= 300 * 1.25 and (ambiguity[starts[2] :] == 1).all()
     for place, image in enumerate(images):
         features = pairs[starts[place] : starts[place + 1], 1]
-        assert (np.diff(features) >= 0).all() and 0 <= features[0] and features[-1] < len(image)
+        assert (np.diff(features) >= 0).all() and features[0] >= 0 and features[-1] < len(image)
 
 
 @settings(deadline=None)
