@@ -81,13 +81,22 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
     return frames
 
 
-def decode_geometries(columns: Sequence[dict[str, NDArray[Any]]], rows: Sequence[NDArray[np.integer]]) -> Frames:
-    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other."""
-    ends = np.cumsum([len(some) for some in rows]).tolist()
-    number = ends[-1] if ends else 0
-    whole = Frames(np.empty((number, 2), np.float32), np.empty((number, 2, 2), np.float32))
-    for one, some, end in zip(columns, rows, ends, strict=True):
-        into = Frames(whole.centres[end - len(some) : end], whole.linear[end - len(some) : end])
+def decode_geometries(
+    columns: Sequence[dict[str, NDArray[Any]]], rows: NDArray[np.integer], starts: NDArray[np.integer]
+) -> Frames:
+    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other.
+
+    Parameters
+    ----------
+    columns : sequence of B dict
+    rows : ndarray, shape (n,), integer
+    starts : ndarray, shape (B + 1,), integer
+        Where the rows of each photo begin.
+    """
+    whole = Frames(np.empty((len(rows), 2), np.float32), np.empty((len(rows), 2, 2), np.float32))
+    wanted, bounds = rows.astype(np.int64), starts.tolist()
+    for one, start, stop in zip(columns, bounds, bounds[1:], strict=False):
+        some, into = wanted[start:stop], Frames(whole.centres[start:stop], whole.linear[start:stop])
         if "geometry" in one and "angle" not in one:
             decode_frames(one["geometry"], some, into)
         else:

@@ -149,6 +149,28 @@ def own_maps(
     return maps
 
 
+@compiled()
+def _smallest(values: Any, number: Any, some: Any) -> Any:
+    """Give the value that is at a place, counted from 1, in the order of values (K,) that are above 0.
+
+    Only those between the same powers of two are put in order, into `some`.
+    """
+    exponents = (values.view(np.int64) >> 52) & 2047
+    counts = np.zeros(2048, np.int32)
+    for exponent in exponents:
+        counts[exponent] += 1
+    before, wanted = 0, 0
+    while before + counts[wanted] < number:
+        before += counts[wanted]
+        wanted += 1
+    found = 0
+    for place in range(len(values)):
+        if exponents[place] == wanted:
+            some[found] = values[place]
+            found += 1
+    return np.partition(some[:found], number - before - 1)[number - before - 1]
+
+
 @compiled(*_FRAMES, *_FRAMES, array(FLOAT32), array(INT64), array(INT64), INT64, INT64, FLOAT64, FLOAT64)
 def promising_maps(
     query: NDArray[np.float32],
@@ -197,7 +219,7 @@ def promising_maps(
         room += min(starts[photo + 1] - starts[photo], most)
         longest = max(longest, starts[photo + 1] - starts[photo])
     maps, middles = np.empty((room, 7), np.float32), np.empty((room, 2), np.float32)
-    firsts, order = np.zeros(photos + 1, np.int64), np.empty(longest, np.float64)
+    firsts, order, some = np.zeros(photos + 1, np.int64), np.empty(longest, np.float64), np.empty(longest, np.float64)
     stretch = max_stretch + 1 / max_stretch
     done = 0
     for photo in range(photos):
@@ -212,7 +234,7 @@ def promising_maps(
                 order[one - start] = squared * squared / max(areas, _SMALLEST)
         limit, equal = np.inf, most
         if number > most:
-            limit = np.partition(order[:number], most - 1)[most - 1]
+            limit = _smallest(order[:number], most, some)
             for one in range(number):
                 equal -= order[one] < limit
         for one in range(start, start + number):

@@ -18,7 +18,7 @@ from retrieval.regions.geometry import Frames
 class ShortlistOptions:
     """How closely many photos are looked at before they are verified."""
 
-    matches: int = 768  # tentative matches a photo that maps are judged by, those of the least ambiguous words
+    matches: int = 1024  # tentative matches a photo that maps are judged by, those of the least ambiguous words
     maps: int = 96  # maps a photo that are judged
     fitted: int = 8  # of them, the best, that are fitted to the matches that agree with them
     kept: int = 4  # fitted maps a photo that are given, at most

@@ -13,7 +13,7 @@ TOLERANCE = 0.005  # largest error of a match that fixes the homography, as a pa
 FEWEST = 12  # matches that fix one
 # Draws of four matches: where half of all agree, as they must, 107 hold four of those but once in a thousand times.
 _DRAWS = 500
-_MOST = 1_000  # matches that take part, evenly spread by their words: more make the fit slower, and no better to see
+_MOST = 500  # matches that take part, evenly spread by their words: more make the fit slower, and no better to see
 
 
 def may_fix(hit: Hit) -> bool:

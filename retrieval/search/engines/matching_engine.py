@@ -156,8 +156,7 @@ class _Matches:
     def __init__(self, view: View, images: Sequence[ImageFeatures], found: Tentative) -> None:
         self.starts, self.ambiguity, self.left_out = found.starts, found.ambiguity, found.left_out
         self.query = view.frames.at(found.pairs[:, 0])
-        rows = np.split(found.pairs[:, 1].astype(np.int64), self.starts[1:-1]) if images else []
-        self.image = decode_geometries([image.columns for image in images], rows)
+        self.image = decode_geometries([image.columns for image in images], found.pairs[:, 1], self.starts)
         self._pairs = found.pairs
 
     def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
