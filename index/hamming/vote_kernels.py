@@ -107,3 +107,36 @@ def best_matches(
                 chosen[done] = chosen[place]
                 done += 1
     return chosen[:done]
+
+
+@compiled(array(INT32), array(INT32), array(FLOAT64), array(FLOAT64), INT64)
+def shared_votes(
+    photos: NDArray[np.int32],
+    query: NDArray[np.int32],
+    votes: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    images: int,
+) -> NDArray[np.float64]:
+    """Add up what matches vote for photos where each feature's matches share their votes, s ← s √(s / Σs).
+
+    Parameters
+    ----------
+    photos, query : ndarray, shape (M,), int32
+        Of each match the photo and the query's feature.
+    votes : ndarray, shape (M,), float64
+        What each counts for alone.
+    totals : ndarray, shape (N,), float64
+        Of the query's features: Σs, over all photos.
+    images : int
+        All photos are below it.
+
+    Returns
+    -------
+    ndarray, shape (images,), float64
+        Added up in the order of the matches.
+    """
+    sums = np.zeros(images, np.float64)
+    for one in range(len(photos)):
+        vote, total = votes[one], totals[query[one]]
+        sums[photos[one]] += vote * np.sqrt(vote / total) if total > 0 else vote
+    return sums

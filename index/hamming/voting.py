@@ -97,7 +97,7 @@ class SignedMatches:
 
     def at(self, rows: NDArray[np.integer]) -> "SignedMatches":
         """Take some, in the order given."""
-        return SignedMatches(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+        return SignedMatches(*(getattr(self, name).take(rows) for name in self.__dataclass_fields__))
 
     @property
     def features(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -181,8 +181,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
         check_length(segment, length)
         near = segment.near(query, first_rank)
-        photos = places.astype(np.int32)[near.images]
-        return SignedMatches(asked[near.rows], photos, named[near.rows], near.ranks, near.distances)
+        photos = places.astype(np.int32).take(near.images)
+        return SignedMatches(asked.take(near.rows), photos, named.take(near.rows), near.ranks, near.distances)
 
     parts = [
         match_segment(segment, places) for segment, places in zip(index.segments, index.images.places, strict=True)
@@ -267,11 +267,11 @@ def count_votes(
     near = matches.distances <= round(options.radius * bits)
     matches = matches if near.all() else matches.at(np.flatnonzero(near))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
-    votes = weights[matches.distances] * np.square(index.idf[matches.words])
+    votes = weights.take(matches.distances) * np.square(index.idf.take(matches.words))
     asked = int(matches.query.max(initial=-1)) + 1
     # In one order, so that sums do not depend on how photos are divided into segments.
     best = best_matches(*matches.features, votes, len(index.image_numbers), asked)
-    matches, votes = matches.at(best), votes[best]
+    matches, votes = matches.at(best), votes.take(best)
     # In steps whose sum is exact in any order: photos may have been added in another.
     totals = np.bincount(matches.query, np.round(votes * _STEPS), minlength=features) / _STEPS
     return Votes(matches.photos, matches.query, votes, totals)
@@ -288,10 +288,9 @@ def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64
     totals : ndarray, shape (N,), float64
         Of the features of the query over all photos, those of other parts of the collection too.
     """
-    votes = counted.votes.copy()
-    known = totals[counted.query] > 0
-    votes[known] *= np.sqrt(votes[known] / totals[counted.query[known]])
-    sums = np.bincount(counted.photos, votes, minlength=len(index.image_numbers))
+    from index.hamming.vote_kernels import shared_votes
+
+    sums = shared_votes(counted.photos, counted.query, counted.votes, totals, len(index.image_numbers))
     return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled
+from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
 
 @compiled()
@@ -68,6 +68,7 @@ def agreeing(
     ndarray, shape (K,), float32
         Squared symmetric transfer errors of all.
     """
+    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     _errors(transform, points, scales, limit, scale_limit, error, agrees)
@@ -98,6 +99,7 @@ def near_matches(
     ndarray, shape (N,), int64
         Numbers of the matches, ascending, each once.
     """
+    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     wanted = np.zeros(number, np.uint8)
@@ -133,6 +135,7 @@ def count_agreeing(
 
     The parameters are those of `refine`.
     """
+    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     _errors(transform, points, scales, limit, scale_limit, error, agrees)
@@ -242,6 +245,7 @@ def refine(
     float
         Mean of the squared symmetric transfer errors; infinite where nothing agrees.
     """
+    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     taken = np.empty(number, np.uint8)
