@@ -27,6 +27,7 @@ _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW = (
     values.astype(np.float32)
     for values in (*_VALUES[:2], np.exp2(_VALUES[2]), np.exp2(_VALUES[3]), np.exp2(-_VALUES[3]), _VALUES[4])
 )
+_TABLES = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
 # What decoding gives differs so much from what was encoded, at most: centres in units of the longer side, and the
 # entries of an upright frame in units of the largest of them, where ellipses are as detection keeps them.
 CENTRE_ERROR = 0.52 / 2047
@@ -93,16 +94,18 @@ def decode_geometries(
     starts : ndarray, shape (B + 1,), integer
         Where the rows of each photo begin.
     """
-    whole = Frames(np.empty((len(rows), 2), np.float32), np.empty((len(rows), 2, 2), np.float32))
+    from retrieval.features.geometry_kernels import decode_rows
+
+    centres, linear = np.empty((len(rows), 2), np.float32), np.empty((len(rows), 2, 2), np.float32)
     wanted, bounds = rows.astype(np.int64), starts.tolist()
     for one, start, stop in zip(columns, bounds, bounds[1:], strict=False):
-        some, into = wanted[start:stop], Frames(whole.centres[start:stop], whole.linear[start:stop])
+        some = slice(start, stop)
         if "geometry" in one and "angle" not in one:
-            decode_frames(one["geometry"], some, into)
+            decode_rows(_checked(one["geometry"]), wanted[some], _WIDTHS, *_TABLES, centres[some], linear[some])
         else:
-            frames = decode_geometry(one, some)
-            into.centres[:], into.linear[:] = frames.centres, frames.linear
-    return whole
+            frames = decode_geometry(one, wanted[some])
+            centres[some], linear[some] = frames.centres, frames.linear
+    return Frames(centres, linear)
 
 
 def decode_centres(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer]) -> NDArray[np.float32]:
@@ -132,20 +135,22 @@ def encode_frames(upright: Frames) -> NDArray[np.uint8]:
     return np.ascontiguousarray(numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :_BYTES])
 
 
-def decode_frames(
-    geometry: NDArray[np.uint8], rows: NDArray[np.integer] | None = None, into: Frames | None = None
-) -> Frames:
-    """Decode rows (N, 5) uint8 of the column geometry, all or some, to upright frames: new ones, or those given."""
+def decode_frames(geometry: NDArray[np.uint8], rows: NDArray[np.integer] | None = None) -> Frames:
+    """Decode rows (N, 5) uint8 of the column geometry, all or some, to upright frames."""
     from retrieval.features.geometry_kernels import decode_rows
 
+    checked = _checked(geometry)
+    which = np.arange(len(geometry)) if rows is None else np.ascontiguousarray(rows, np.int64)
+    centres, linear = np.empty((len(which), 2), np.float32), np.empty((len(which), 2, 2), np.float32)
+    decode_rows(checked, which, _WIDTHS, *_TABLES, centres, linear)
+    return Frames(centres, linear)
+
+
+def _checked(geometry: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The column geometry in C order; ValueError where it is another array."""
     if geometry.ndim != 2 or geometry.shape[1] != _BYTES or geometry.dtype != np.uint8:
         raise ValueError(f"geometry must be (N, {_BYTES}) uint8, not {geometry.dtype} of shape {geometry.shape}")
-    which = np.arange(len(geometry)) if rows is None else np.ascontiguousarray(rows, np.int64)
-    if into is None:
-        into = Frames(np.empty((len(which), 2), np.float32), np.empty((len(which), 2, 2), np.float32))
-    tables = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
-    decode_rows(np.ascontiguousarray(geometry), which, _WIDTHS, *tables, into.centres, into.linear)
-    return into
+    return np.ascontiguousarray(geometry)
 
 
 def _numbers(geometry: NDArray[np.uint8]) -> NDArray[np.int64]:

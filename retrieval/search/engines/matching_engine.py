@@ -79,7 +79,8 @@ class MatchingEngine(Engine):
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify photos by their tentative matches: see `Engine.verify_many`."""
         images = self.index.images.features_of(numbers)
-        found = [self._identify(view, image) for image in images]
+        features = len(view.words)
+        found = [self._identify(view, image) if len(image.words) == features else NOTHING for image in images]
         others = [place for place, same in enumerate(found) if not same.inliers]
         for start in range(0, len(others), _AT_ONCE):
             some = others[start : start + _AT_ONCE]
