@@ -122,7 +122,8 @@ def without_common(index: InvertedIndex, features: SignedFeatures, most: int) ->
     frequency = index.document_frequency
     if frequency[np.maximum(beside, 0)].sum() <= most:
         return features  # even where words are counted as often as they stand there
-    ascending = np.sort(frequency[np.unique(beside[beside >= 0])])
+    distinct = np.sort(beside[beside >= 0])
+    ascending = np.sort(frequency[distinct[first_of_kind(distinct)]])
     total = np.cumsum(ascending)
     if not len(total) or total[-1] <= most:
         return features

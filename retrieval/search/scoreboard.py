@@ -193,7 +193,9 @@ class LocalScoreboard(Scoreboard):
         """The best of the weighted scores (N,) of every photo, those that may not be found too."""
         key = weights.tobytes()
         if key not in self._weighted:
-            self._weighted[key] = weigh(self._scores, weights).max(axis=0)
+            looked_at = sorted(self._views)
+            least = 0.0 if len(looked_at) < len(self._scores) else -np.inf  # with those not looked at all have 0
+            self._weighted[key] = weigh(self._scores[looked_at], weights[looked_at]).max(axis=0, initial=least)
         return self._weighted[key]
 
     def places_of(self, numbers: Iterable[int]) -> NDArray[np.int64]:
