@@ -32,6 +32,7 @@ from retrieval.catalogue.metadata_store import PhotoMetadata, imported_values, k
 from retrieval.catalogue.photos import (
     KnownContents,
     KnownPhotos,
+    SeenPhotos,
     all_indexed,
     contents_of_photos,
     count_indexed,
@@ -50,7 +51,6 @@ from retrieval.catalogue.photos import (
     values_of,
 )
 from retrieval.catalogue.schema import ImageRow, SegmentRow, count_writing
-from retrieval.catalogue.seen_photos import SeenPhotos
 from retrieval.catalogue.segment_rows import orphans_in, segments_in, tombstones_in
 from retrieval.catalogue.settings import revision_of, setting_of
 

@@ -15,6 +15,7 @@ from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.schema import FAILED, INDEXED, REMOVED, ImageRow, SegmentRow, path_hash_of
 
 _NONE = np.iinfo(np.int64).min  # where a number is not known
+_SEEN = 4096  # rows that are remembered, or a few more: some megabytes
 _SHA256, _SHA256S = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
 _NO_SHA256 = 64 * "0"
 _ROW = np.dtype(
@@ -188,6 +189,25 @@ class KnownContents(Container[str | None]):
         wanted = np.array(bytes.fromhex(content), "S32")
         place = int(np.searchsorted(self._contents, wanted))
         return place < len(self._contents) and bool(self._contents[place] == wanted)
+
+
+class SeenPhotos:
+    """Remembers rows of indexed photos; several threads may use it."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[int | None, dict[int, ImageRow]] = None, {}  # the revision, and the rows as of it
+
+    def rows_at(self, revision: int) -> dict[int, ImageRow]:
+        """The rows that were read at a revision of the catalogue, by number, to be added to.
+
+        None of those that were read before something was written; and from time to time none at all, so that they do
+        not become too many.
+        """
+        at, rows = self._seen
+        if at != revision or len(rows) > _SEEN:
+            rows = {}
+            self._seen = revision, rows
+        return rows
 
 
 def known_contents(session: Session) -> KnownContents:

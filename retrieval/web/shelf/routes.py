@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
-from retrieval.catalogue.glances import Cover as KnownCover
+from retrieval.catalogue.browsing import Cover as KnownCover
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, role_of, user_of

@@ -13,7 +13,7 @@ from typing import Any
 
 from index.arrays import save_bytes
 from index.errors import CairnError
-from retrieval.catalogue.glances import Cover, Glance, glance
+from retrieval.catalogue.browsing import Cover, Glance, glance
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import OPTIONS
 from retrieval.library.opening import create
