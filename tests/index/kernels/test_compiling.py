@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from index.kernels import compiling
-from index.kernels.compiling import FLOAT32, INT64, array, compiled
+from index.kernels.compiling import FLOAT32, INT64, array, compiled, use_wide_vectors
 from tests.support.paths import ROOT
 
 
@@ -91,3 +91,17 @@ def test_what_was_compiled_is_kept_in_the_folder_that_is_named(variable: str, tm
     )
     kept = {path.suffix for path in (tmp_path / "compiled" if variable == "CAIRN_CACHE" else tmp_path).rglob("*.nb*")}
     assert kept == {".nbi", ".nbc"}
+
+
+def test_wide_vectors_are_asked_of_the_compiler_and_change_no_number() -> None:
+    def dot(values: np.ndarray) -> float:
+        use_wide_vectors()
+        total = 0.0
+        for value in values:
+            total += value * value
+        return total
+
+    wide: Any = compiling.numba.njit(dot)
+    assert wide(np.arange(5.0)) == 30
+    (written,) = wide.inspect_llvm().values()
+    assert '"prefer-vector-width"="512"' in written

@@ -182,3 +182,42 @@ def test_strips_are_told_whatever_the_order_of_the_matches(seed: int, number: in
     assert found is is_strip(strip[order], strip[order] + 0.1, OPTIONS)
     assert found  # all within one low strip
     assert not is_strip(strip[:, ::-1] * [1, 1.0], strip[:, ::-1], OPTIONS) or np.ptp(strip[:, 0]) <= 0.1
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.sampled_from([0.05, 1.0, 40.0, 1e5]))
+def test_places_are_counted_wherever_they_lie(seed: int, number: int, spread: float) -> None:
+    points = (np.random.default_rng(seed).normal(0, spread, (number, 2))).astype(np.float32)
+    points[number // 2 :] = points[: number - number // 2]  # some of them twice
+    cells = {tuple(cell) for cell in np.floor(points * np.float32(2 / 0.025)).astype(int).tolist()}
+    assert count_places(points, 0.025) == len(cells)
+
+
+def held(points: np.ndarray, height: float) -> np.ndarray:
+    """Which points lie in the highest of the strips of a height that hold the most."""
+    y = np.sort(points[:, 1])
+    counts = np.searchsorted(y, y + np.float32(height), side="right") - np.arange(len(y))
+    top = y[counts.argmax()]
+    return (points[:, 1] >= top) & (points[:, 1] <= top + np.float32(height))
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 80), st.sampled_from([0.03, 0.07, 0.12, 0.4]), st.floats(0, 0.4))
+def test_strips_are_those_of_the_most_matches(seed: int, number: int, height: float, beside: float) -> None:
+    generator = np.random.default_rng(seed)
+    low = generator.uniform(0, 1, number) >= beside
+    sides = []
+    for _ in range(2):
+        y = np.where(low, generator.uniform(0.3, 0.3 + height, number), generator.uniform(0, 1, number))
+        sides.append(np.stack([generator.uniform(0, 1, number), y], axis=1).astype(np.float32))
+    expected = False
+    for most, part, aspect in OPTIONS.strips:
+        here = held(sides[0], most)
+        if here.sum() < part * number:
+            continue
+        inside = here.copy()
+        inside[here] = held(sides[1][here], most)
+        if inside.sum() < part * number or number - inside.sum() >= OPTIONS.beside:
+            continue
+        expected |= all(np.ptp(side[inside, 0]) >= aspect * np.ptp(side[inside, 1]) for side in sides)
+    assert is_strip(*sides, OPTIONS) == expected
