@@ -52,7 +52,7 @@ from retrieval.catalogue.photos import (
 )
 from retrieval.catalogue.schema import ImageRow, SegmentRow, count_writing
 from retrieval.catalogue.segment_rows import orphans_in, segments_in, tombstones_in
-from retrieval.catalogue.settings import revision_of, setting_of
+from retrieval.catalogue.settings import read_revision, revision_of, setting_of
 
 
 class CatalogueReader:
@@ -383,7 +383,7 @@ class CatalogueReader:
 
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
-        return revision_of(self._database)
+        return read_revision(self._database)
 
     def counts(self) -> dict[str, int]:
         """How many images are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have."""

@@ -9,8 +9,6 @@ from index.errors import CairnError
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_KEY, Setting
 
-_REVISION = f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"  # as a text, as it is read with each search
-
 
 def setting_of(session: Session, key: str) -> str | None:
     """The text kept under a key, or None."""
@@ -22,11 +20,14 @@ def keep_setting(session: Session, key: str, value: str) -> None:
     session.merge(Setting(key=key, value=value))
 
 
-def revision_of(where: Database | Session) -> int:
-    """How often a catalogue has been written to."""
-    if isinstance(where, Session):
-        return _number(REVISION_KEY, where.connection().exec_driver_sql(_REVISION).scalar_one())
-    return _number(REVISION_KEY, where.value_of(_REVISION))
+def revision_of(session: Session) -> int:
+    """How often the catalogue has been written to."""
+    return _number(REVISION_KEY, session.get_one(Setting, REVISION_KEY).value)
+
+
+def read_revision(database: Database) -> int:
+    """How often a catalogue has been written to, without a session: searches ask for it over and over."""
+    return _number(REVISION_KEY, database.value_of(f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"))
 
 
 def next_number(session: Session) -> int:

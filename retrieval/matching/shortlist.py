@@ -2,7 +2,7 @@
 
 Most photos that have words in common with a query show something else, and few of the tentative matches tell: of each
 photo some maps, each from one match, are judged by the matches of its least ambiguous words alone. Where no map finds a
-handful of them there is nothing to verify; for the other photos the best maps are given, to be judged by all matches.
+handful of them there is nothing to verify; for the other photos the best maps are given, to be looked at more closely.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,6 @@ from retrieval.regions.geometry import Frames
 class ShortlistOptions:
     """How closely many photos are looked at before they are verified."""
 
-    matches: int = 1024  # tentative matches a photo that maps are judged by, those of the least ambiguous words
     maps: int = 96  # maps a photo that are judged
     fitted: int = 8  # of them, the best, that are fitted to the matches that agree with them
     kept: int = 4  # fitted maps a photo that are given, at most

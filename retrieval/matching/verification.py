@@ -54,7 +54,7 @@ class VerificationOptions:
     retried: int = 4  # of those that a shortlist leads to, at most: until what is found is clear
     clear_alarms: float = 1e-15  # expected number of as good hypotheses by chance of what is clear
     rounds: int = 4  # refinement rounds
-    max_matches: int = 1024  # tentative matches a pair of photos that maps are looked for with, the least ambiguous
+    max_matches: int = 1024  # tentative matches a pair of photos that maps are judged by, the least ambiguous
     max_counted: int = 20_000  # tentative matches that inliers are counted among, once a map is found
 
     def __post_init__(self) -> None:

@@ -79,8 +79,7 @@ class MatchingEngine(Engine):
     def verify_many(self, view: View, numbers: Sequence[int]) -> list[Verification]:
         """Verify photos by their tentative matches: see `Engine.verify_many`."""
         images = self.index.images.features_of(numbers)
-        features = len(view.words)
-        found = [self._identify(view, image) if len(image.words) == features else NOTHING for image in images]
+        found = [self._identify(view, image) for image in images]
         others = [place for place, same in enumerate(found) if not same.inliers]
         for start in range(0, len(others), _AT_ONCE):
             some = others[start : start + _AT_ONCE]
@@ -105,22 +104,18 @@ class MatchingEngine(Engine):
             some = [images[place] for place in which]
             return _Matches(view, some, self._tentative(view, some, most))
 
-        first = match(places, options.shortlist.matches)
+        matches = match(places, options.max_matches)
         if options.freedom == TWO_MATCHES:  # a shortlist goes by what single matches say
             for number, place in enumerate(places):
                 rarity = self.rarity(view, images[place].words)
-                yield place, verify(*first.of(number), options, rarity=rarity)
+                yield place, verify(*matches.of(number), options, rarity=rarity)
             return
-        place_of = {place: number for number, place in enumerate(places)}
-        promising = shortlist(first.query, first.image, first.starts, first.ambiguity, options.looks)
-        chosen = [(place, maps) for place, maps in zip(places, promising, strict=True) if maps is not None]
-        more_are_tried = options.max_matches > options.shortlist.matches
-        partly = [place for place, _ in chosen if more_are_tried and first.left_out[place_of[place]]]
-        more = match(partly, options.max_matches)
+        promising = shortlist(matches.query, matches.image, matches.starts, matches.ambiguity, options.looks)
         verified: list[tuple[int, Verification]] = []
         again: list[int] = []
-        for place, maps in chosen:
-            matches, number = (more, partly.index(place)) if place in partly else (first, place_of[place])
+        for number, (place, maps) in enumerate(zip(places, promising, strict=True)):
+            if maps is None:
+                continue
             rarity = self.rarity(view, images[place].words)
             found = verify(*matches.of(number), options, rarity=rarity, maps=maps)
             verified.append((place, found))
