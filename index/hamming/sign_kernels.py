@@ -17,7 +17,7 @@ def _gathered(eight: Any) -> Any:
     return (eight * np.uint64(0x0102040810204080)) >> np.uint64(56)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _ask_for_rows(every: Any, rows: Any, bits: Any) -> Any:
     """Have the thresholds in some rows of so many brought from memory."""
     for row in rows:

@@ -43,7 +43,7 @@ def written(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C")
 
 
-def compiled(*parameters: Any, any_order: bool = False) -> Callable[[F], F]:
+def compiled(*parameters: Any, any_order: bool = False, makes_arrays: bool = True) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 
     Arguments of other types are refused by TypeError, so that nothing is ever compiled while somebody waits for an
@@ -53,12 +53,15 @@ def compiled(*parameters: Any, any_order: bool = False) -> Callable[[F], F]:
 
     With `any_order`, floats are added up in any order, and a product and a sum rounded once, so that many are done at
     once: as in linear algebra, another kind of processor may then round otherwise.
+
+    Without `makes_arrays`, nobody counts who uses an array: two locked additions for each call of a part, which may take
+    longer than what it does. Such a function makes no array, and returns none.
     """
     jit: Any = numba.njit
 
     def compile_function(function: F) -> F:
         fast = {"reassoc", "contract", "nsz"} if any_order else False
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fast}
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fast, "_nrt": makes_arrays}
         if not parameters:
             made: F = jit(**options)(function)  # a part of those that are kept
             return made

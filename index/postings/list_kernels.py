@@ -66,7 +66,7 @@ _load: Any = intrinsic(_generate_load)
 _near_eight: Any = intrinsic(_generate_near)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _end_of(values: Any, place: Any) -> Any:
     """The bits of fewer than eight bytes, those from a place to the end, the lowest first; others are 0."""
     bits = np.uint64(0)
@@ -75,7 +75,7 @@ def _end_of(values: Any, place: Any) -> Any:
     return bits
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _sixty_four(high: Any, place: Any) -> Any:
     """The bits of eight bytes from a place on, the lowest first; those beyond the end are 0."""
     return _load(high, place) if place + 8 <= len(high) else _end_of(high, place)
@@ -89,7 +89,7 @@ def _grown(values: Any, room: Any) -> Any:
     return larger
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _four_bytes(values: Any, place: Any) -> Any:
     """The bits of four bytes from a place on, the lowest first."""
     bits = np.uint64(0)
@@ -98,7 +98,7 @@ def _four_bytes(values: Any, place: Any) -> Any:
     return bits
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
     """The low bits of an entry."""
     if low_bits == 8:
@@ -111,7 +111,7 @@ def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
     return (np.int64(low[at >> 3]) >> (at & 7)) & ((1 << low_bits) - 1)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _place_of(bits: Any, number: Any) -> Any:
     """The place of the bit that is the so-manieth of those that are set, counted from 1."""
     for _ in range(number - 1):
@@ -119,7 +119,7 @@ def _place_of(bits: Any, number: Any) -> Any:
     return lowest_one(bits)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any, code: Any) -> Any:
     """In how many bits a signature differs from a code, which begins at element `code`."""
     if length == 8:
@@ -132,7 +132,7 @@ def _distance(signatures: Any, numbers: Any, length: Any, entry: Any, codes: Any
     return total
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _near_some(
     signatures: Any, numbers: Any, length: Any, first: Any, number: Any, codes: Any, code: Any, most: Any
 ) -> Any:
@@ -144,7 +144,7 @@ def _near_some(
     return near
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, until: Any) -> Any:
     """Where in the unary bits of a list what follows some of its zeros begins, and more of them; -1: it is damaged.
 
@@ -171,7 +171,7 @@ def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, u
     return start, stop
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _decode_list(
     high: Any, low: Any, first_bit: Any, begin: Any, count: Any, zeros: Any, low_bits: Any, universe: Any, values: Any
 ) -> Any:
@@ -376,6 +376,121 @@ def add_products(
     return FITS
 
 
+@compiled(makes_arrays=False)
+def _near_entries(
+    high: Any,
+    low: Any,
+    lists: Any,
+    begins: Any,
+    lengths: Any,
+    zeros: Any,
+    low_bits: Any,
+    images: Any,
+    words_a_list: Any,
+    signatures: Any,
+    numbers: Any,
+    length: Any,
+    words: Any,
+    firsts: Any,
+    counts: Any,
+    codes: Any,
+    parts: Any,
+    most: Any,
+    first_rank: Any,
+    one: Any,
+    at: Any,
+    found: Any,
+    rows: Any,
+    positions: Any,
+    ranks: Any,
+    distances: Any,
+) -> Any:
+    """Go on with `near_entries` from a list and a word on, as far as there is room.
+
+    Gives whether lists are damaged, the list and the word to go on with, how many were found, and how much more room it
+    takes; 0: all is done. A function that makes arrays as it goes would count who uses them at every turn of its loops.
+    """
+    use_wide_vectors()
+    while one < len(lists):
+        begin, number = begins[one], lengths[one]
+        first_bit, bits_of = begin + lists[one] * zeros, number + zeros
+        if one + _AHEAD < len(lists) and at < len(words):
+            soon = one + _AHEAD
+            word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
+            byte = (begins[soon] + lists[soon] * zeros) >> 3
+            # As if all words of a list had as many entries.
+            entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
+            for line in range(3):
+                ask_for(high, byte + 64 * line)
+            for line in range(2):
+                ask_for(low, (entry * low_bits >> 3) + 64 * line)
+            for line in range(-1, 8):
+                ask_for(signatures, entry * length + 64 * line)
+        while at < len(words) and words[at] < lists[one] * words_a_list:
+            at += 1
+        # Most entries are of other words, or far: only those of a word that are near are decoded.
+        while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
+            base = (words[at] - lists[one] * words_a_list) * images
+            before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
+            start, stop = _between(high, first_bit, bits_of, zeros, before, until)
+            if start < 0:
+                return _DAMAGED, one, at, found, 0
+            own, stop = start - before, stop - until
+            if found + (stop - own) * counts[at] > len(rows):
+                return FITS, one, at, found, (stop - own) * counts[at]
+            for row in range(firsts[at], firsts[at] + counts[at]):
+                code = row * parts
+                # Where in the unary bits we are: the place of 64 bits, those of them, and bits and ones before them.
+                place = (first_bit + start) >> 3
+                bits = _sixty_four(high, place) >> np.uint64((first_bit + start) & 7)
+                passed, following, ones = start, 64 - ((first_bit + start) & 7), own
+                inside = np.int64(count_ones(bits))
+                for some in range(own, stop, 8):
+                    first = begin + some
+                    if length == 8 and first + 8 <= len(numbers):
+                        near = _near_eight(numbers, first, codes[code], most)
+                        if some + 8 > stop:
+                            near &= (np.uint64(1) << np.uint64(stop - some)) - np.uint64(1)
+                    else:
+                        near = _near_some(signatures, numbers, length, first, stop - some, codes, code, most)
+                    while near:
+                        entry = some + lowest_one(near)
+                        near &= near - np.uint64(1)
+                        while ones + inside <= entry:
+                            ones += inside
+                            passed += following
+                            if passed > bits_of:
+                                return _DAMAGED, one, at, found, 0
+                            place += 8
+                            bits, following = _sixty_four(high, place), 64
+                            inside = np.int64(count_ones(bits))
+                        rest = bits
+                        for _ in range(entry - ones):
+                            rest &= rest - np.uint64(1)
+                        one_bit = passed + lowest_one(rest)
+                        value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
+                        if one_bit - entry >= zeros or value >= images * words_a_list:
+                            return _DAMAGED, one, at, found, 0
+                        if not base <= value < base + images:
+                            continue  # of another word
+                        # Entries of the same image and word have their bits side by side, and the same low bits.
+                        rank = 0
+                        while (
+                            rank < entry
+                            and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7)
+                            & 1
+                            and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
+                        ):
+                            rank += 1
+                        rows[found], positions[found] = row, value - base
+                        ranks[found] = first_rank + rank
+                        distances[found] = _distance(signatures, numbers, length, begin + entry, codes, code)
+                        found += 1
+            at += 1
+        one += 1
+    return FITS, one, at, found, 0
+
+
 @compiled(
     *_LISTS,
     INT64,
@@ -442,90 +557,45 @@ def near_entries(
         Which of the image's entries of the word it is.
     distances : ndarray, shape (M,), uint8
     """
-    use_wide_vectors()
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
-    found = 0
     numbers = signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64)
-    parts, all_codes = codes.shape[1], codes.reshape(-1)
-    at = 0  # the word of the query
-    for one in range(len(lists)):
-        begin, number = begins[one], lengths[one]
-        first_bit, bits_of = begin + lists[one] * zeros, number + zeros
-        if one + _AHEAD < len(lists) and at < len(words):
-            soon = one + _AHEAD
-            word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
-            byte = (begins[soon] + lists[soon] * zeros) >> 3
-            # As if all words of a list had as many entries.
-            entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
-            for line in range(3):
-                ask_for(high, byte + 64 * line)
-            for line in range(2):
-                ask_for(low, (entry * low_bits >> 3) + 64 * line)
-            for line in range(-1, 8):
-                ask_for(signatures, entry * length + 64 * line)
-        while at < len(words) and words[at] < lists[one] * words_a_list:
-            at += 1
-        # Most entries are of other words, or far: only those of a word that are near are decoded.
-        while at < len(words) and words[at] < (lists[one] + 1) * words_a_list:
-            base = (words[at] - lists[one] * words_a_list) * images
-            before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
-            start, stop = _between(high, first_bit, bits_of, zeros, before, until)
-            if start < 0:
-                return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-            own, stop = start - before, stop - until
-            if found + (stop - own) * counts[at] > room:
-                room = 2 * room + (stop - own) * counts[at]
-                rows, positions = _grown(rows, room), _grown(positions, room)
-                ranks, distances = _grown(ranks, room), _grown(distances, room)
-            for row in range(firsts[at], firsts[at] + counts[at]):
-                code = row * parts
-                # Where in the unary bits we are: the place of 64 bits, those of them, and bits and ones before them.
-                place = (first_bit + start) >> 3
-                bits = _sixty_four(high, place) >> np.uint64((first_bit + start) & 7)
-                passed, following, ones = start, 64 - ((first_bit + start) & 7), own
-                inside = np.int64(count_ones(bits))
-                for some in range(own, stop, 8):
-                    first = begin + some
-                    if length == 8 and first + 8 <= len(numbers):
-                        near = _near_eight(numbers, first, all_codes[code], most)
-                        if some + 8 > stop:
-                            near &= (np.uint64(1) << np.uint64(stop - some)) - np.uint64(1)
-                    else:
-                        near = _near_some(signatures, numbers, length, first, stop - some, all_codes, code, most)
-                    while near:
-                        entry = some + lowest_one(near)
-                        near &= near - np.uint64(1)
-                        while ones + inside <= entry:
-                            ones += inside
-                            passed += following
-                            if passed > bits_of:
-                                return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-                            place += 8
-                            bits, following = _sixty_four(high, place), 64
-                            inside = np.int64(count_ones(bits))
-                        rest = bits
-                        for _ in range(entry - ones):
-                            rest &= rest - np.uint64(1)
-                        one_bit = passed + lowest_one(rest)
-                        value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
-                        if one_bit - entry >= zeros or value >= images * words_a_list:
-                            return _DAMAGED, rows[:0], positions[:0], ranks[:0], distances[:0]
-                        if not base <= value < base + images:
-                            continue  # of another word
-                        # Entries of the same image and word have their bits side by side, and the same low bits.
-                        rank = 0
-                        while (
-                            rank < entry
-                            and high[(first_bit + one_bit - rank - 1) >> 3] >> ((first_bit + one_bit - rank - 1) & 7)
-                            & 1
-                            and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
-                        ):
-                            rank += 1
-                        rows[found], positions[found] = row, value - base
-                        ranks[found] = first_rank + rank
-                        distances[found] = _distance(signatures, numbers, length, begin + entry, all_codes, code)
-                        found += 1
-            at += 1
-    return FITS, rows[:found], positions[:found], ranks[:found], distances[:found]
+    every_code = codes.reshape(-1)
+    one, at, found = 0, 0, 0
+    while True:
+        wrong, one, at, found, needed = _near_entries(
+            high,
+            low,
+            lists,
+            begins,
+            lengths,
+            zeros,
+            low_bits,
+            images,
+            words_a_list,
+            signatures,
+            numbers,
+            length,
+            words,
+            firsts,
+            counts,
+            every_code,
+            codes.shape[1],
+            most,
+            first_rank,
+            one,
+            at,
+            found,
+            rows,
+            positions,
+            ranks,
+            distances,
+        )
+        if wrong == _DAMAGED:
+            return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
+        if not needed:
+            return wrong, rows[:found], positions[:found], ranks[:found], distances[:found]
+        room = 2 * room + needed
+        rows, positions = _grown(rows, room), _grown(positions, room)
+        ranks, distances = _grown(ranks, room), _grown(distances, room)

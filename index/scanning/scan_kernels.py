@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT32, INT64, UINT8, array, call, compiled, lowest_one, spread, written
+from index.kernels.compiling import INT32, INT64, UINT8, array, call, compiled, lowest_one, spread, use_wide_vectors, written
 
 BLOCK = 32
 """Codes of a block."""
@@ -140,7 +140,7 @@ _add_products: Any = intrinsic(_generate_scores)
 # Rows of arrays are given as a place in them: a view of a row is counted, and what counts them is slow.
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any) -> Any:
     """Bring the `wanted` largest of so many scores, and their names, to the front; return the least of these.
 
@@ -175,7 +175,7 @@ def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any)
     return scores[rank]
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
     """Put a score, and its name, in its place among the largest, from element `first` on, and drop one too many.
 
@@ -189,17 +189,18 @@ def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: A
     return min(count + 1, most)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _least_of_largest(scores: Any, wanted: Any) -> Any:
     """The `wanted`-th largest of at least so many scores, by bisection: counting takes many at once."""
-    low, high = scores[0], scores[0]  # of 32 bits throughout: with 64 it takes twice as long
-    for score in scores:
-        low, high = min(low, score), max(high, score)
+    use_wide_vectors()
+    low, high = scores[0], scores[0]  # of 32 bits throughout, sums too: with 64 it takes far longer
+    for place in range(len(scores)):
+        low, high = min(low, scores[place]), max(high, scores[place])
     while low < high:
         middle = np.int32((np.int64(low) + high + 1) >> 1)
         reached = np.int32(0)
-        for score in scores:
-            reached += np.int32(score >= middle)
+        for place in range(len(scores)):
+            reached = np.int32(reached + np.int32(scores[place] >= middle))
         if reached == wanted:
             return middle
         if reached > wanted:

@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, array, compiled, written
+from index.kernels.compiling import FLOAT32, array, compiled, use_wide_vectors, written
 
 _ORIENTATIONS = 8
 _LANES = 32  # patches that are pooled at once
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _find_gradients(
     line: NDArray[np.float32], row: int, magnitudes: NDArray[np.float32], turns: NDArray[np.float32]
 ) -> None:
@@ -17,6 +17,7 @@ def _find_gradients(
 
     The angle is known to a third of a degree: the polynomial is that of OpenCV's `cartToPolar`.
     """
+    use_wide_vectors()
     left, right, up, down = line[row - _LANES :], line[row + _LANES :], line, line[2 * row :]
     for at in range(len(magnitudes)):
         across, along = right[at] - left[at], down[at] - up[at]
@@ -37,7 +38,7 @@ def _find_gradients(
         turns[at] = magnitude * angle
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _add_ramp(
     magnitudes: NDArray[np.float32],
     turns: NDArray[np.float32],
@@ -47,6 +48,7 @@ def _add_ramp(
     sums: NDArray[np.float32],
     next_sums: NDArray[np.float32],
 ) -> None:
+    use_wide_vectors()
     for at in range(len(sums)):
         magnitude = magnitudes[at]
         ramp = min(max(turns[at] - first * magnitude, np.float32(0)), magnitude)
@@ -54,10 +56,11 @@ def _add_ramp(
         next_sums[at] += next_weight * ramp
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _add_pair(
     values: NDArray[np.float32], weights: NDArray[np.float32], sums: NDArray[np.float32], next_sums: NDArray[np.float32]
 ) -> None:
+    use_wide_vectors()
     first, second = weights[0], weights[1]
     for lane in range(_LANES):
         sums[lane] += first * values[lane]

@@ -13,7 +13,7 @@ _GRID = 256  # cells across and down that are marked one by one, at most
 _REGIONS = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _is_close(
     query: Any, query_linear: Any, one: Any, image: Any, image_linear: Any, other: Any, transform: Any, limits: Any
 ) -> Any:
@@ -187,7 +187,7 @@ def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
     return kept
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
     """Whether the points inside are so many times as wide as high, at least."""
     left = top = np.float32(np.inf)

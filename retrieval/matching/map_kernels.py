@@ -12,20 +12,20 @@ _SMALLEST = 1e-80  # a product of two areas is not taken to be smaller
 _FRAMES = array(FLOAT32, 2), array(FLOAT32, 3)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _area(linear: Any, one: Any) -> Any:
     """Area of a frame, one of (K, 2, 2), in units of a circle's."""
     return abs(linear[one, 0, 0] * linear[one, 1, 1] - linear[one, 0, 1] * linear[one, 1, 0])
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _log_scale(query_linear: Any, image_linear: Any, one: Any) -> Any:
     """Logarithm of the scale of a match's own map."""
     scale = np.sqrt(_area(image_linear, one) / max(_area(query_linear, one), _LEAST))
     return np.log(max(scale, _LEAST))
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _write_map(query: Any, query_linear: Any, image: Any, image_linear: Any, one: Any, freedom: Any, row: Any) -> Any:
     """Write a match's own map as a row of seven numbers."""
     source, target = query_linear[one], image_linear[one]

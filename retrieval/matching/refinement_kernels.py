@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
     """Squared symmetric transfer errors (K,) of a map, and who agrees with it: none with a singular one."""
+    use_wide_vectors()
     a, b, x = np.float32(transform[0, 0]), np.float32(transform[0, 1]), np.float32(transform[0, 2])
     c, d, y = np.float32(transform[1, 0]), np.float32(transform[1, 1]), np.float32(transform[1, 2])
     area = transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]
@@ -154,7 +155,7 @@ def count_agreeing(
     return fewest
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
     """Mark matches that are the closest of both their features, of those that agree and are not taken.
 
@@ -179,7 +180,7 @@ def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -
         closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _fit(points: Any, chosen: Any, transform: Any) -> Any:
     """Fit an affine map to chosen matches by least squares, into `transform`; 0 where they do not say enough."""
     number = len(chosen)

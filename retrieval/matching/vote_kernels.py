@@ -11,13 +11,14 @@ _STEPS = 1 << 15  # in a vote of one
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: Any, apart: Any, agrees: Any) -> Any:
     """Say how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
 
     A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
     decides on inliers. The symmetric transfer error is a quadratic form of that in the photo.
     """
+    use_wide_vectors()
     a, b, c, d, x, y, own = row[0], row[1], row[2], row[3], row[4], row[5], row[6]
     area = a * d - b * c
     back = narrow / max(area * area, np.float32(1e-24))
@@ -35,11 +36,11 @@ def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: An
         off = (some[k] - own) * apart
         agree = np.int32(u * (of_uu * u + of_uv * v) + of_vv * v * v + off * off < np.float32(1))
         agrees[k] = agree
-        votes += agree
+        votes = np.int32(votes + agree)
     return votes
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _keep_best(votes: Any, number: Any, most: Any, best: Any) -> Any:
     """Take the places of the most votes, the first of equals, into `best`; say how many are taken. Votes are undone."""
     taken = min(number, most)
@@ -110,7 +111,7 @@ def most_voted(
         if agreeing * _STEPS > top[0]:
             total = np.int32(0)
             for k in range(number):
-                total += agrees[k] * share[k]
+                total = np.int32(total + agrees[k] * share[k])
             votes[one] = total
             place = 0
             while place < len(top) - 1 and top[place + 1] < total:
@@ -123,7 +124,7 @@ def most_voted(
     return best, features
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _fit_spread(
     maps: Any, one: Any, points: Any, start: Any, stop: Any, agrees: Any, middle_x: Any, middle_y: Any
 ) -> Any:

@@ -8,14 +8,15 @@ which takes longer than to compute them.
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled
+from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled, use_wide_vectors
 
 _STEPS = 5  # of a sample that an extremum is moved, at most
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _fill(line: NDArray[np.float32], differences: bool, area: int, start: int, row: NDArray[np.float32]) -> None:
     """Write a row of the response, from a place in the line on."""
+    use_wide_vectors()
     lower = line[start : start + len(row)]
     if differences:
         upper = line[start + area : start + area + len(row)]
@@ -26,7 +27,7 @@ def _fill(line: NDArray[np.float32], differences: bool, area: int, start: int, r
             row[x] = lower[x]
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _mark(
     up: NDArray[np.float32],
     left: NDArray[np.float32],
@@ -42,6 +43,7 @@ def _mark(
 
     All samples are tested, so this is what takes the time: it has no branches, for the compiler to test many at once.
     """
+    use_wide_vectors()
     for x in range(len(marks)):
         value = row[x]
         # Of neighbours that tie, as around a peak half way between samples, the first alone is taken.
@@ -52,7 +54,7 @@ def _mark(
         marks[x] = high | low
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.float32) -> bool:
     """Whether a marked sample is beyond the neighbours at its corners, too, and those in the levels beside it.
 
@@ -150,13 +152,13 @@ def find_places(
     return found
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _sample(line: NDArray[np.float32], differences: bool, area: int, place: int) -> np.float64:
     value = line[place]
     return np.float64(line[place + area] - value if differences else value)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _mixed(line: NDArray[np.float32], differences: bool, area: int, place: int, one: int, other: int) -> float:
     """Mixed second derivative along two offsets."""
     return 0.25 * (
@@ -167,7 +169,7 @@ def _mixed(line: NDArray[np.float32], differences: bool, area: int, place: int, 
     )
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _moved(at: int, shift: float, low: int, high: int) -> int:
     if abs(shift) > 0.6:
         at += 1 if shift > 0 else -1

@@ -7,12 +7,12 @@ is continued by its border pixels.
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, written
+from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, use_wide_vectors, written
 
 CONVERGED, STRETCHED, OUT_OF_STEPS = 0, 1, 2
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _find_places(
     to_level: NDArray[np.float32],
     grid: NDArray[np.float32],
@@ -26,6 +26,7 @@ def _find_places(
 
     Apart from `_interpolate`: this is done for many samples at once, while that waits for the pixels.
     """
+    use_wide_vectors()
     xu, xv, x0 = to_level[0, 0], to_level[0, 1], to_level[0, 2]
     yu, yv, y0 = to_level[1, 0], to_level[1, 1], to_level[1, 2]
     us, vs = grid[0], grid[1]
@@ -38,13 +39,14 @@ def _find_places(
         across = min(max(xu * us[number] + xv * vs[number] + x0, np.float32(0)), right_end)
         along = min(max(yu * us[number] + yv * vs[number] + y0, np.float32(0)), down_end)
         x, y = np.int32(np.rint(across * scale)), np.int32(np.rint(along * scale))
-        left, up = max(min(x >> five, last_x), zero), max(min(y >> five, last_y), zero)
-        rights[number] = np.float32(x - (left << five)) * part
-        downs[number] = np.float32(y - (up << five)) * part
-        places[number] = up * row + left
+        left = max(min(np.int32(x >> five), last_x), zero)
+        up = max(min(np.int32(y >> five), last_y), zero)
+        rights[number] = np.float32(np.int32(x - np.int32(left << five))) * part
+        downs[number] = np.float32(np.int32(y - np.int32(up << five))) * part
+        places[number] = np.int32(np.int32(up * row) + left)
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _interpolate(
     line: NDArray[np.float32],
     stride: int,
@@ -52,6 +54,7 @@ def _interpolate(
     shares: NDArray[np.float32],
     patch: NDArray[np.float32],
 ) -> None:
+    use_wide_vectors()
     rights, downs = shares[0], shares[1]
     right_of, below, right_below = line[1:], line[stride:], line[stride + 1 :]
     for number in range(len(patch)):
@@ -123,7 +126,7 @@ def sample(
         _interpolate(line, stride, places, shares, patches[index])
 
 
-@compiled(any_order=True)
+@compiled(any_order=True, makes_arrays=False)
 def _second_moments(patch: NDArray[np.float32], weights: NDArray[np.float32], row: int) -> tuple[float, float, float]:
     """Sums xx, xy and yy of the products of a patch's gradients, its rows as one line.
 
@@ -139,7 +142,7 @@ def _second_moments(patch: NDArray[np.float32], weights: NDArray[np.float32], ro
     return float(xx), float(xy), float(yy)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def inverse_square_root(xx: float, xy: float, yy: float) -> tuple[float, float, float, float]:
     """Inverse square root xx, xy, yy of a matrix, of determinant 1, and the ratio of its eigenvalues in 0..1.
 
@@ -158,7 +161,7 @@ def inverse_square_root(xx: float, xy: float, yy: float) -> tuple[float, float, 
     return c * scale, -xy * scale, a * scale, (trace / 2 - spread) / (trace / 2 + spread)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def anisotropy(shape: NDArray[np.float64]) -> float:
     """Ratio of the axes of the ellipse that a map (2, 2) makes of the unit circle."""
     p, q, r, s = shape[0, 0], shape[0, 1], shape[1, 0], shape[1, 1]

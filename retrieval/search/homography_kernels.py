@@ -15,7 +15,7 @@ _DEEPEST = 10.0  # times as far away as the nearest place, at most, the farthest
 _MISSED = 1e-3  # how often four matches that are right may not have been drawn
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _solve(system: Any, found: Any) -> Any:
     """Solve equations (8, 9), which are overwritten, for `found` (8,); return whether they have one solution."""
     for step in range(_UNKNOWNS):
@@ -39,7 +39,7 @@ def _solve(system: Any, found: Any) -> Any:
     return True
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _turn(points: Any, one: Any, two: Any, three: Any) -> Any:
     """Twice the area of a triangle of points (2, K), negative where it goes round the other way."""
     return (points[0, two] - points[0, one]) * (points[1, three] - points[1, one]) - (
@@ -47,7 +47,7 @@ def _turn(points: Any, one: Any, two: Any, three: Any) -> Any:
     ) * (points[0, three] - points[0, one])
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _is_view(source: Any, target: Any, four: Any) -> Any:
     """Whether each three of four matches go round the same way here and there, as seen from one side of a plane."""
     for left_out in range(4):
@@ -58,7 +58,7 @@ def _is_view(source: Any, target: Any, four: Any) -> Any:
     return True
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _through(source: Any, target: Any, four: Any, system: Any, found: Any) -> Any:
     """Find the map (8,) of four matches; return whether there is one (Hartley & Zisserman, section 4.1)."""
     for place in range(4):
@@ -73,7 +73,7 @@ def _through(source: Any, target: Any, four: Any, system: Any, found: Any) -> An
     return _solve(system, found)
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _count(source: Any, target: Any, found: Any, limit: Any, agrees: Any) -> Any:
     """Say which matches (K,) a map takes to within the root of a limit, in front of the camera; return how many."""
     a, b, c, d, e, f, g, h = found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7]
@@ -88,7 +88,7 @@ def _count(source: Any, target: Any, found: Any, limit: Any, agrees: Any) -> Any
     return number
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _gather(source: Any, target: Any, agrees: Any, found: Any, system: Any) -> Any:
     """Write the normal equations (8, 9) of a map's squared errors; return the sum of these.
 
@@ -173,7 +173,7 @@ def _refine(source: Any, target: Any, agrees: Any, found: Any) -> Any:
             damping *= 10
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _centred(points: Any, moved: Any) -> Any:
     """Move points (K, 2) so that their mean is the origin, and their mean square distance 1: (2, K).
 
@@ -191,7 +191,7 @@ def _centred(points: Any, moved: Any) -> Any:
     return x, y, size
 
 
-@compiled()
+@compiled(makes_arrays=False)
 def _shows(points: Any, matrix: Any) -> Any:
     """Whether a homography has what points (K, 2) cover in front of the camera, not in its plane nor mirrored."""
     left, top, right, bottom = np.inf, np.inf, -np.inf, -np.inf
