@@ -10,6 +10,7 @@ from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.descriptors.contract import Descriptor, check_distance
 from retrieval.descriptors.gradients import dominant_orientation
+from retrieval.features.halves import to_half
 from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
@@ -133,13 +134,14 @@ class Extractor:
                 angles[part] = dominant_orientation(patches)
                 patches = sample_frames(regions.space, *place, frames[part] @ rotations(angles[part]), grid)
             if opposite is None:
-                rows[part] = self.descriptor.describe(patches)
+                rows[part] = to_half(self.descriptor.describe(patches))
                 continue
-            rows[part], turned = self.descriptor.describe_both(patches)
+            straight, turned = self.descriptor.describe_both(patches)
+            rows[part] = to_half(straight)
             if turned is None:
                 opposite = None
             else:
-                opposite[part] = turned
+                opposite[part] = to_half(turned)
         return Features(to_original(regions.ellipses, photo), angles, rows), opposite
 
     def extract(self, photo: Photo) -> Features:

@@ -17,6 +17,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
+from retrieval.features.halves import to_single
 from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
@@ -395,7 +396,7 @@ def quantise_views(
         if not places:
             continue
         # All together: a search reads what lies near many of them but once.
-        rows = np.concatenate([views[place].descriptors for place in places]).astype(np.float32)
+        rows = to_single(np.concatenate([views[place].descriptors for place in places]))
         several = vocabulary.search.search(rows, 1 if quick else max(signed, 1), quick=quick)[0]
         shared = vocabulary.assign_soft(rows, soft) if soft > 1 else None
         codes = source.encode(rows, several) if source is not None and signed else None
