@@ -21,11 +21,13 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
 from index.cluster.storage import CACHE_VARIABLE
 
 _settings: Any = numba.config
+_COUNTS = "_nrt"  # what Numba calls the counting of who uses an array; it is not documented, and may go away
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,14 +56,17 @@ def compiled(*parameters: Any, any_order: bool = False, makes_arrays: bool = Tru
     With `any_order`, floats are added up in any order, and a product and a sum rounded once, so that many are done at
     once: as in linear algebra, another kind of processor may then round otherwise.
 
-    Without `makes_arrays`, nobody counts who uses an array: two locked additions for each call of a part, which may take
-    longer than what it does. Such a function makes no array, and returns none.
+    Without `makes_arrays`, nobody counts who uses an array: two locked additions for each call of a part, and for each
+    turn of a loop that gives an array another value, which may take longer than all else. Such a function makes no
+    array, and returns none, nor a part of one.
     """
     jit: Any = numba.njit
 
     def compile_function(function: F) -> F:
         fast = {"reassoc", "contract", "nsz"} if any_order else False
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fast, "_nrt": makes_arrays}
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fast}
+        if not makes_arrays and hasattr(DefaultOptions, _COUNTS):
+            options[_COUNTS] = False
         if not parameters:
             made: F = jit(**options)(function)  # a part of those that are kept
             return made

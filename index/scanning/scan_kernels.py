@@ -12,7 +12,18 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from index.kernels.compiling import INT32, INT64, UINT8, array, call, compiled, lowest_one, spread, use_wide_vectors, written
+from index.kernels.compiling import (
+    INT32,
+    INT64,
+    UINT8,
+    array,
+    call,
+    compiled,
+    lowest_one,
+    spread,
+    use_wide_vectors,
+    written,
+)
 
 BLOCK = 32
 """Codes of a block."""

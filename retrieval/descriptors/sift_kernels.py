@@ -1,5 +1,7 @@
 """Compiled loops of `Sift`: the gradients of a patch, summed over the bins of place and orientation."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,44 +69,15 @@ def _add_pair(
         next_sums[lane] += second * values[lane]
 
 
-@compiled(array(FLOAT32, 3), array(FLOAT32, 2), written(FLOAT32, 2), any_order=True)
-def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
-    """Sum the gradients of patches over bins of place and orientation.
-
-    A magnitude is shared between the two orientations beside its angle, linearly. With m the magnitude and a the angle,
-    ramp k is m times a - k, cropped to 0..1: orientation k has ramp k - 1 less ramp k, and the first has m less the
-    first ramp plus the last. The difference is taken after the sums over place.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values.
-    weights : ndarray, shape (B, S), float32
-        Weights of the samples in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that
-        follow each other.
-    rows : ndarray, shape (N, 8 B²), float32
-        Where the sums are written to.
-    """
-    bins, size = weights.shape
-    flat = patches.reshape(len(patches), size * size)
-    ramps = _ORIENTATIONS + 1
-    # Several patches at once, (S, S, lanes): what is done to a sample is done to that of each.
+@compiled(any_order=True, makes_arrays=False)
+def _pool(
+    flat: Any, rows: Any, line: Any, magnitudes: Any, turns: Any, sums: Any, pooled: Any, places: Any, pairs: Any
+) -> None:
+    """Pool the patches (N, S²) of `pool_gradients` with what it has made for it."""
+    bins, ramps, size = len(pooled) - 1, pooled.shape[1], len(places)
     width = size * _LANES
-    line = np.zeros(size * width + _LANES, np.float32)
-    inner = (size - 2) * width
-    magnitudes, turns = np.empty(inner, np.float32), np.empty(inner, np.float32)
-    sums = np.empty((bins + 1, ramps, width), np.float32)
-    pooled = np.empty((bins + 1, ramps, _LANES), np.float32)
-    places = np.zeros(size, np.int64)  # the first bin of two that a sample is in
-    pairs = np.zeros((size, 2), np.float32)  # its weights in them
-    for at in range(1, size - 1):
-        places[at] = places[at - 1]
-        while places[at] + 1 < bins and weights[places[at], at] == 0:
-            places[at] += 1
-        for one in range(min(2, bins - places[at])):
-            pairs[at, one] = weights[places[at] + one, at]
-    for begin in range(0, len(patches), _LANES):
-        together = min(_LANES, len(patches) - begin)
+    for begin in range(0, len(flat), _LANES):
+        together = min(_LANES, len(flat) - begin)
         for at in range(size * size):
             for lane in range(together):
                 line[at * _LANES + lane] = flat[begin + lane, at]
@@ -142,3 +115,42 @@ def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], r
                         channel = pooled[right, orientation, lane] - pooled[right, orientation + 1, lane]
                         # Rounding may leave a little less than nothing.
                         rows[begin + lane, entry + orientation] = max(channel, np.float32(0))
+
+
+@compiled(array(FLOAT32, 3), array(FLOAT32, 2), written(FLOAT32, 2), any_order=True)
+def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
+    """Sum the gradients of patches over bins of place and orientation.
+
+    A magnitude is shared between the two orientations beside its angle, linearly. With m the magnitude and a the angle,
+    ramp k is m times a - k, cropped to 0..1: orientation k has ramp k - 1 less ramp k, and the first has m less the
+    first ramp plus the last. The difference is taken after the sums over place.
+
+    Parameters
+    ----------
+    patches : ndarray, shape (N, S, S), float32
+        Grey values.
+    weights : ndarray, shape (B, S), float32
+        Weights of the samples in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that
+        follow each other.
+    rows : ndarray, shape (N, 8 B²), float32
+        Where the sums are written to.
+    """
+    bins, size = weights.shape
+    flat = patches.reshape(len(patches), size * size)
+    ramps = _ORIENTATIONS + 1
+    # Several patches at once, (S, S, lanes): what is done to a sample is done to that of each.
+    width = size * _LANES
+    line = np.zeros(size * width + _LANES, np.float32)
+    inner = (size - 2) * width
+    magnitudes, turns = np.empty(inner, np.float32), np.empty(inner, np.float32)
+    sums = np.empty((bins + 1, ramps, width), np.float32)
+    pooled = np.empty((bins + 1, ramps, _LANES), np.float32)
+    places = np.zeros(size, np.int64)  # the first bin of two that a sample is in
+    pairs = np.zeros((size, 2), np.float32)  # its weights in them
+    for at in range(1, size - 1):
+        places[at] = places[at - 1]
+        while places[at] + 1 < bins and weights[places[at], at] == 0:
+            places[at] += 1
+        for one in range(min(2, bins - places[at])):
+            pairs[at, one] = weights[places[at] + one, at]
+    _pool(flat, rows, line, magnitudes, turns, sums, pooled, places, pairs)

@@ -1,5 +1,6 @@
 """Compiled functions take what they are declared for, and are kept where the user says."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -105,3 +106,54 @@ def test_wide_vectors_are_asked_of_the_compiler_and_change_no_number() -> None:
     assert wide(np.arange(5.0)) == 30
     (written,) = wide.inspect_llvm().values()
     assert '"prefer-vector-width"="512"' in written
+
+
+@compiled(makes_arrays=False)
+def _sum_of(values: Any) -> Any:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+@compiled(array(FLOAT32, 2))
+def sum_of_rows(rows: Any) -> Any:
+    total, last = 0.0, rows[0]
+    for row in range(len(rows)):
+        last = rows[row]
+        total += _sum_of(last) + _sum_of(last[1:])
+    return total, last
+
+
+def test_parts_that_count_nothing_keep_no_array_and_lose_none() -> None:
+    rows = np.ones((50, 4), np.float32)
+    before = sys.getrefcount(rows)
+    for _ in range(100):
+        assert sum_of_rows(rows)[0] == 350
+    assert sys.getrefcount(rows) == before
+    last = sum_of_rows(np.full((9, 4), 3, np.float32))[1]
+    assert last.tolist() == [3] * 4
+
+
+def test_parts_that_count_nothing_return_no_array() -> None:
+    """It would be given away without being counted, and let go once too often."""
+    seen = 0
+    for path in [path for room in ("index", "retrieval") for path in (ROOT / room).rglob("*_kernels.py")]:
+        for function in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            if not any("makes_arrays=False" in ast.unparse(one) for one in function.decorator_list):
+                continue
+            seen += 1
+            indexed = {
+                node.value.id
+                for node in ast.walk(function)
+                if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+            }
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value is not None:
+                    values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+                    names = {value.id for value in values if isinstance(value, ast.Name)}
+                    assert not names & indexed, (path, function.name)
+                    assert not any(isinstance(part, ast.Slice) for part in ast.walk(node)), (path, function.name)
+    assert seen > 30

@@ -410,7 +410,8 @@ def test_signatures_that_do_not_fit_are_damage(tmp_path: Path, what: str) -> Non
 
 @pytest.mark.parametrize("length", [4, 8, 16])
 @pytest.mark.parametrize(
-    ("vocabulary", "per_image", "images"), [(4, 40, 3), (3, 300, 1), (30, 60, 50), (2_000, 20, 12), (10**6, 30, 2)]
+    ("vocabulary", "per_image", "images"),
+    [(4, 40, 3), (3, 300, 1), (5, 2_000, 4), (30, 60, 50), (2_000, 20, 12), (10**6, 30, 2)],
 )
 def test_near_entries_are_all_those_that_differ_in_few_bits(
     tmp_path: Path, vocabulary: int, per_image: int, images: int, length: int
