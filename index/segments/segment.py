@@ -365,7 +365,7 @@ class Segment:
         # Features of one word and one image follow each other in both orders.
         if (counts != np.diff(np.append(np.flatnonzero(first), len(words)))).any():
             raise damaged(self.folder / "posting_lists.npy")
-        found = signatures[concatenated_ranges(firsts, counts)]
+        found = signatures.take(concatenated_ranges(firsts, counts), axis=0)
         return np.split(found, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
     def verify(self) -> list[str]:
