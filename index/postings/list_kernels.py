@@ -377,40 +377,18 @@ def add_products(
 
 
 @compiled(makes_arrays=False)
-def _near_entries(
-    high: Any,
-    low: Any,
-    lists: Any,
-    begins: Any,
-    lengths: Any,
-    zeros: Any,
-    low_bits: Any,
-    images: Any,
-    words_a_list: Any,
-    signatures: Any,
-    numbers: Any,
-    length: Any,
-    words: Any,
-    firsts: Any,
-    counts: Any,
-    codes: Any,
-    parts: Any,
-    most: Any,
-    first_rank: Any,
-    one: Any,
-    at: Any,
-    found: Any,
-    rows: Any,
-    positions: Any,
-    ranks: Any,
-    distances: Any,
-) -> Any:
+def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> Any:
     """Go on with `near_entries` from a list and a word on, as far as there is room.
 
     Gives whether lists are damaged, the list and the word to go on with, how many were found, and how much more room it
     takes; 0: all is done. A function that makes arrays as it goes would count who uses them at every turn of its loops.
     """
     use_wide_vectors()
+    high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list = coded
+    signatures, numbers, length = signed
+    words, firsts, counts, codes, parts, most, first_rank = query
+    one, at, found = done
+    rows, positions, ranks, distances = into
     while one < len(lists):
         begin, number = begins[one], lengths[one]
         first_bit, bits_of = begin + lists[one] * zeros, number + zeros
@@ -560,38 +538,13 @@ def near_entries(
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
-    numbers = signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64)
-    every_code = codes.reshape(-1)
+    coded = high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list
+    signed = signatures, signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
+    query = words, firsts, counts, codes.reshape(-1), codes.shape[1], most, first_rank
     one, at, found = 0, 0, 0
     while True:
-        wrong, one, at, found, needed = _near_entries(
-            high,
-            low,
-            lists,
-            begins,
-            lengths,
-            zeros,
-            low_bits,
-            images,
-            words_a_list,
-            signatures,
-            numbers,
-            length,
-            words,
-            firsts,
-            counts,
-            every_code,
-            codes.shape[1],
-            most,
-            first_rank,
-            one,
-            at,
-            found,
-            rows,
-            positions,
-            ranks,
-            distances,
-        )
+        into = rows, positions, ranks, distances
+        wrong, one, at, found, needed = _near_entries(coded, signed, query, (one, at, found), into)
         if wrong == _DAMAGED:
             return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
         if not needed:

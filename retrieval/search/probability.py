@@ -45,7 +45,10 @@ def contrast(score: float, ground: float) -> float:
     """Logarithm of the ratio of a score to the background, within bounds; the lowest for a score of 0."""
     if score <= 0:
         return _BOUNDS[0]
-    return min(max(math.log(score / ground), _BOUNDS[0]), _BOUNDS[1]) if ground > 0 else _BOUNDS[1]
+    if ground <= 0:
+        return _BOUNDS[1]
+    ratio = score / ground  # 0 where the score is next to nothing
+    return min(max(math.log(ratio), _BOUNDS[0]), _BOUNDS[1]) if ratio > 0 else _BOUNDS[0]
 
 
 def weigh_result(verification: Verification, score: float, ground: float, calibration: Calibration) -> float:

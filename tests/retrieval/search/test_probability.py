@@ -41,7 +41,7 @@ def test_the_background_is_the_median_of_what_has_anything_in_common() -> None:
 def test_contrast_is_a_logarithm_within_bounds() -> None:
     assert contrast(0.2, 0.1) == pytest.approx(math.log(2))
     assert (contrast(1e9, 0.1), contrast(1e-9, 0.1), contrast(0.0, 0.1)) == (3, -1, -1)
-    assert (contrast(0.1, 0.0), contrast(0.0, 0.0)) == (3, -1)
+    assert (contrast(0.1, 0.0), contrast(0.0, 0.0), contrast(5e-324, 2.0)) == (3, -1, -1)
 
 
 def test_probabilities_are_those_that_are_computed_by_hand() -> None:
