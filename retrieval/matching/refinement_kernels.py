@@ -69,7 +69,6 @@ def agreeing(
     ndarray, shape (K,), float32
         Squared symmetric transfer errors of all.
     """
-    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     _errors(transform, points, scales, limit, scale_limit, error, agrees)
@@ -100,7 +99,6 @@ def near_matches(
     ndarray, shape (N,), int64
         Numbers of the matches, ascending, each once.
     """
-    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
     wanted = np.zeros(number, np.uint8)

@@ -228,7 +228,6 @@ def judge_maps(
     ndarray, shape (B, kept, 7), float32
         The best first.
     """
-    use_wide_vectors()
     photos = len(starts) - 1
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)
     given = np.zeros(photos, np.int64)

@@ -54,7 +54,6 @@ def _interpolate(
     shares: NDArray[np.float32],
     patch: NDArray[np.float32],
 ) -> None:
-    use_wide_vectors()
     rights, downs = shares[0], shares[1]
     right_of, below, right_below = line[1:], line[stride:], line[stride + 1 :]
     for number in range(len(patch)):
