@@ -86,7 +86,7 @@ class FaissSearch(NearestNeighbours):
 
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if self._index is None:
-            return np.asarray(faiss.knn(queries, self.points, k)[1])
+            return self._nearest(queries, k)
         return np.asarray(self._index.search(queries, self._wanted(k))[1])
 
     def _quick_candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_json, save_json
 from index.errors import CairnError
+from index.kernels.products import squared_distances
 
 DESCRIPTION_FILE = "search.json"
 INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
 """What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
 MOST_SEED = 2**63 - 1
+# faiss expands the square of an exact distance, and so rounds: so many more than are wanted are compared exactly.
+_ROUNDED = 4
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss
 
@@ -209,9 +212,10 @@ class NearestNeighbours(abc.ABC):
         short = (found[:, :k] < 0).any(axis=1)
         if short.any():
             # A search that gave up before it had found k: rare, and cheap to answer exactly.
-            found = found.copy()
+            nearest = self._nearest(queries[short], k)
+            found = np.pad(found, ((0, 0), (0, max(0, nearest.shape[1] - found.shape[1]))), constant_values=-1)
             found[short] = -1
-            found[short, :k] = faiss.knn(queries[short], self.points, k)[1]
+            found[short, : nearest.shape[1]] = nearest
         distances = squared_distances(queries, self.points, np.maximum(found, 0))
         distances[found < 0] = np.inf
         if k == 1:
@@ -219,6 +223,10 @@ class NearestNeighbours(abc.ABC):
         else:
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+    def _nearest(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+        """Candidates among which the k nearest surely are: some more, as faiss rounds, in ascending order."""
+        return np.sort(faiss.knn(queries, self.points, min(k + _ROUNDED, len(self.points)))[1], axis=1)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -248,30 +256,6 @@ class NearestNeighbours(abc.ABC):
         The contents are not trusted: whoever wrote them could have made the checksum too.
         """
         self._build()
-
-
-def squared_distances(
-    queries: NDArray[np.float32], points: NDArray[np.float32], numbers: NDArray[np.integer]
-) -> NDArray[np.float32]:
-    """Squared distances from each query to points of its own choice.
-
-    Parameters
-    ----------
-    queries : (M, D) float32 ndarray
-    points : (N, D) float32 ndarray
-    numbers : (M, K) integer ndarray
-        Rows of `points`, each in [0, N).
-
-    Returns
-    -------
-    (M, K) float32 ndarray
-    """
-    queries, points = np.ascontiguousarray(queries, np.float32), np.ascontiguousarray(points, np.float32)
-    numbers = np.ascontiguousarray(numbers, np.int64)
-    distances = np.empty(numbers.shape, np.float32)
-    pointers = (_faiss.swig_ptr(array) for array in (distances, queries, points, numbers))
-    _faiss.fvec_L2sqr_by_idx(*pointers, queries.shape[1], len(queries), numbers.shape[1])
-    return distances
 
 
 def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries: NDArray[np.float32]) -> float:

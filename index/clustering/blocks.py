@@ -8,7 +8,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from index.clustering.sources import DescriptorSource
-from index.neighbours import NearestNeighbours, squared_distances
+from index.kernels.products import squared_distances
+from index.neighbours import NearestNeighbours
 
 # Rows whose candidate lists are held at a time.
 CLOSURE_ROWS = 8_192

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.hamming.kinds import SignatureKind
-from index.parallel import one_thread
+from index.kernels.products import product
 
 # How far from its word a descriptor that is recalled is taken to lie in a dimension, in units of the root of the mean
 # square; with 1.5 searches find a little more than with the mean distance, 0.8.
@@ -26,7 +26,8 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
         Their length m.
     rng : numpy.random.Generator
         Draws a matrix, whose QR decomposition gives them. The signs are those for which R's diagonal is positive, which
-        makes the decomposition unique, and the result uniformly distributed.
+        makes the decomposition unique, and the result uniformly distributed. It is made by Gram and Schmidt's way,
+        whose sums NumPy takes in the same order everywhere: LAPACK's last bits are those of a processor.
 
     Returns
     -------
@@ -34,13 +35,13 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
         U. With q ≥ m it is a Parseval tight frame, U'U = I: an expansion by it keeps all distances (Simonyan14 section
         8, after Jégou, Furon, Fuchs, 2012). With q < m its rows are orthonormal, UU' = I: an orthogonal projection.
     """
-    import scipy.linalg  # takes a tenth of a second that commands without signatures can spare
-
-    drawn = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
-    with one_thread():
-        orthogonal, triangular = scipy.linalg.qr(drawn, mode="economic")
-    signed = orthogonal * np.where(np.diag(triangular) < 0, -1, 1)
-    return np.asarray((signed if vectors >= dim else signed.T).astype(np.float32))
+    columns = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
+    for at in range(columns.shape[1]):
+        column, before = columns[:, at].copy(), columns[:, :at]
+        for _ in range(2):  # twice is enough (Giraud et al., 2005)
+            column -= (before * (before * column[:, None]).sum(axis=0)).sum(axis=1)
+        columns[:, at] = column / np.sqrt((column * column).sum())
+    return np.asarray((columns if vectors >= dim else columns.T).astype(np.float32))
 
 
 class SignatureSource(ABC):
@@ -78,7 +79,7 @@ class SignatureSource(ABC):
         from index.hamming.sign_kernels import sides_of
 
         several = words if words.ndim > 1 else words[:, None]
-        projected = descriptors.astype(np.float32) @ self._vectors.T
+        projected = product(descriptors, self._vectors.T)
         return sides_of(projected, *self._thresholds(several)).reshape(*words.shape, self.bits // 8)
 
     def recall(
@@ -119,12 +120,12 @@ class SignatureSource(ABC):
         if len(self._centres) <= _KEPT:
             return self._projected, words.astype(np.int64)
         distinct, which = np.unique(words, return_inverse=True)
-        return self._centres[distinct] @ self._vectors.T, which.reshape(words.shape).astype(np.int64)
+        return product(self._centres[distinct], self._vectors.T), which.reshape(words.shape).astype(np.int64)
 
     @cached_property
     def _projected(self) -> NDArray[np.float32]:
         """All centres, projected: (K, bits)."""
-        return np.asarray(self._centres @ self._vectors.T)
+        return product(self._centres, self._vectors.T)
 
     @abstractmethod
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -153,7 +154,7 @@ class FrameCode(SignatureSource):
 
     def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
         super().__init__(centres, bits, seed)
-        self._level = self._vectors @ centres.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self._level = product(centres.mean(axis=0, dtype=np.float64)[None], self._vectors.T)
 
     def recall(
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
@@ -162,7 +163,7 @@ class FrameCode(SignatureSource):
         return np.broadcast_to(signatures[:, None], (*beside.shape, signatures.shape[1]))
 
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        return self._level[None], np.zeros(words.shape, np.int64)
+        return self._level, np.zeros(words.shape, np.int64)
 
 
 _SOURCES: dict[str, type[SignatureSource]] = {"hamming": HammingEmbedding, "frame": FrameCode}

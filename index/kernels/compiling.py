@@ -45,7 +45,7 @@ def written(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C")
 
 
-def compiled(*parameters: Any, any_order: bool = False, makes_arrays: bool = True) -> Callable[[F], F]:
+def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 
     Arguments of other types are refused by TypeError, so that nothing is ever compiled while somebody waits for an
@@ -53,8 +53,8 @@ def compiled(*parameters: Any, any_order: bool = False, makes_arrays: bool = Tru
 
     Division by zero gives infinity or NaN, as in NumPy. The interpreter is free for other threads meanwhile.
 
-    With `any_order`, floats are added up in any order, and a product and a sum rounded once, so that many are done at
-    once: as in linear algebra, another kind of processor may then round otherwise.
+    Floats are added up in the order that is written, and a product is rounded before it is added to a sum, so that all
+    processors give the same bits. Sums that are to be taken many at a time are written so, side by side.
 
     Without `makes_arrays`, nobody counts who uses an array: two locked additions for each call of a part, and for each
     turn of a loop that gives an array another value, which may take longer than all else. Such a function makes no
@@ -63,8 +63,7 @@ def compiled(*parameters: Any, any_order: bool = False, makes_arrays: bool = Tru
     jit: Any = numba.njit
 
     def compile_function(function: F) -> F:
-        fast = {"reassoc", "contract", "nsz"} if any_order else False
-        options = {"nogil": True, "error_model": "numpy", "fastmath": fast}
+        options = {"nogil": True, "error_model": "numpy"}
         if not makes_arrays and hasattr(DefaultOptions, _COUNTS):
             options[_COUNTS] = False
         if not parameters:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +14,7 @@ from index.faiss_search import (
     single_thread,
     write_arrays,
 )
+from index.kernels.products import product
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
 from index.scanning.codes import GROUP, Codes, asked_as
 
@@ -101,7 +101,7 @@ class IvfSearch(NearestNeighbours):
 
     def _scan(self, queries: NDArray[np.float32], k: int, probes: int) -> NDArray[np.int64]:
         if self._is_exact:
-            return np.asarray(faiss.knn(queries, self.points, k)[1])
+            return self._nearest(queries, k)
         from index.scanning.scan_kernels import scan_lists
 
         asked, codes = asked_as(_rounded(self._projected(queries))), self._codes
@@ -121,7 +121,7 @@ class IvfSearch(NearestNeighbours):
 
     def _projected(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Principal components (n, d) of points or queries, in steps of a code."""
-        return np.asarray(rows @ self._basis - self._offset)
+        return np.asarray(product(rows, self._basis) - self._offset)
 
     def _write(self, file: Path) -> bool:
         if self._is_exact:

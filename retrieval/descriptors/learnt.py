@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from index.archive import open_archive
 from index.arrays import check_format, fingerprint, reading, save_bytes
 from index.errors import CairnError
+from index.kernels.products import product
 from index.parallel import one_thread
 from retrieval.descriptors.bases import LOADERS, BaseModel
 from retrieval.descriptors.codes import Code, load_code
@@ -172,8 +173,7 @@ class LearntDescriptor:
         """Give Ψ (N, m) float32 of the base's rows φ (N, n)."""
         if self.model.projection is None:
             return base
-        with one_thread():
-            rows = base @ self.model.projection.T
+        rows = product(base, self.model.projection.T)
         return rows if self.model.centre is None else centred(rows, self.model.centre)
 
     def _coded(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ _ORIENTATIONS = 8
 _LANES = 32  # patches that are pooled at once
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _find_gradients(
     line: NDArray[np.float32], row: int, magnitudes: NDArray[np.float32], turns: NDArray[np.float32]
 ) -> None:
@@ -40,7 +40,7 @@ def _find_gradients(
         turns[at] = magnitude * angle
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _add_ramp(
     magnitudes: NDArray[np.float32],
     turns: NDArray[np.float32],
@@ -58,7 +58,7 @@ def _add_ramp(
         next_sums[at] += next_weight * ramp
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _add_pair(
     values: NDArray[np.float32], weights: NDArray[np.float32], sums: NDArray[np.float32], next_sums: NDArray[np.float32]
 ) -> None:
@@ -69,7 +69,7 @@ def _add_pair(
         next_sums[lane] += second * values[lane]
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _pool(
     flat: Any, rows: Any, line: Any, magnitudes: Any, turns: Any, sums: Any, pooled: Any, places: Any, pairs: Any
 ) -> None:
@@ -117,7 +117,7 @@ def _pool(
                         rows[begin + lane, entry + orientation] = max(channel, np.float32(0))
 
 
-@compiled(array(FLOAT32, 3), array(FLOAT32, 2), written(FLOAT32, 2), any_order=True)
+@compiled(array(FLOAT32, 3), array(FLOAT32, 2), written(FLOAT32, 2))
 def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
     """Sum the gradients of patches over bins of place and orientation.
 

@@ -5,6 +5,7 @@ from importlib import import_module
 COMPILED = (
     "index.hamming.sign_kernels",
     "index.hamming.vote_kernels",
+    "index.kernels.product_kernels",
     "index.postings.list_kernels",
     "index.scanning.scan_kernels",
     "retrieval.descriptors.sift_kernels",

@@ -11,7 +11,7 @@ _STEPS = 1 << 15  # in a vote of one
 _SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: Any, apart: Any, agrees: Any) -> Any:
     """Say how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
 

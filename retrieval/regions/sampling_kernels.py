@@ -46,7 +46,7 @@ def _find_places(
         places[number] = np.int32(np.int32(up * row) + left)
 
 
-@compiled(any_order=True, makes_arrays=False)
+@compiled(makes_arrays=False)
 def _interpolate(
     line: NDArray[np.float32],
     stride: int,
@@ -125,19 +125,28 @@ def sample(
         _interpolate(line, stride, places, shares, patches[index])
 
 
-@compiled(any_order=True, makes_arrays=False)
-def _second_moments(patch: NDArray[np.float32], weights: NDArray[np.float32], row: int) -> tuple[float, float, float]:
+@compiled(makes_arrays=False)
+def _second_moments(
+    patch: NDArray[np.float32], weights: NDArray[np.float32], row: int, sums: NDArray[np.float32]
+) -> tuple[float, float, float]:
     """Sums xx, xy and yy of the products of a patch's gradients, its rows as one line.
 
     What is taken across the end of a row has no weight. The first and the last row have none, and are left out of it.
+    The sums of the columns are taken side by side, in `sums` (3, row), and then added up.
     """
-    left, right, up, down = patch[row - 1 :], patch[row + 1 :], patch, patch[2 * row :]
+    sums[:] = 0
+    of_xx, of_xy, of_yy = sums[0], sums[1], sums[2]
+    for start in range(0, len(weights), row):
+        up, middle, down = patch[start:], patch[start + row - 1 :], patch[start + 2 * row :]
+        some = weights[start : start + row]
+        for at in range(row):
+            across, along = middle[at + 2] - middle[at], down[at] - up[at]
+            of_xx[at] += some[at] * (across * across)
+            of_xy[at] += some[at] * (across * along)
+            of_yy[at] += some[at] * (along * along)
     xx = xy = yy = np.float32(0)
-    for at in range(len(weights)):
-        across, along = right[at] - left[at], down[at] - up[at]
-        xx += weights[at] * (across * across)
-        xy += weights[at] * (across * along)
-        yy += weights[at] * (along * along)
+    for at in range(row):
+        xx, xy, yy = xx + of_xx[at], xy + of_xy[at], yy + of_yy[at]
     return float(xx), float(xy), float(yy)
 
 
@@ -224,6 +233,7 @@ def adapt(
     inner = weights.reshape(-1)[row:-row]
     places, shares = np.empty(number, np.int32), np.empty((2, number), np.float32)
     to_level, patch = np.empty((2, 3), np.float32), np.empty(number, np.float32)
+    sums = np.empty((3, row), np.float32)
     for index in range(len(centres)):
         shape = shapes[index]
         ends[index] = OUT_OF_STEPS
@@ -234,7 +244,7 @@ def adapt(
                 to_level[axis, 2] = (centres[index, axis] - offset) / step
             _find_places(to_level, grid, stride, height, width, places, shares)
             _interpolate(line, stride, places, shares, patch)
-            xx, xy, yy, ratio = inverse_square_root(*_second_moments(patch, inner, row))
+            xx, xy, yy, ratio = inverse_square_root(*_second_moments(patch, inner, row, sums))
             if not ratio < converged:
                 ends[index] = CONVERGED
                 break

@@ -25,7 +25,7 @@ from index.clustering.kmeans import (
     sample_descriptors,
 )
 from index.clustering.sources import FileSource
-from index.neighbours import squared_distances
+from index.kernels.products import squared_distances
 from index.parallel import one_thread
 from index.search_backends import search_backend
 

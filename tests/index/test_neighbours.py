@@ -12,7 +12,7 @@ import scipy.spatial.distance
 from index.errors import CairnError
 from index.faiss_search import FaissOptions, FaissSearch
 from index.flann_search import FlannOptions, FlannSearch
-from index.neighbours import recall_at_1, squared_distances
+from index.neighbours import recall_at_1
 from index.scanning.ivf_search import IvfOptions, IvfSearch
 from index.search_backends import BACKENDS, search_backend
 
@@ -244,14 +244,6 @@ def test_unknown_and_missing_backends(monkeypatch):
     with pytest.raises(CairnError, match="pip install pyflann-ibeis"):
         search_backend("pyflann")
     assert {search_backend(name).name for name in BACKENDS if name != "pyflann"} == {"ivf", "faiss", "flann"}
-
-
-def test_squared_distances_to_chosen_points():
-    rng = np.random.default_rng(3)
-    queries, points = rng.random((20, 9), dtype=np.float32), rng.random((30, 9), dtype=np.float32)
-    numbers = rng.integers(30, size=(20, 4))
-    expected = ((queries[:, None].astype(np.float64) - points[numbers]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(squared_distances(queries, points, numbers), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

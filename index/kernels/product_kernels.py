@@ -1,0 +1,131 @@
+"""Products and distances whose sums are taken in one order: compiled.
+
+A library of linear algebra adds in the order that suits the processor, the number of rows and of threads: the last bit
+of a result differs, and so do a word and the bits of a signature that hang on it. Here the order is fixed, and no
+product and sum are rounded together: the same rows give the same numbers on every machine.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from index.kernels.compiling import FLOAT32, INT64, array, ask_for, compiled, use_wide_vectors, written
+
+_cgutils: Any = cgutils
+_LANES = 16  # sums of a distance that are taken side by side
+_AHEAD = 4  # distances before it is compared, a point is asked for
+
+
+@compiled(makes_arrays=False)
+def _add_four(row: Any, matrix: Any, at: Any, sums: Any) -> Any:
+    """Add the products of four entries of a row with as many rows of the matrix, one after the other, to sums (Q,)."""
+    use_wide_vectors()
+    a, b, c, d = row[at], row[at + 1], row[at + 2], row[at + 3]
+    first, second, third, fourth = matrix[at], matrix[at + 1], matrix[at + 2], matrix[at + 3]
+    for column in range(len(sums)):
+        sums[column] = (((sums[column] + a * first[column]) + b * second[column]) + c * third[column]) + d * fourth[
+            column
+        ]
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2), written(FLOAT32, 2), makes_arrays=False)
+def multiply(rows: NDArray[np.float32], matrix: NDArray[np.float32], products: NDArray[np.float32]) -> None:
+    """Matrix product, each sum taken from the first to the last entry of a row.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, D), float32
+    matrix : ndarray, shape (D, Q), float32
+    products : ndarray, shape (N, Q), float32
+        Where it is written.
+    """
+    dim = rows.shape[1]
+    whole = dim - dim % 4
+    for number in range(len(rows)):
+        row, sums = rows[number], products[number]
+        sums[:] = 0
+        for at in range(0, whole, 4):
+            _add_four(row, matrix, at, sums)
+        for at in range(whole, dim):
+            one, of = row[at], matrix[at]
+            for column in range(len(sums)):
+                sums[column] += one * of[column]
+
+
+def _generate_distance(typing: Any, first: Any, second: Any) -> Any:
+    """Code of `_distance`: the squared distance of two rows (D,), but for the last D mod 16 entries.
+
+    Written as vectors of 16 numbers: a compiler that may not change the order of sums does not make them of a loop.
+    """
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        one, number = ir.FloatType(), ir.IntType(32)
+        lanes = ir.VectorType(one, _LANES)
+        rows = [
+            context.make_array(kind)(context, builder, row) for kind, row in zip(signature.args, arguments, strict=True)
+        ]
+        length = builder.extract_value(rows[0].shape, 0)
+        total: Any = _cgutils.alloca_once_value(builder, ir.Constant(lanes, [0.0] * _LANES))
+        with _cgutils.for_range(builder, builder.udiv(length, length.type(_LANES))) as loop:
+            start = builder.mul(loop.index, length.type(_LANES))
+            entries = [
+                builder.load(builder.bitcast(builder.gep(row.data, [start]), lanes.as_pointer()), align=4)
+                for row in rows
+            ]
+            difference = builder.fsub(*entries)
+            builder.store(builder.fadd(builder.load(total), builder.fmul(difference, difference)), total)
+        sums, left = builder.load(total), _LANES
+        while left > 1:
+            left //= 2
+            halves = (ir.Constant(ir.VectorType(number, left), list(range(at, at + left))) for at in (0, left))
+            sums = builder.fadd(*(builder.shuffle_vector(sums, sums, places) for places in halves))
+        return builder.extract_element(sums, number(0))
+
+    return types.float32(first, second), generate
+
+
+_distance: Any = intrinsic(_generate_distance)
+
+
+@compiled(array(FLOAT32, 2), array(FLOAT32, 2), array(INT64, 2), written(FLOAT32, 2), makes_arrays=False)
+def squared_distances(
+    queries: NDArray[np.float32],
+    points: NDArray[np.float32],
+    numbers: NDArray[np.int64],
+    distances: NDArray[np.float32],
+) -> None:
+    """Squared distances from each query to points of its own choice.
+
+    Entry k of a difference is added to sum k mod 16; the sums are added 8 to 8, 4 to 4, 2 to 2, 1 to 1; and then what
+    entries are left beyond a multiple of 16, one by one.
+
+    Parameters
+    ----------
+    queries : ndarray, shape (M, D), float32
+    points : ndarray, shape (N, D), float32
+    numbers : ndarray, shape (M, K), int64
+        Rows of `points`, each in [0, N).
+    distances : ndarray, shape (M, K), float32
+        Where they are written.
+    """
+    of_query, dim = numbers.shape[1], points.shape[1]
+    every, asked = points.reshape(-1), numbers.reshape(-1)
+    whole = dim - dim % _LANES
+    for query in range(len(queries)):
+        asking = queries[query]
+        for one in range(of_query):
+            soon = min(query * of_query + one + _AHEAD, len(asked) - 1)
+            for line in range(0, dim, _LANES):
+                ask_for(every, asked[soon] * dim + line)
+            point = points[numbers[query, one]]
+            total = _distance(asking, point)
+            for at in range(whole, dim):
+                difference = asking[at] - point[at]
+                total += difference * difference
+            distances[query, one] = total

@@ -1,0 +1,60 @@
+"""Matrix products and distances that are the same on every machine: see `index.kernels.product_kernels`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Multiply rows by a matrix, in single precision.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, D), float
+    matrix : ndarray, shape (D, Q), float
+
+    Returns
+    -------
+    ndarray, shape (N, Q), float32
+        A row's products depend on that row alone, and not on the processor.
+
+    Raises
+    ------
+    ValueError
+        The lengths differ.
+    """
+    from index.kernels.product_kernels import multiply  # here: Numba takes its time to load
+
+    if rows.shape[1] != matrix.shape[0]:
+        raise ValueError(f"rows of {rows.shape[1]} numbers cannot be multiplied by a matrix of {matrix.shape[0]} rows")
+    products = np.empty((len(rows), matrix.shape[1]), np.float32)
+    multiply(np.ascontiguousarray(rows, np.float32), np.ascontiguousarray(matrix, np.float32), products)
+    return products
+
+
+def squared_distances(
+    queries: NDArray[np.float32], points: NDArray[np.float32], numbers: NDArray[np.integer]
+) -> NDArray[np.float32]:
+    """Squared distances from each query to points of its own choice.
+
+    Parameters
+    ----------
+    queries : (M, D) float32 ndarray
+    points : (N, D) float32 ndarray
+    numbers : (M, K) integer ndarray
+        Rows of `points`, each in [0, N).
+
+    Returns
+    -------
+    (M, K) float32 ndarray
+        Each depends on its two rows alone, and not on the processor.
+    """
+    from index.kernels import product_kernels
+
+    distances = np.empty(numbers.shape, np.float32)
+    product_kernels.squared_distances(
+        np.ascontiguousarray(queries, np.float32),
+        np.ascontiguousarray(points, np.float32),
+        np.ascontiguousarray(numbers, np.int64),
+        distances,
+    )
+    return distances
