@@ -7,6 +7,13 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
+# Of `settle`: how many times as large as the limit of errors, squared, that is within which matches count, one after
+# the other; the same for what is looked at; fits within each, at most; and the change of a map that is none.
+_WIDTHS = (16.0, 11.3, 8.0, 5.66, 4.0)
+_REACH = 25.0
+_FITS = 5
+_STILL = 1e-6
+
 
 @compiled(makes_arrays=False)
 def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
@@ -178,29 +185,63 @@ def _keep_closest(near: Any, pairs: Any, error: Any, taken: Any, closest: Any) -
         closest[0, pairs[k, 0]] = closest[1, pairs[k, 1]] = -1
 
 
-@compiled(makes_arrays=False)
-def _fit(points: Any, chosen: Any, transform: Any) -> Any:
-    """Fit an affine map to chosen matches by least squares, into `transform`; 0 where they do not say enough."""
-    number = len(chosen)
-    if number < 3:
-        return 0
-    mean_x = mean_y = mean_u = mean_v = 0.0
+@compiled()
+def _room_for(pairs: Any) -> Any:
+    """What `_keep_closest` needs for matches: `taken`, and `closest` as it is to be."""
+    features = 0
+    for k in range(len(pairs)):
+        features = max(features, pairs[k, 0] + 1, pairs[k, 1] + 1)
+    closest = np.empty((2, features), np.int32)
+    for feature in range(features):
+        closest[0, feature] = closest[1, feature] = -1
+    return np.empty(len(pairs), np.uint8), closest
+
+
+@compiled()
+def _one_to_one(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
+    """Choose of the matches that agree those of which each feature is in one; and the mean of their errors."""
+    near = _numbers(agrees, np.uint8(1))
+    for k in near:
+        taken[k] = 0
+    for _ in range(2):
+        _keep_closest(near, pairs, error, taken, closest)
+    chosen = near[taken[near] == 1]
+    mean = 0.0
     for k in chosen:
-        mean_x += points[0, k]
-        mean_y += points[1, k]
-        mean_u += points[2, k]
-        mean_v += points[3, k]
+        mean += error[k]
+    return chosen, mean / len(chosen) if len(chosen) else np.inf
+
+
+@compiled(makes_arrays=False)
+def _fit(points: Any, error: Any, limit: Any, chosen: Any, transform: Any) -> Any:
+    """Fit an affine map to chosen matches by least squares, into `transform`; 0 where they do not say enough.
+
+    A match of squared error e has the weight (1 - e / limit)², Tukey's; with an infinite limit all have the same.
+    """
+    if len(chosen) < 3:
+        return 0
+    number = mean_x = mean_y = mean_u = mean_v = 0.0
+    for k in chosen:
+        weight = (1 - error[k] / limit) ** 2
+        number += weight
+        mean_x += weight * points[0, k]
+        mean_y += weight * points[1, k]
+        mean_u += weight * points[2, k]
+        mean_v += weight * points[3, k]
+    if not number > 1e-6:
+        return 0
     mean_x, mean_y, mean_u, mean_v = mean_x / number, mean_y / number, mean_u / number, mean_v / number
     xx = xy = yy = xu = yu = xv = yv = 0.0
     for k in chosen:
+        weight = (1 - error[k] / limit) ** 2
         x, y, u, v = points[0, k] - mean_x, points[1, k] - mean_y, points[2, k] - mean_u, points[3, k] - mean_v
-        xx += x * x
-        xy += x * y
-        yy += y * y
-        xu += x * u
-        yu += y * u
-        xv += x * v
-        yv += y * v
+        xx += weight * x * x
+        xy += weight * x * y
+        yy += weight * y * y
+        xu += weight * x * u
+        yu += weight * y * u
+        xv += weight * x * v
+        yv += weight * y * v
     area = xx * yy - xy * xy
     if area < 1e-4 * max(xx + yy, 1e-12) ** 2:
         return 0
@@ -244,34 +285,74 @@ def refine(
     float
         Mean of the squared symmetric transfer errors; infinite where nothing agrees.
     """
-    use_wide_vectors()
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
-    taken = np.empty(number, np.uint8)
-    features = 0
-    for k in range(number):
-        features = max(features, pairs[k, 0] + 1, pairs[k, 1] + 1)
-    closest = np.empty((2, features), np.int32)
-    for feature in range(features):
-        closest[0, feature] = closest[1, feature] = -1
+    taken, closest = _room_for(pairs)
     tried = transform.copy()
     best_map = tried
     best, best_error = np.zeros(0, np.int64), np.inf
     for _ in range(rounds + 1):
         _errors(tried, points, scales, limit, scale_limit, error, agrees)
-        near = _numbers(agrees, np.uint8(1))
-        for k in near:
-            taken[k] = 0
-        for _ in range(2):
-            _keep_closest(near, pairs, error, taken, closest)
-        chosen = near[taken[near] == 1]
-        mean = 0.0
-        for k in chosen:
-            mean += error[k]
-        mean = mean / len(chosen) if len(chosen) else np.inf
+        chosen, mean = _one_to_one(agrees, pairs, error, taken, closest)
         if len(chosen) < len(best) or (len(chosen) == len(best) and mean >= best_error):
             break
         best, best_map, best_error = chosen, tried.copy(), mean
-        if not _fit(points, chosen, tried):
+        if not _fit(points, error, np.inf, chosen, tried):
             break
     return best, best_map, best_error
+
+
+@compiled(array(FLOAT64, 2), array(FLOAT32, 2), array(INT32, 2), array(FLOAT32), FLOAT64, FLOAT64)
+def settle(
+    transform: NDArray[np.float64],
+    points: NDArray[np.float32],
+    pairs: NDArray[np.int32],
+    scales: NDArray[np.float32],
+    limit: float,
+    scale_limit: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Fit an affine map to all matches near it, the nearer the more, and take those that agree with the fitted one.
+
+    `refine` counts a match or does not, and so ends at the nearest of several maps: which one, rounding decides. Here a
+    match counts by how near it is (Tukey's weights, iterated), at first within four times the threshold, then within
+    less, down to twice. That has one answer for all maps that begin near each other.
+
+    Parameters
+    ----------
+    transform, points, pairs, scales, limit, scale_limit
+        See `refine`.
+
+    Returns
+    -------
+    ndarray, shape (N,), int64
+        Numbers of the matches.
+    ndarray, shape (2, 3), float64
+        The map.
+    float
+        Mean of the squared symmetric transfer errors; infinite where nothing agrees.
+    """
+    number = points.shape[1]
+    error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
+    # What is further off stays so: the map moves little.
+    _errors(transform, points, scales, limit * _REACH, 2 * scale_limit, error, agrees)
+    near = _numbers(agrees, np.uint8(1))
+    number = len(near)
+    places, sizes, features = np.empty((4, number), np.float32), scales[near], np.empty((number, 2), np.int32)
+    for at in range(number):
+        for axis in range(4):
+            places[axis, at] = points[axis, near[at]]
+        features[at, 0], features[at, 1] = pairs[near[at], 0], pairs[near[at], 1]
+    error, agrees = error[:number], agrees[:number]
+    settled, before = transform.copy(), np.empty((2, 3))
+    for width in _WIDTHS:
+        for _ in range(_FITS):
+            before[:] = settled
+            _errors(settled, places, sizes, limit * width, scale_limit, error, agrees)
+            if not _fit(places, error, np.float32(limit * width), _numbers(agrees, np.uint8(1)), settled):
+                break
+            if np.abs(settled - before).max() < _STILL:
+                break
+    taken, closest = _room_for(features)
+    _errors(settled, places, sizes, limit, scale_limit, error, agrees)
+    chosen, mean = _one_to_one(agrees, features, error, taken, closest)
+    return near[chosen], settled, mean

@@ -101,7 +101,7 @@ _BEYOND_DOUBT = 3.0  # more than enough for the narrow tolerances to make no dif
 _CERTAIN = 30.0  # logarithm of the odds of a photo that is the query itself
 _NEARLY = 4.0  # how much larger than the threshold's square an error may be for a match's own map to be tried
 _NEIGHBOURS = 48  # of those a map, at most
-_WIDE = 4.0  # how much wider than the limits of errors, squared, and of scales those are that refinement looks within
+_WIDE = 16.0, 2.0  # how much wider than the limits of errors, squared, and of scales those are that fits look within
 
 NOTHING = Verification(np.zeros((0, 2), np.int32), None)
 
@@ -137,7 +137,7 @@ def verify(
         `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
     from retrieval.matching.map_kernels import own_maps
-    from retrieval.matching.refinement_kernels import count_agreeing, near_matches, refine
+    from retrieval.matching.refinement_kernels import count_agreeing, near_matches, refine, settle
     from retrieval.matching.vote_kernels import most_voted
 
     if len(pairs) < options.min_inliers:
@@ -190,7 +190,10 @@ def verify(
         if alarms > options.unsure_alarms:
             return NOTHING
         return replace(NOTHING, unsure=len(best), log_odds=log_odds)
-    return Verification(pairs[best], best_map, log_odds)
+    found = Verification(pairs[best], best_map, log_odds)
+    # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
+    settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)
+    return _with_more(found, query, image, pairs, settled, settled_map, options)
 
 
 def wide_alarms(
@@ -271,18 +274,34 @@ def recount(
     Verification
         What was found, where the other matches add nothing to it.
     """
-    from retrieval.matching.refinement_kernels import agreeing, refine
+    from retrieval.matching.refinement_kernels import agreeing, refine, settle
 
     if found.transform is None:
         return found
     points, scales = points_and_scales(query, image)
     # Refinement moves a map a little, so that what is far off is out of the question.
-    wide = options.limits[0] * _WIDE, options.limits[1] * _WIDE
+    wide = options.limits[0] * _WIDE[0], options.limits[1] * _WIDE[1]
     near = agreeing(found.transform, points, scales, *wide)[0]
     some = np.ascontiguousarray(points[:, near]), pairs[near].astype(np.int32), scales[near]
-    few, transform, _ = refine(found.transform, *some, *options.limits, options.rounds)
-    chosen = near[few]
-    if len(chosen) <= found.inliers or _is_stretched(transform, options):
+    few, transform, _ = max(
+        refine(found.transform, *some, *options.limits, options.rounds),
+        settle(found.transform, *some, *options.limits),
+        key=lambda fitted: (len(fitted[0]), -fitted[2]),
+    )
+    return _with_more(found, query, image, pairs, near[few], transform, options)
+
+
+def _with_more(
+    found: Verification,
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.integer],
+    chosen: NDArray[np.int64],
+    transform: NDArray[np.float64],
+    options: VerificationOptions,
+) -> Verification:
+    """What was found, with another map (2, 3) and the matches that agree with it, rows (N,), if these are no fewer."""
+    if len(chosen) < found.inliers or _is_stretched(transform, options):
         return found
     if is_strip(query.centres[chosen], image.centres[chosen], options.evidence):
         return found
