@@ -90,7 +90,8 @@ def test_common_words_ask_for_more_than_rare_ones() -> None:
     query, image, pairs = matched(generator, thing, thing, 1200, noise=0.008)
     rare, common = (verify(query, image, pairs, VERIFY, rarity=rarity) for rarity in (0.7, -1.4))
     assert rare.inliers >= 7 and rare.log_odds > VERIFY.evidence.sure
-    assert common.inliers == 0 and common.unsure == rare.inliers and common.strength < (1, 0)
+    # What is verified has the matches of a map that is fitted more closely.
+    assert common.inliers == 0 and rare.inliers - 2 <= common.unsure <= rare.inliers and common.strength < (1, 0)
     assert common.log_odds < rare.log_odds and common.log_odds < VERIFY.evidence.sure
 
 
