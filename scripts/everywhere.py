@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Check that nothing hangs on how one processor rounds: the same work under other linear algebra, compilers and threads.
+
+In each environment a small collection is indexed, with three features to a word, and searched by every engine. What
+comes of each step must be the same to the bit; of scores, to six digits. The kernels of linear algebra that ran are
+read back and printed: one that is named runs only where the processor has its instructions. Without --quick, the tests
+that have failed by rounding run in each environment too, and `cairn demo` does: its groups must be the same, and its
+mAP within 0.005.
+
+usage: scripts/test --everywhere [--quick]
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENTS: dict[str, dict[str, str]] = {
+    "as it is": {},
+    **{
+        f"linear algebra for {kernel}": {"OPENBLAS_CORETYPE": kernel}
+        for kernel in ("Nehalem", "Sandybridge", "Haswell", "Zen", "SkylakeX")
+    },
+    "NumPy without AVX-512": {
+        "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
+    },
+    "NumPy without AVX2": {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3"},
+    **{
+        f"{number} threads": dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), number)
+        for number in ("1", "2", "4")
+    },
+    "compiled for any processor": {"NUMBA_CPU_NAME": "generic"},
+}
+QUICK = ("as it is", "linear algebra for Nehalem", "linear algebra for Haswell", "4 threads")
+SENSITIVE = (
+    "tests/index/kernels",
+    "tests/index/hamming",
+    "tests/index/test_neighbours.py",
+    "tests/retrieval/indexing/test_retraining.py",
+    "tests/retrieval/matching",
+    "tests/retrieval/search/engines/test_signatures.py",
+    "tests/retrieval/search/test_searcher.py",
+    "tests/whole/test_rankings.py",
+)
+SAME_MAP = 0.005
+ENGINES = ("tf-idf-sp", "signatures-sp", "asmk-sp", "raw")
+_CANNOT = (-4, 132)  # exit codes of a process that met an instruction that the processor lacks
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few environments, and no tests")
+    parser.add_argument("--digest", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.digest:
+        print(json.dumps(digest()))
+        return
+    wrong = 0
+    expected: dict[str, Any] = {}
+    demo: dict[str, Any] = {}
+    print("| environment | kernels of linear algebra | the same | tests | demo |\n|---|---|---|---|---|")
+    for name in QUICK if arguments.quick else ENVIRONMENTS:
+        variables = os.environ | ENVIRONMENTS[name]
+        ran = subprocess.run(
+            [sys.executable, "-m", "scripts.everywhere", "--digest"], cwd=ROOT, env=variables, stdout=subprocess.PIPE
+        )
+        if ran.returncode in _CANNOT:
+            print(f"| {name} | this processor cannot | | | |", flush=True)
+            continue
+        found = json.loads(ran.stdout) if ran.returncode == 0 else {"kernels": ["failed"]}
+        kernels = ", ".join(found.pop("kernels"))
+        expected = expected or found
+        others = [step for step in expected if not same(found.get(step), expected[step])]
+        told = [f"not {', '.join(others)}" if others else "yes"]
+        if not arguments.quick:
+            failed, closing = run_tests(variables)
+            shown = run_demo(variables)
+            demo = demo or shown
+            alike = bool(shown) and shown["groups"] == demo["groups"] and abs(shown["mAP"] - demo["mAP"]) <= SAME_MAP
+            told += [closing, f"mAP {shown.get('mAP')}, {'the same' if alike else 'not the same'} groups"]
+            wrong += failed + (not alike)
+        wrong += bool(others)
+        print(f"| {name} | {kernels} | {' | '.join(told)} |", flush=True)
+    sys.exit(min(wrong, 1))
+
+
+def run_tests(variables: dict[str, str]) -> tuple[bool, str]:
+    """Run the tests that have failed by rounding: whether some failed, and the closing line."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow and not benchmark", "-p", "no:cacheprovider"]
+    ran = subprocess.run([*command, "-n", "2", *SENSITIVE], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
+    return ran.returncode != 0, ran.stdout.strip().rsplit("\n", 1)[-1].strip("= ")
+
+
+def run_demo(variables: dict[str, str]) -> dict[str, Any]:
+    """Run the demonstration: its mAP and the groups that it found; nothing where it failed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [sys.executable, "-m", "cairn", "demo", "--out", scratch, "--quiet", "--json"]
+        ran = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE)
+    told = json.loads(ran.stdout) if ran.returncode == 0 else {}
+    return {name: told[name] for name in ("mAP", "groups") if name in told}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two results are equal, but for the last of six digits of scores."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) < 1.5e-6
+    return bool(one == other)
+
+
+def digest() -> dict[str, Any]:
+    """Index a few photos and search them: a checksum of each step, and the kernels of linear algebra that ran."""
+    import numpy as np
+    from threadpoolctl import threadpool_info
+
+    from eval.demo import synthetic
+    from retrieval.collection.collection import Collection
+    from retrieval.collection.options import CollectionOptions
+    from retrieval.indexing.adding import index_photos
+    from retrieval.photos.options import ImageOptions
+
+    synthetic._OBJECTS = tuple(entry for entry in synthetic._OBJECTS if entry[0] in ("coffee", "coins"))
+    steps: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        demo = synthetic.build_demo_collection(Path(scratch) / "photos", views=3, distractors=1)
+        steps["photos"] = checksum(path.read_bytes() for path in sorted(demo.images.iterdir()))
+        # A word has three features: many are their word's centre, and have no side of it.
+        options = CollectionOptions(
+            keep_descriptors=True, signature="hamming-64", words=1_500, image=ImageOptions(max_side=400)
+        )
+        with Collection.create(Path(scratch) / "c.cairn", options) as collection:
+            index_photos(collection, [demo.images], workers=1)
+            images = collection.index.images
+            numbers = collection.index.image_numbers.tolist()
+            features = [images.features(number) for number in numbers]
+            for name in sorted(features[0].columns):
+                steps[name] = checksum(one.columns[name].tobytes() for one in features)
+            steps["vocabulary"] = checksum([collection.vocabulary.centres.tobytes()])
+            steps["words"] = checksum(np.asarray(one.words).tobytes() for one in features)
+            steps["signatures"] = checksum(np.ascontiguousarray(images.signatures(one)).tobytes() for one in numbers)
+            steps |= {engine: answers(collection, demo.images, engine) for engine in ENGINES}
+    kernels = [info.get("architecture", "") for info in threadpool_info() if info["user_api"] == "blas"]
+    return {"kernels": sorted(set(kernels)), **steps}
+
+
+def answers(collection: Any, photos: Path, engine: str) -> list[list[Any]]:
+    """Photos that the first view of each object finds, by its file: names, scores of six digits, inliers."""
+    from retrieval.search.options import SearchOptions
+    from retrieval.search.query import read_query
+    from retrieval.search.searcher import Searcher
+
+    options = SearchOptions(engine=engine, turns=1)
+    found: list[list[Any]] = []
+    for photo in sorted(photos.glob("*_001.jpg")):
+        query = read_query(collection, photo, signed=options.signed)
+        hits = Searcher(collection, options).search(query.views).hits
+        names = collection.catalogue.names([hit.number for hit in hits])
+        found += [[name, float(hit.score), hit.verification.inliers] for name, hit in zip(names, hits, strict=True)]
+    return found
+
+
+def checksum(parts: Iterable[bytes]) -> str:
+    """SHA-256 of parts one after the other."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
+    return total.hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main()
