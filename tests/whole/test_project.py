@@ -253,7 +253,10 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
     assert _demo(checkout).returncode == 1  # interrupted: what there is must not be taken for whole
     broken.unlink()
 
-    assert _demo(checkout, "my photos", "--seed", "1").stdout == "cairn:demo --photos my photos --seed 1\n"
+    made = _demo(checkout, "my photos", "--seed", "1")
+    assert made.stdout == "cairn:demo --photos my photos --seed 1\n"
+    steps = ("Setting up", "Making the virtual", "Installing what requirements.txt", "Installing Cairn", "Compiling")
+    assert [line.startswith(step) for step, line in zip(steps, made.stderr.splitlines(), strict=True)] == [True] * 5
     installed = log.read_text()
     assert "requirements.txt" in installed
     assert f"--no-deps --no-build-isolation --editable {checkout}" in installed
@@ -266,6 +269,28 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
         file.write("# changed\n")
     assert _demo(checkout).returncode == 0
     assert log.read_text() == 2 * installed
+
+
+def _set_up(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program for bash with the functions of the set-up, in which a second is short."""
+    begin = f"source '{ROOT}/scripts/environment.sh'\nsleep() {{ command sleep 0.05; }}\n"
+    return subprocess.run(["bash", "-c", begin + program], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def test_what_takes_long_is_told_on_standard_error_and_nothing_runs_on(tmp_path: Path) -> None:
+    told = _set_up('step "Waiting" log sh -c "echo half done; sleep 1; echo done"; cat log', tmp_path)
+    first, *ticks = told.stderr.splitlines()
+    assert (told.returncode, told.stdout, first) == (0, "half done\ndone\n", "Waiting …")
+    assert ticks and all(re.fullmatch(r"    \d s so far\. (half )?done", tick) for tick in ticks)
+    # It ends with the script, however that ends: who reads its standard error would wait for it.
+    killed = _set_up('announce "Waiting"; kill -KILL $$', tmp_path)
+    assert killed.returncode < 0 and killed.stderr.splitlines()[0] == "Waiting …"
+
+
+def test_what_a_failed_step_wrote_is_shown(tmp_path: Path) -> None:
+    told = _set_up('set -e; step "Failing" log sh -c "echo no such package; exit 3"; echo not reached', tmp_path)
+    assert (told.returncode, told.stdout) == (3, "")
+    assert told.stderr.endswith("no such package\n")
 
 
 def test_a_missing_python_is_one_sentence(checkout: Path) -> None:
