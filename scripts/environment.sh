@@ -45,7 +45,7 @@ announce() {
     (
         # Sleeping holds no file of ours open.
         while sleep "$every" </dev/null >/dev/null 2>&1 && is_running "$$"; do
-            say "    $((SECONDS - began)) s so far. $(tail -n 1 "$file" 2>/dev/null | cut -c 1-90)"
+            say "    $((SECONDS - began)) s so far. $(grep -v ^WARNING "$file" 2>/dev/null | tail -n 1 | cut -c 1-90)"
         done
     ) &
     announcer=$!
