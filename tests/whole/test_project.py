@@ -1,6 +1,7 @@
 """What holds for the project as a whole: its layers, its pins, its command and its set-up scripts."""
 
 import ast
+import contextlib
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cairn
@@ -126,6 +128,17 @@ def test_requirements_meet_what_the_project_declares() -> None:
             versions = [next(iter(pin.specifier)).version for pin in found]
             if not versions or not all(requirement.specifier.contains(version) for version in versions):
                 wrong.append(f"{purpose}: {requirement} is pinned to {versions or 'nothing'}")
+    assert not wrong
+
+
+def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
+    """Not all that declares 3.11 takes each 3.11: Debian 12 has 3.11.2."""
+    wrong = []
+    for pin in (pin for file in REQUIREMENTS for pin in _pins(file)):
+        with contextlib.suppress(metadata.PackageNotFoundError):  # of another system, or an extra
+            needs = metadata.metadata(pin.name).get("Requires-Python")
+            if pin.specifier.contains(metadata.version(pin.name)) and not SpecifierSet(needs or "").contains("3.11.0"):
+                wrong.append(f"{pin} needs Python {needs}")
     assert not wrong
 
 
