@@ -69,9 +69,10 @@ step() {
     return "$code"
 }
 
-# usage: make_environment ROOT NAME REQUIREMENTS
+# usage: make_environment ROOT NAME REQUIREMENTS [SENTENCE]
 # Makes ROOT/NAME hold exactly what ROOT/REQUIREMENTS pins, and the project itself, editable. An environment whose stamp
-# still fits is used as it is; the stamp is written last, so an installation that was interrupted is done again.
+# still fits is used as it is; the stamp is written last, so an installation that was interrupted is done again. SENTENCE says how long it
+# takes.
 make_environment() {
     local root="$1" environment="$1/$2" requirements="$1/$3" log="$1/$2/installation.log" python stamp
     # The folder is in the stamp because an environment cannot be moved.
@@ -80,7 +81,7 @@ make_environment() {
         return 0
     fi
     python="$(pick_python)" || return 1
-    say "Setting up $environment with $("$python" --version 2>&1): about three minutes, once."
+    say "Setting up $environment with $("$python" --version 2>&1), once.${4:+ $4}"
     rm -rf "$environment"
     mkdir -p "$environment" || return 1
     step "Making the virtual environment" "$log" "$python" -m venv "$environment" || return 1

@@ -24,7 +24,7 @@ COMPILED = (
 
 
 def compile_all(tell: Progress | None = None) -> None:
-    """Load all compiled functions; what was never compiled on this machine is, which takes some thirty seconds.
+    """Load all compiled functions; what was never compiled on this machine is, which takes a minute or so.
 
     Parameters
     ----------

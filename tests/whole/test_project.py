@@ -270,6 +270,7 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
     assert made.stdout == "cairn:demo --photos my photos --seed 1\n"
     steps = ("Setting up", "Making the virtual", "Installing what requirements.txt", "Installing Cairn", "Compiling")
     assert [line.startswith(step) for step, line in zip(steps, made.stderr.splitlines(), strict=True)] == [True] * 5
+    assert "five minutes" in made.stderr
     installed = log.read_text()
     assert "requirements.txt" in installed
     assert f"--no-deps --no-build-isolation --editable {checkout}" in installed
