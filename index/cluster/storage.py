@@ -136,7 +136,7 @@ class ObjectStorage:
             raise StorageError(
                 f"{place!r} is no place for files: give a folder, or one such as s3://bucket/folder."
             ) from error
-        self._cache = cache or _cache_folder() / hashlib.sha256(self.place.encode()).hexdigest()[:16]
+        self._cache = cache or object_cache() / hashlib.sha256(self.place.encode()).hexdigest()[:16]
 
     def has(self, name: str) -> bool:
         """Whether there is a file or folder: see `Storage.has`."""
@@ -274,7 +274,8 @@ def send_new(storage: Storage, name: str, source: Path, described: str = "") -> 
         storage.send(name, source)
 
 
-def _cache_folder() -> Path:
+def object_cache() -> Path:
+    """Folder of the copies of object stores: see `ObjectStorage`."""
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named)

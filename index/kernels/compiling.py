@@ -12,9 +12,7 @@ Array accesses are not checked: what comes from a file must be, before it is use
 """
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
@@ -24,9 +22,8 @@ from numba import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-from index.cluster.storage import CACHE_VARIABLE
+from index.kernels.keeping import cache_settings
 
-_settings: Any = numba.config
 _COUNTS = "_nrt"  # what Numba calls the counting of who uses an array; it is not documented, and may go away
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +66,7 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         if not parameters:
             made: F = jit(**options)(function)  # a part of those that are kept
             return made
-        with _cache_folder():
+        with cache_settings():
             for _ in range(2):
                 kept: Any = None
                 # Nothing can be kept, as there is no folder, or a full disk; or what is kept is damaged.
@@ -84,24 +81,6 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         return alone
 
     return compile_function
-
-
-@contextlib.contextmanager
-def _cache_folder() -> Iterator[None]:
-    """Let Numba keep what it compiles where the user says, or else beside the modules or in the user's cache folder.
-
-    Not in a folder ``~`` of the working folder, where that of the user is not known: what lies there is loaded.
-    """
-    before = {name: getattr(_settings, name, "") for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")}
-    try:
-        if os.environ.get(CACHE_VARIABLE) and not before["CACHE_DIR"]:
-            _settings.CACHE_DIR = str(Path(os.environ[CACHE_VARIABLE]).absolute() / "compiled")
-        if not Path("~").expanduser().is_absolute() and not os.environ.get("XDG_CACHE_HOME"):
-            _settings.CACHE_LOCATOR_CLASSES = "UserProvidedCacheLocator,InTreeCacheLocator"
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(_settings, name, value)
 
 
 @compiled()

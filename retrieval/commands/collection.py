@@ -48,7 +48,7 @@ from retrieval.commands.options import (
     vocabulary_sample,
 )
 from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
-from retrieval.commands.printing import print_answer, print_facts, report_index
+from retrieval.commands.printing import print_answer, print_environment, print_facts, report_index
 from retrieval.search.engines.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -300,13 +300,38 @@ def _when_free(run: "Callable[[], Added]") -> "Added":
 
 
 def info(
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    context: typer.Context,
+    collection: Annotated[Path | None, typer.Argument(help="Folder of the collection.")] = None,
+    environment: Annotated[
+        bool,
+        typer.Option(
+            "--environment",
+            help="Tell of the installation and the machine instead, for a report of a failure; COLLECTION may be left "
+            "out.",
+        ),
+    ] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Tell what a collection holds, and what each feature costs."""
+    """Tell what a collection holds, and what each feature costs.
+
+    With --environment, tell what a report of a failure needs: versions, the processor and the code that libraries run
+    on it, threads, variables of the environment, where compiled functions and pictures are kept. No value that may be
+    secret is printed.
+    """
+    if environment:
+        from retrieval.library.environment import describe_environment
+
+        described = describe_environment(collection).to_dict()
+        if json:
+            print_json(described)
+        else:
+            print_environment(described)
+        return
     from retrieval.library.opening import open_named
 
+    if collection is None:
+        context.fail("Missing argument 'COLLECTION'")
     with open_named(collection, catalogue=catalogue) as opened:
         facts = opened.info().to_dict()
     if json:

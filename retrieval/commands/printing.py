@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from retrieval.library.reports import Added
 
 _LISTED, _ENDINGS = 100, 12  # photos, and endings of files, that are printed for people
+_LABEL = 25  # characters, of a name before its value
 _SHOWN = 5  # files that are printed of those that were left out
 
 
@@ -93,6 +94,30 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         rest = f"{more} more were removed for good, which --json lists; " if more > 0 else ""
         say(f"             {rest}cairn index --again takes them in again")
     print_failures(facts["failed"])
+
+
+def print_environment(environment: Mapping[str, Any]) -> None:
+    """Say what `describe_environment` tells: a heading for each part, and below it a line for each fact."""
+    for part, facts in environment.items():
+        if not facts:
+            continue
+        say(part.replace("_", " "))
+        if isinstance(facts, Mapping):
+            for name, value in facts.items():
+                say(f"    {name:<{_LABEL}} {_value(value)}")
+        else:
+            for one in facts:
+                first, *others = one.values()
+                rest = (f"{key} {_value(value)}" for key, value in zip([*one][1:], others, strict=True))
+                say(f"    {first:<{_LABEL}} {', '.join(rest)}")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
 
 
 def print_answer(answer: "Answer", picture: Path | None, json: bool) -> None:

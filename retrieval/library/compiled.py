@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+from index.progress import Progress
+
 COMPILED = (
     "index.hamming.sign_kernels",
     "index.hamming.vote_kernels",
@@ -22,11 +24,24 @@ COMPILED = (
 """The modules that have compiled functions."""
 
 
-def compile_all() -> None:
-    """Load all compiled functions; what was never compiled on this machine is, which takes some thirty seconds."""
-    for module in COMPILED:
+def compile_all(tell: Progress | None = None) -> None:
+    """Load all compiled functions; what was never compiled on this machine is, which takes a minute or so.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Is told how many modules are done: the step ``compile``, how many, and of how many.
+    """
+    for done, module in enumerate(COMPILED):
+        if tell is not None:
+            tell("compile", done, len(COMPILED))
         import_module(module)
+    if tell is not None:
+        tell("compile", len(COMPILED), len(COMPILED))
 
 
 if __name__ == "__main__":
-    compile_all()
+    from retrieval.library.progress import progress_bars
+
+    with progress_bars(False, {"compile": "Compiling (modules)"}) as told:
+        compile_all(told)

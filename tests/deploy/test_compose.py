@@ -16,6 +16,7 @@ from cairn import make_app
 from scripts.check_image import DOCKERFILE, read_stages
 from scripts.documentation.command_reference import pages
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 dask_scheduler = pytest.importorskip("distributed.cli.dask_scheduler").main
@@ -166,13 +167,13 @@ def test_scheduler_and_worker_run_as_they_are_told_and_a_worker_ends_with_its_sc
                 time.sleep(0.3)
             assert _is_healthy(service, ports[service])
         scheduler, worker = running
-        with distributed.Client(f"tcp://127.0.0.1:{ports['8786']}", timeout=20) as client:
-            client.wait_for_workers(1, timeout=20)
+        with distributed.Client(f"tcp://127.0.0.1:{ports['8786']}", timeout=patience(20)) as client:
+            client.wait_for_workers(1, timeout=patience(20))
             assert list(client.nthreads().values()) == [1]
         scheduler.terminate()
-        scheduler.wait(30)
+        scheduler.wait(patience(30))
         # With 0: so "on-failure" would leave it ended.
-        assert worker.wait(30) == 0
+        assert worker.wait(patience(30)) == 0
         assert SERVICES["worker"]["restart"] == "unless-stopped"
         assert "\nRestart=always\n" in (ROOT / "deploy/cairn-worker.service").read_text()
     finally:

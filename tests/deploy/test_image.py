@@ -1,5 +1,6 @@
 """deploy/Dockerfile: what it copies exists, it runs as an ordinary user, and its health check tells the truth."""
 
+import os
 import re
 import subprocess
 import sys
@@ -102,8 +103,9 @@ def test_the_wheels_need_only_libraries_that_the_image_has() -> None:
     folder = Path(next(path for path in sys.path if path.endswith("site-packages")))
     # OpenCV, faiss and NumPy are those with most libraries; what lies beside a wheel's own came with it.
     files = [path for name in ("cv2", "faiss", "numpy") for path in (folder / name).rglob("*.so*")]
-    told = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, timeout=60).stdout
-    needed = {Path(path).name for path in re.findall(r"=> (/\S+)", told) if "site-packages" not in path}
+    english = os.environ | {"LC_ALL": "C"}
+    told = subprocess.run(["ldd", *map(str, files)], capture_output=True, text=True, env=english).stdout
+    needed = {Path(path).name for path in re.findall(r"=> (/.+) \(0x", told) if "site-packages" not in path}
     assert "libc.so.6" in needed and "not found" not in told
     # Of libc6, libgcc-s1, libstdc++6 and zlib1g, without which Debian's apt does not run.
     has = r"lib(c|m|mvec|dl|pthread|rt|util|resolv|gcc_s|stdc\+\+|z)\.so\.\d+"

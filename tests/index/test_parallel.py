@@ -21,8 +21,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from index.parallel import Terminated, end_workers, one_thread, run, stopping_in_order
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
-LATER = 1.5  # seconds
+LATER = patience(1.5)  # seconds
 WAYS = [(1, False), (2, False), (3, True)]
 
 
@@ -43,9 +44,9 @@ def fail(number: int) -> int:
     return number
 
 
-def write_later(path: Path) -> None:
+def write_later(path: Path, seconds: float) -> None:
     path.with_suffix(".begun").touch()
-    time.sleep(LATER)
+    time.sleep(seconds)
     path.touch()
 
 
@@ -95,7 +96,7 @@ def test_large_arrays_are_the_same_in_a_process() -> None:
 @pytest.mark.parametrize("stop", ["close", *(pytest.param(one, marks=pytest.mark.slow) for one in ("leave", "forget"))])
 @pytest.mark.slow
 def test_who_reads_no_further_leaves_no_worker_at_work(tmp_path: Path, stop: str) -> None:
-    jobs = [partial(double, 1), *(partial(write_later, tmp_path / f"{number}") for number in range(2))]
+    jobs = [partial(double, 1), *(partial(write_later, tmp_path / f"{number}", LATER) for number in range(2))]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = run(jobs, 2, ordered=False)  # type: ignore[arg-type]
@@ -165,7 +166,7 @@ class TestSigterm:
 
     @pytest.mark.slow
     def test_it_ends_a_wait_for_workers(self, tmp_path: Path) -> None:
-        jobs = [partial(write_later, tmp_path / f"{number}") for number in range(4)]
+        jobs = [partial(write_later, tmp_path / f"{number}", LATER) for number in range(4)]
         with pytest.raises(Terminated), stopping_in_order():
             threading.Timer(0.7, send_sigterm).start()
             list(run(jobs, 2))
@@ -191,7 +192,7 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         "from functools import partial; from pathlib import Path; from index.parallel import run\n"
         "from tests.index.test_parallel import write_later\n"
-        f"list(run([partial(write_later, Path({str(tmp_path)!r}) / str(n)) for n in range(8)], 2))\n"
+        f"list(run([partial(write_later, Path({str(tmp_path)!r}) / str(n), {LATER}) for n in range(8)], 2))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
     while len(list(tmp_path.glob("*.begun"))) < 2:
@@ -199,7 +200,7 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     children = psutil.Process(parent.pid).children(recursive=True)
     parent.kill()
     parent.wait()
-    assert len(children) >= 2 and psutil.wait_procs(children, timeout=10)[1] == []
+    assert len(children) >= 2 and psutil.wait_procs(children, timeout=patience(10))[1] == []
 
 
 def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap() -> None:
@@ -211,7 +212,7 @@ def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap
     def overlap() -> None:
         with one_thread():
             within.set()
-            outside.wait(10)
+            outside.wait(patience(10))
 
     with threadpool_limits(2, user_api="blas"):
         if threads() != [2]:
@@ -219,7 +220,7 @@ def test_one_thread_gives_back_what_was_before_however_blocks_of_threads_overlap
         other = threading.Thread(target=overlap, daemon=True)
         with one_thread():
             other.start()
-            assert within.wait(10)
+            assert within.wait(patience(10))
         assert threads() == [1]  # the other block goes on
         outside.set()
         other.join()

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,10 +62,19 @@ def chromium() -> Iterator[Any]:
     if program is None:
         pytest.skip("there is no Chromium: neither chromium, chromium-browser nor google-chrome is installed")
     arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # root cannot have one
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=arguments)
-        yield browser
-        browser.close()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home, pytest.MonkeyPatch.context() as patch:
+        # It and what drives it end at once where they may not write to the home or the folder of temporary files. Their
+        # sockets lie there, too: the path is to be short.
+        for name in ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            patch.setenv(name, home)
+        driver = playwright.sync_playwright().start()
+        try:
+            browser = driver.chromium.launch(executable_path=program, args=arguments)
+            patch.undo()
+            yield browser
+            browser.close()
+        finally:
+            driver.stop()
 
 
 @pytest.fixture

@@ -14,13 +14,14 @@ import httpx
 import pytest
 
 from retrieval.collection.collection import Collection
+from tests.support.patience import patience
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Wait until something holds; give it."""
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < end, "it has not come to that"
+        assert time.monotonic() - began < patience(seconds), "it has not come to that"
         time.sleep(0.01)
     return found
 
@@ -40,7 +41,7 @@ def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(patience(30))
             assert not thread.is_alive(), "the server has not ended"
 
 
@@ -103,7 +104,7 @@ def import_by_name(collection: Collection, values: Mapping[str, Mapping[str, lis
 
 def client_of(address: str, **options: Any) -> httpx.Client:
     """A client that may write, as a page of the server may."""
-    return httpx.Client(base_url=address, headers={"X-Cairn": "1"}, **{"timeout": 120, **options})
+    return httpx.Client(base_url=address, headers={"X-Cairn": "1"}, **{"timeout": patience(120), **options})
 
 
 def ended(client: httpx.Client, number: int, seconds: float = 60.0) -> dict[str, Any]:

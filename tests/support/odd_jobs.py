@@ -36,7 +36,7 @@ class OddJobs:
             case "sleep":
                 time.sleep(request.get("seconds", 1000))
             case "nap":
-                time.sleep(2.5)
+                time.sleep(request.get("seconds", 2.5))
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "crash":
@@ -131,6 +131,6 @@ def _say(text: str, length: int | None) -> None:
 class SlowToStart(OddJobs):
     """Sleeps or dies where others open a collection."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, seconds: float = 2.5) -> None:
         super().__init__()
-        self.do(what, {})
+        self.do(what, {"seconds": 1000 if what == "sleep" else seconds})

@@ -1,6 +1,7 @@
 """The shell completes commands, options and their values, with the scripts that the command prints for it."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,9 @@ def test_bash_completes_by_the_script_that_it_is_given(tmp_path: Path) -> None:
     if bash is None:
         pytest.skip("there is no bash")
     command = tmp_path / "cairn"
-    command.write_text(f"#!{sys.executable}\nfrom cairn import main\nmain()\n")
+    # Not by `#!`, after which no path may have a space.
+    python = shlex.quote(sys.executable)
+    command.write_text(f'#!/bin/sh\nexec {python} -c "from cairn import main; main()" "$@"\n')
     command.chmod(0o755)
     (tmp_path / "script").write_text(_answer("source_bash"))
     program = "source script; COMP_WORDS=(cairn qu); COMP_CWORD=1; _cairn_completion cairn; echo ${COMPREPLY[@]}"

@@ -68,7 +68,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
     runs: dict[str, list[list[object]]] = {
         "cairn index": [[living, indexed.photos]],
         "cairn query": [[living, "cat_001.jpg", "--turns", 1]],
-        "cairn info": [[living]],
+        "cairn info": [[living], ["--environment"]],
         "cairn metadata": [
             [living],
             [living, table],

@@ -27,6 +27,7 @@ from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
+from tests.support.patience import patience
 from tests.support.searching import answer_to
 from tests.support.written_photos import (
     WORDS,
@@ -471,7 +472,7 @@ def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(
             seen.append(album.answers())
         except (CollectionChanged, KeyError):  # `cairn query` looks again then
             again += 1
-    writer.join(60)
+    writer.join(patience(60))
     assert writer.exitcode == 0
     places = []
     for answer in seen:

@@ -1,6 +1,7 @@
 """What holds for the project as a whole: its layers, its pins, its command and its set-up scripts."""
 
 import ast
+import contextlib
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cairn
@@ -126,6 +128,17 @@ def test_requirements_meet_what_the_project_declares() -> None:
             versions = [next(iter(pin.specifier)).version for pin in found]
             if not versions or not all(requirement.specifier.contains(version) for version in versions):
                 wrong.append(f"{purpose}: {requirement} is pinned to {versions or 'nothing'}")
+    assert not wrong
+
+
+def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
+    """Not all that declares 3.11 takes each 3.11: Debian 12 has 3.11.2."""
+    wrong = []
+    for pin in (pin for file in REQUIREMENTS for pin in _pins(file)):
+        with contextlib.suppress(metadata.PackageNotFoundError):  # of another system, or an extra
+            needs = metadata.metadata(pin.name).get("Requires-Python")
+            if pin.specifier.contains(metadata.version(pin.name)) and not SpecifierSet(needs or "").contains("3.11.0"):
+                wrong.append(f"{pin} needs Python {needs}")
     assert not wrong
 
 
@@ -253,7 +266,11 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
     assert _demo(checkout).returncode == 1  # interrupted: what there is must not be taken for whole
     broken.unlink()
 
-    assert _demo(checkout, "my photos", "--seed", "1").stdout == "cairn:demo --photos my photos --seed 1\n"
+    made = _demo(checkout, "my photos", "--seed", "1")
+    assert made.stdout == "cairn:demo --photos my photos --seed 1\n"
+    steps = ("Setting up", "Making the virtual", "Installing what requirements.txt", "Installing Cairn", "Compiling")
+    assert [line.startswith(step) for step, line in zip(steps, made.stderr.splitlines(), strict=True)] == [True] * 5
+    assert "five minutes" in made.stderr
     installed = log.read_text()
     assert "requirements.txt" in installed
     assert f"--no-deps --no-build-isolation --editable {checkout}" in installed
@@ -266,6 +283,28 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
         file.write("# changed\n")
     assert _demo(checkout).returncode == 0
     assert log.read_text() == 2 * installed
+
+
+def _set_up(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program for bash with the functions of the set-up, in which a second is short."""
+    begin = f"source '{ROOT}/scripts/environment.sh'\nsleep() {{ command sleep 0.05; }}\n"
+    return subprocess.run(["bash", "-c", begin + program], cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def test_what_takes_long_is_told_on_standard_error_and_nothing_runs_on(tmp_path: Path) -> None:
+    told = _set_up('step "Waiting" log sh -c "echo half done; sleep 1; echo done"; cat log', tmp_path)
+    first, *ticks = told.stderr.splitlines()
+    assert (told.returncode, told.stdout, first) == (0, "half done\ndone\n", "Waiting …")
+    assert ticks and all(re.fullmatch(r"    \d s so far\. (half )?done", tick) for tick in ticks)
+    # It ends with the script, however that ends: who reads its standard error would wait for it.
+    killed = _set_up('announce "Waiting"; kill -KILL $$', tmp_path)
+    assert killed.returncode < 0 and killed.stderr.splitlines()[0] == "Waiting …"
+
+
+def test_what_a_failed_step_wrote_is_shown(tmp_path: Path) -> None:
+    told = _set_up('set -e; step "Failing" log sh -c "echo no such package; exit 3"; echo not reached', tmp_path)
+    assert (told.returncode, told.stdout) == (3, "")
+    assert told.stderr.endswith("no such package\n")
 
 
 def test_a_missing_python_is_one_sentence(checkout: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 Cairn = Callable[..., Ran]
 PATIENCE = 120.0  # seconds, where the machine is busy
@@ -36,7 +37,7 @@ def start(*arguments: object) -> subprocess.Popen[str]:
 
 def workers_at_work(process: subprocess.Popen[str], collection: Path) -> list[psutil.Process]:
     """Wait until photos are being staged; give all processes that the command has started."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience(PATIENCE)
     while time.monotonic() < end and process.poll() is None:
         if any(collection.glob("staging/*/*.npy")):
             return psutil.Process(process.pid).children(recursive=True)
@@ -58,10 +59,10 @@ def test_sigterm_ends_a_command_with_its_workers_and_it_goes_on(
         os.killpg(process.pid, signal.SIGTERM)
     else:
         process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=patience(PATIENCE))
     assert (process.returncode, json.loads(out)) == (143, {"error": TOLD})
     assert err.splitlines()[-1] == f"cairn: {TOLD}" and "Traceback" not in err and "Warning" not in err
-    assert psutil.wait_procs(children, timeout=SOON)[1] == []
+    assert psutil.wait_procs(children, timeout=patience(SOON))[1] == []
     staged = len(list(collection.glob("staging/*/*.npy")))
     assert staged
     assert cairn(*command).json["added"] == len(list(indexed.photos.iterdir()))
@@ -74,7 +75,7 @@ def test_no_worker_outlives_a_command_that_is_killed(indexed: Indexed, tmp_path:
     children = workers_at_work(process, tmp_path / "c")
     process.kill()
     process.communicate()
-    assert psutil.wait_procs(children, timeout=SOON)[1] == []
+    assert psutil.wait_procs(children, timeout=patience(SOON))[1] == []
 
 
 def test_a_worker_that_is_killed_is_one_sentence() -> None:

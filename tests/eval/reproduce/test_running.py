@@ -1,6 +1,7 @@
 """Running steps: each once, in order, and going on where a run was stopped."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -116,7 +117,8 @@ def test_missing_data_are_named_with_the_command_that_gets_them(tmp_path: Path, 
     with pytest.raises(CairnError, match="cairn data get liberty"):
         bench.check_data(["liberty"])
     planned = Bench(tmp_path, tmp_path / "steps", planning=True)
-    assert planned.command(TEST).startswith(f"cairn evaluate patches {tmp_path}/liberty --descriptor ")
+    liberty = shlex.quote(str(tmp_path / "liberty"))
+    assert planned.command(TEST).startswith(f"cairn evaluate patches {liberty} --descriptor ")
 
 
 def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Where the published sets lie, in whichever common layout they were unpacked."""
 
+import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -136,7 +138,8 @@ def test_what_is_missing_is_said_with_the_command_that_gets_it(tmp_path: Path) -
     (tmp_path / "jpg").mkdir()
     for name in NAMES:
         for root in (tmp_path, tmp_path / "nowhere"):
-            told = f"cairn data get {name} --root {root} (gets it|gets them|get them anew)\\.$"
+            place = re.escape(shlex.quote(str(root)))
+            told = f"cairn data get {name} --root {place} (gets it|gets them|get them anew)\\.$"
             with pytest.raises(CairnError, match=told):
                 locate(name, root)
     with pytest.raises(CairnError, match="There is no set 'oxford105k': choose oxford5k, "):

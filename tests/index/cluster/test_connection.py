@@ -15,6 +15,7 @@ from index.cluster.tasks import WorkerDied
 from index.cluster.versions import PYTHON, VersionsDiffer, compare_versions, own_versions
 from index.errors import CairnError
 from tests.support.clusters import Machines
+from tests.support.patience import patience
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_a_task_that_kills_workers_is_given_up() -> None:
 def test_a_scheduler_that_comes_back_goes_on(machines: Machines) -> None:
     scheduler = machines.scheduler()
     worker = machines.worker()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience(30)
     while True:
         try:
             cluster = Cluster.connect(machines.address, patience=60)

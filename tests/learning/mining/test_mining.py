@@ -35,6 +35,7 @@ from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
 from tests.support.made_once import made_once
+from tests.support.patience import patience
 
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
@@ -342,7 +343,7 @@ def test_a_killed_run_goes_on_where_it_was(
     for moment in (("features", 3), ("pairs", 16), ("patches", 2)):
         process = context.Process(target=_mine_until, args=(moment, few, out))
         process.start()
-        process.join(120)
+        process.join(patience(120))
         assert process.exitcode == -signal.SIGKILL
         assert [path.name for path in tmp_path.iterdir()] == ["matches.npz.mining"]
     # What was done is not done again, and half a photo's patches are not taken for whole ones.

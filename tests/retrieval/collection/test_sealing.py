@@ -31,6 +31,7 @@ from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
 from retrieval.integrity.check import check_collection
 from tests.conftest import Ran
+from tests.support.patience import patience
 
 
 def change(folder: Path, value: str) -> Seal:
@@ -93,7 +94,7 @@ def test_of_two_commands_that_seal_at_once_the_later_wins(folder: Path, monkeypa
     monkeypatch.setattr(snapshot, "_examine", slow)
     first = threading.Thread(target=change, args=(folder, "first"))
     first.start()
-    assert has_copied.wait(30)
+    assert has_copied.wait(patience(30))
     change(folder, "second")
     has_ended.set()
     first.join()

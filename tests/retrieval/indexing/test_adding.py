@@ -34,6 +34,7 @@ from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
 from tests.support.hostile import photo
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 from tests.support.searching import answer_to
 
 # Several batches, so that a run can be stopped between them.
@@ -178,7 +179,7 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
     for moment in moments:
         process = context.Process(target=_index_until, args=(moment, folder, photos))
         process.start()
-        process.join(120)
+        process.join(patience(120))
         assert process.exitcode == -signal.SIGKILL, moment
     report = index(folder, photos)
     assert report.added + report.unchanged == 10

@@ -29,6 +29,7 @@ from tests.conftest import Ran
 from tests.retrieval.indexing.test_adding import SMALL, contents, index
 from tests.support.clusters import Machines, PickledTasks
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +236,7 @@ def test_who_stops_a_run_reads_one_sentence(photos: Path, tmp_path: Path, sent: 
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + patience(60)
     while not list(folder.glob(f"{STAGING}/*/*.npy")):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)

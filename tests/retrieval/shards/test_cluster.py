@@ -20,6 +20,7 @@ from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool.job_process import Refused
 from tests.conftest import Indexed, Ran
+from tests.support.patience import patience
 from tests.support.sharded import SharedAlbum, make_album, query_at_turns
 
 pytest.importorskip("distributed")
@@ -53,7 +54,7 @@ def test_workers_answer_as_one_machine_and_one_may_die(shared_album: SharedAlbum
     os.kill(cluster.client.run(os.getpid)[victim], signal.SIGKILL)
     assert numbers_of(searcher, views) == expected
     assert victim not in shards.placed.keys and searcher.search(views).missing == ()
-    end = time.monotonic() + 60  # the nanny starts another, which takes shards
+    end = time.monotonic() + patience(60)  # the nanny starts another, which takes shards
     while len(shards.placed.keys) < 2 and time.monotonic() < end:
         time.sleep(0.2)
         assert numbers_of(searcher, views) == expected

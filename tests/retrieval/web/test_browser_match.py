@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Indexed
 from tests.support.browser import Visit, drawn_lines, project
+from tests.support.live import until
 
 pytestmark = pytest.mark.browser
 
@@ -33,8 +34,7 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     assert f"{len(lines)} verified inliers" in said
     # Side by side, and one above the other on a phone: the lines follow.
     page.set_viewport_size({"width": 360, "height": 740})
-    page.wait_for_timeout(300)
-    assert np.abs(drawn_lines(page) - lines).max() < 0.1
+    until(lambda: np.abs(drawn_lines(page) - lines).max() < 0.1)
 
 
 def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:

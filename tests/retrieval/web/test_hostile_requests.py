@@ -27,6 +27,7 @@ from retrieval.web.shelf.routes import router as shelf_router
 from tests.conftest import Indexed, Ran
 from tests.support.hostile_requests import Asked, Maker
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 REQUESTS = 10_000
 PARTS = 2  # each at a collection of its own, so that what is left of one does not become too little
@@ -67,7 +68,7 @@ def opened(home: Path, world: Path, passwords: Path, photos: Path) -> Iterator[s
             assert process.poll() is None, "the server has ended"
         finally:
             process.terminate()
-            process.wait(60)
+            process.wait(patience(60))
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -20,6 +20,7 @@ from retrieval.integrity.check import check_collection
 from tests.conftest import Indexed
 from tests.learning.library.test_improving import Learning
 from tests.retrieval.web.test_serve import serving
+from tests.support.patience import patience
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="processes are killed")]
 
@@ -59,7 +60,7 @@ def improved(folder: Path, kills: list[tuple[str, float]]) -> tuple[dict[str, An
                 time.sleep(left.pop(0)[1])
                 below = psutil.Process(server.pid).children(recursive=True)
                 server.kill()
-                assert psutil.wait_procs(below, timeout=15)[1] == []
+                assert psutil.wait_procs(below, timeout=patience(15))[1] == []
                 continue
             seconds = time.monotonic() - began
             return seen(client, folder), seconds

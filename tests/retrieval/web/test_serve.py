@@ -19,6 +19,7 @@ from retrieval.web.access.options import is_loopback
 from retrieval.web.guard import Guard, host_name, log_trace
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 Cairn = Callable[..., Ran]
 
@@ -57,7 +58,7 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
     arguments = (indexed.folder, "--cache", tmp_path / "cache", "--workers", 1, "--open")
     with serving(*arguments, TMPDIR=str(scratch), BROWSER=f"{browser} %s") as (process, address):
         assert httpx.get(f"{address}api/health").json()["images"] == len(list(indexed.photos.iterdir()))
-        assert httpx.get(f"{address}api/search?q=0&turns=1", timeout=60).json()["results"][0]["number"] == 0
+        assert httpx.get(f"{address}api/search?q=0&turns=1", timeout=patience(60)).json()["results"][0]["number"] == 0
         assert httpx.get(f"{address}api/photos/0/thumbnail").status_code == 200
         assert httpx.get(f"{address}api/health", headers={"Host": "evil.example"}).status_code == 400
         for _ in range(200):
@@ -68,10 +69,10 @@ def test_it_serves_until_it_is_stopped_and_leaves_nothing_behind(
         children = psutil.Process(process.pid).children(recursive=True)
         assert len(children) >= 2
         process.send_signal(ends)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=patience(60))
         # Whoever sends SIGTERM expects to see that it was what ended the process.
         assert (process.returncode, out, err) == (0 if ends == signal.SIGINT else -signal.SIGTERM, "", "")
-    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert psutil.wait_procs(children, timeout=patience(10))[1] == []
     assert list(scratch.iterdir()) == []
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["thumbnails"]
 
@@ -83,7 +84,7 @@ def test_no_worker_outlives_a_server_that_is_killed(indexed: Indexed, tmp_path: 
         children = psutil.Process(process.pid).children(recursive=True)
         assert len(children) >= 2
         process.kill()
-        assert psutil.wait_procs(children, timeout=10)[1] == []
+        assert psutil.wait_procs(children, timeout=patience(10))[1] == []
 
 
 @pytest.mark.slow
@@ -92,7 +93,7 @@ def test_without_a_password_the_network_is_told_that_it_is_not_answered(indexed:
         assert httpx.get(f"{address}api/health").status_code == 200
         assert httpx.get(f"{address}api/health", headers={"Host": "my.server"}).status_code == 400
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=patience(60))
         assert err.count("\n") == 1 and "no password" in err
 
 

@@ -20,6 +20,7 @@ from tests.conftest import Indexed
 from tests.retrieval.web.access.conftest import ANNA, hidden
 from tests.retrieval.web.test_serve import serving
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +94,7 @@ def _proxy(command: list[str], port: int) -> Iterator[None]:
     finally:
         process.terminate()
         try:
-            process.wait(5)
+            process.wait(patience(5))
         except subprocess.TimeoutExpired:  # Caddy waits for all connections to end
             process.kill()
             process.wait()
@@ -153,7 +154,7 @@ def _work_through(port: int, certificate: Path, tokens: dict[str, str]) -> None:
         with stranger.stream("GET", "/api/jobs/events") as events:
             assert events.status_code == 200
             assert next(events.iter_lines()).startswith(("event:", "retry:", ":", "data:"))
-            assert time.monotonic() - begun < 10  # it is not kept back
+            assert time.monotonic() - begun < patience(10)  # it is not kept back
         answer = stranger.post(
             "/api/photos",
             files={"photos": ("large.png", picture.read_bytes())},

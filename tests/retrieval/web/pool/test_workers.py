@@ -20,6 +20,7 @@ from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOpt
 from tests.conftest import Indexed
 from tests.support.live import serving
 from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable
+from tests.support.patience import patience
 
 FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
 OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
@@ -72,7 +73,7 @@ def test_a_process_that_is_killed_while_nobody_asks_it_fails_no_job(pool: Pool) 
     first = _ask(pool, "echo")[0]["pid"]
     (worker,) = pool._workers.values()
     psutil.Process(first).kill()
-    assert worker.pipe.poll(30)  # it has ended
+    assert worker.pipe.poll(patience(30))  # it has ended
     assert _ask(pool, "echo")[0]["pid"] != first
 
 
@@ -101,9 +102,9 @@ def test_a_process_that_a_photo_has_taken_over_holds_nobody(said: dict[str, obje
     try:
         pool.wait_until_open(60)
         began = time.monotonic()
-        assert type(pool.submit("say", said).exception(30)) is error
-        assert time.monotonic() - began < 6
-        assert any(pool.submit("echo", {}).exception(30) is None for _ in range(5))
+        assert type(pool.submit("say", said).exception(patience(30))) is error
+        assert time.monotonic() - began < patience(6)
+        assert any(pool.submit("echo", {}).exception(patience(30)) is None for _ in range(5))
     finally:
         pool.close()
 
@@ -118,7 +119,7 @@ def test_a_process_that_says_it_is_outdated_has_no_time_to_open() -> None:
         while pool.processes() == [first]:
             time.sleep(0.01)
         pool.close()
-        assert isinstance(said.exception(10), Died) and not psutil.pid_exists(first)
+        assert isinstance(said.exception(patience(10)), Died) and not psutil.pid_exists(first)
     finally:
         pool.close()
 
@@ -129,7 +130,7 @@ def test_a_defect_that_ends_a_process_is_told(capfd: pytest.CaptureFixture[str])
     process = psutil.Process(_ask(pool, "echo")[0]["pid"])
     (worker,) = pool._workers.values()
     worker.pipe.send_bytes(b'["echo"]')
-    process.wait(30)
+    process.wait(patience(30))
     pool.close()
     assert "ValueError: not enough values to unpack" in capfd.readouterr().err
 
@@ -188,7 +189,7 @@ def test_workers_end_with_a_server_that_is_killed(busy: bool) -> None:
         worker.pipe.send_bytes(b'["sleep", {}, false]')
         time.sleep(0.2)
     worker.pipe.close()
-    process.wait(30)
+    process.wait(patience(30))
     pool.close()
 
 
@@ -343,7 +344,7 @@ def test_closing_waits_for_nothing_that_is_being_opened(reader: tuple[Pool, Path
         time.sleep(0.01)
     began = time.monotonic()
     pool.close()
-    assert time.monotonic() - began < 8 and asked.exception(1) is not None
+    assert time.monotonic() - began < patience(8) and asked.exception(1) is not None
 
 
 @pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
@@ -361,11 +362,12 @@ def test_workers_share_the_memory_of_what_is_open(reader: tuple[Pool, Path]) -> 
     "way", [pytest.param("forked", marks=FORKS), pytest.param("spawned", marks=pytest.mark.slow)], indirect=True
 )
 def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) -> None:
-    pool = Pool(SlowToStart, ("nap",), PoolOptions(workers=1, seconds=1.5))
+    limit = patience(1.5)
+    pool = Pool(SlowToStart, ("nap", 5 / 3 * limit), PoolOptions(workers=1, seconds=limit))
     try:
         late = pool.submit("echo", {})
         assert isinstance(late.exception(60), TookTooLong) and not pool.is_open
-        waited = pool.submit("sleep", {"seconds": 1.0})
+        waited = pool.submit("sleep", {"seconds": 2 / 3 * limit})
         assert waited.exception(60) is None and pool.is_open
     finally:
         pool.close()

@@ -22,6 +22,7 @@ from retrieval.web.shelf.instance import FILE, announce, await_server, only_serv
 from retrieval.web.shelf.open_command import find_home
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
+from tests.support.patience import patience
 
 
 def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +50,7 @@ def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch
         assert cairn("open", home, "--no-browser").code == 0 and len(shown) == 1
         assert httpx.get(f"{shown[0]}api/health").json()["collections"] == 0
         first.send_signal(signal.SIGINT)
-        assert first.wait(20) == 0
+        assert first.wait(patience(20)) == 0
         assert not (home / FILE).exists() and running_server(home) is None
     finally:
         first.kill()
@@ -134,7 +135,7 @@ def test_a_collection_outside_a_home_is_served_once(
                 assert f"open already, at {address[0]}" in cairn("open", named, "--no-browser").out
             assert httpx.get(f"{address[0]}api/health").json()["collection"] == "demo.cairn"
             first.send_signal(signal.SIGINT)
-            assert first.wait(20) == 0
+            assert first.wait(patience(20)) == 0
             assert not (alone / "cache" / FILE).exists()
         finally:
             first.kill()

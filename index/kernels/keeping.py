@@ -1,0 +1,43 @@
+"""Where Numba keeps what it has compiled.
+
+In the folder that the variable CAIRN_CACHE names, else beside the module, else in the user's cache folder.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+from index.cluster.storage import CACHE_VARIABLE
+
+_settings: Any = numba.config
+_caching: Any = caching
+
+
+@contextlib.contextmanager
+def cache_settings() -> Iterator[None]:
+    """Let Numba keep what it compiles where the user says, or else beside the modules or in the user's cache folder.
+
+    Not in a folder ``~`` of the working folder, where that of the user is not known: what lies there is loaded.
+    """
+    before = {name: getattr(_settings, name, "") for name in ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")}
+    try:
+        if os.environ.get(CACHE_VARIABLE) and not before["CACHE_DIR"]:
+            _settings.CACHE_DIR = str(Path(os.environ[CACHE_VARIABLE]).absolute() / "compiled")
+        if not Path("~").expanduser().is_absolute() and not os.environ.get("XDG_CACHE_HOME"):
+            _settings.CACHE_LOCATOR_CLASSES = "UserProvidedCacheLocator,InTreeCacheLocator"
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(_settings, name, value)
+
+
+def cache_folder() -> Path | None:
+    """Folder in which functions of this package are kept; None where Numba finds none that can be written to."""
+    with cache_settings(), contextlib.suppress(RuntimeError, OSError):
+        return Path(_caching.CompileResultCacheImpl(cache_folder).locator.get_cache_path())
+    return None

@@ -1,0 +1,273 @@
+"""What a report of a failure needs to say of the installation and the machine: versions, processor, kernels, caches."""
+
+import contextlib
+import locale
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from index.cluster.storage import object_cache
+from index.parallel import cores
+from retrieval.library.reports import Report
+from retrieval.photos.listing import CACHE
+
+DISTRIBUTIONS = {
+    "Cairn": ("cairn-search", ""),
+    "NumPy": ("numpy", "numpy"),
+    "SciPy": ("scipy", "scipy.linalg"),
+    "OpenCV": ("opencv-contrib-python-headless", "cv2"),
+    "faiss": ("faiss-cpu", "faiss"),
+    "Numba": ("numba", "numba"),
+    "llvmlite": ("llvmlite", "llvmlite.binding"),
+    "SQLAlchemy": ("sqlalchemy", "sqlalchemy"),
+}
+"""What is told the version of: its distribution, and the module by which it is loaded."""
+
+HIDDEN = "(set; not shown)"
+"""Stands for the value of a variable that may hold a secret."""
+
+_TOLD = re.compile(
+    r"(OPENBLAS|OMP|KMP|GOMP|MKL|BLIS|NUMBA|NPY|OPENCV|FAISS|MALLOC|CAIRN|LC)_\w+"
+    r"|LANG|LANGUAGE|TZ|TMPDIR|XDG_CACHE_HOME|LD_PRELOAD|PYTHON(HASHSEED|UTF8|IOENCODING|DONTWRITEBYTECODE|PYCACHEPREFIX)"
+)
+_OURS = {"CAIRN_CACHE", "CAIRN_DATASETS", "CAIRN_PHOTOS", "CAIRN_PROGRESS", "CAIRN_PYTHON"}
+_SECRET_NAME = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL|AUTH|ADDRESS|UR[IL]|DSN|DATABASE", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"://|@|pass|secret|token", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Environment(Report):
+    """What runs here, on what, and with which settings.
+
+    Attributes
+    ----------
+    versions : dict of str to str
+        Of Python, Cairn and what it computes with; None for what is not installed.
+    not_loaded : dict of str to str
+        What of these cannot be loaded, and why.
+    platform : dict of str to str
+        ``system``, ``machine`` and the C library, ``libc``.
+    processor : dict
+        Its ``name``; ``numba``: for which kind Numba compiles; ``numpy_baseline``, ``numpy_found`` and
+        ``numpy_missing``: features that NumPy takes for granted, has found and uses, and has not found; ``opencv`` and
+        ``faiss``: features that these were made for, or have found.
+    linear_algebra : list of dict
+        Of each library of threads or linear algebra that is loaded: ``file``, ``kind``, ``version``, ``kernel`` (the
+        kind of processor whose code it runs, or None) and ``threads``.
+    cores : dict of str to int
+        ``machine``: all; ``usable``: those that this process may use; ``opencv``, ``faiss`` and ``numba``: threads.
+    variables : dict of str to str
+        Variables of the environment that change what is computed or kept. What may be secret is `HIDDEN`.
+    caches : list of dict
+        ``of`` what, the ``folder`` (None where there is none), and whether it is ``writable``.
+    process : dict
+        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``.
+    """
+
+    versions: dict[str, str | None]
+    not_loaded: dict[str, str]
+    platform: dict[str, str]
+    processor: dict[str, Any]
+    linear_algebra: list[dict[str, Any]]
+    cores: dict[str, int | None]
+    variables: dict[str, str]
+    caches: list[dict[str, Any]]
+    process: dict[str, Any]
+
+
+def describe_environment(collection: Path | None = None) -> Environment:
+    """Tell what runs here. Nothing that is missing or broken stops it: that is what it is to tell.
+
+    Parameters
+    ----------
+    collection : Path, optional
+        Folder of a collection, to tell of its cache, too. It is not opened.
+
+    Returns
+    -------
+    Environment
+    """
+    variables = dict(os.environ)  # before libraries add to them
+    not_loaded = _load(module for _, module in DISTRIBUTIONS.values() if module)
+    return Environment(
+        versions={
+            "Python": platform.python_version(),
+            **{name: _version(distribution) for name, (distribution, _) in DISTRIBUTIONS.items()},
+        },
+        not_loaded=not_loaded,
+        platform={
+            "system": platform.platform(),
+            "machine": platform.machine(),
+            "libc": " ".join(platform.libc_ver()).strip(),
+        },
+        processor=_processor(),
+        linear_algebra=_linear_algebra(),
+        cores=_cores(),
+        variables=told_variables(variables),
+        caches=_caches(collection),
+        process={
+            "umask": f"{_umask():03o}",
+            "locale": locale.setlocale(locale.LC_CTYPE),
+            "time_zone": "/".join(time.tzname),
+            "filesystem_encoding": sys.getfilesystemencoding(),
+            "output_encoding": getattr(sys.stdout, "encoding", None),
+        },
+    )
+
+
+def told_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Choose the variables that a report needs, sorted, and hide the values of those that may hold a secret.
+
+    Parameters
+    ----------
+    variables : mapping of str to str
+        The environment.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    return {
+        name: HIDDEN if _may_be_secret(name, value) else value
+        for name, value in sorted(variables.items())
+        if _TOLD.fullmatch(name)
+    }
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    if name.startswith("CAIRN_") and name not in _OURS:  # somebody's own: who knows what is in it
+        return True
+    return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _load(modules: Iterable[str]) -> dict[str, str]:
+    """Load modules, so that their libraries can be asked; give what could not be loaded, and why."""
+    failed = {}
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception as error:  # whatever a broken installation raises
+            failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return failed
+
+
+def _processor() -> dict[str, Any]:
+    """Name and features of the processor, as far as each library tells."""
+    told: dict[str, Any] = {"name": _processor_name()}
+    with contextlib.suppress(Exception):
+        import llvmlite.binding
+        import numba
+
+        told["numba"] = str(numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name())  # type: ignore[attr-defined]
+    with contextlib.suppress(Exception):
+        import numpy as np
+
+        features: Any = np.show_config(mode="dicts")
+        features = features["SIMD Extensions"]
+        for ours, theirs in (("baseline", "baseline"), ("found", "found"), ("missing", "not found")):
+            told[f"numpy_{ours}"] = list(features.get(theirs, []))
+    with contextlib.suppress(Exception):
+        import cv2
+
+        told["opencv"] = cv2.getCPUFeaturesLine().split()
+    with contextlib.suppress(Exception):
+        import faiss
+
+        told["faiss"] = faiss.get_compile_options().split()
+    return told
+
+
+def _processor_name() -> str:
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1]
+    return platform.processor() or platform.machine()
+
+
+def _linear_algebra() -> list[dict[str, Any]]:
+    """Which libraries of linear algebra and of threads are loaded, and whose code they run."""
+    with contextlib.suppress(Exception):
+        from threadpoolctl import threadpool_info
+
+        return [
+            {
+                "file": Path(one["filepath"]).name,
+                "kind": one["internal_api"],
+                "version": one["version"],
+                "kernel": one.get("architecture"),
+                "threads": one["num_threads"],
+            }
+            for one in threadpool_info()
+        ]
+    return []
+
+
+def _cores() -> dict[str, int | None]:
+    counted: dict[str, int | None] = {"machine": os.cpu_count(), "usable": cores()}
+    with contextlib.suppress(Exception):
+        import cv2
+
+        counted["opencv"] = cv2.getNumThreads()
+    with contextlib.suppress(Exception):
+        import faiss
+
+        counted["faiss"] = faiss.omp_get_max_threads()
+    with contextlib.suppress(Exception):
+        import numba
+
+        counted["numba"] = int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    return counted
+
+
+def _caches(collection: Path | None) -> list[dict[str, Any]]:
+    folders: dict[str, Path | None] = {"compiled functions": None, "copies from object stores": None}
+    with contextlib.suppress(Exception):
+        from index.kernels.keeping import cache_folder
+
+        folders["compiled functions"] = cache_folder()
+    with contextlib.suppress(RuntimeError):  # no home
+        folders["copies from object stores"] = object_cache()
+    if collection is not None:
+        folders["pictures"] = collection / CACHE
+    folders["temporary files"] = None
+    with contextlib.suppress(OSError):  # none can be written to
+        folders["temporary files"] = Path(tempfile.gettempdir())
+    return [
+        {"of": of, "folder": None if folder is None else str(folder), "writable": _is_writable(folder)}
+        for of, folder in folders.items()
+    ]
+
+
+def _is_writable(folder: Path | None) -> bool:
+    """Whether we may write to a folder, or make it where it is missing."""
+    if folder is None:
+        return False
+    with contextlib.suppress(OSError):
+        there = next((one for one in (folder, *folder.absolute().parents) if one.exists()), None)
+        return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    return False
+
+
+def _umask() -> int:
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text(errors="replace").splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
+    now = os.umask(0o077)  # it can only be read by setting another one
+    os.umask(now)
+    return now
