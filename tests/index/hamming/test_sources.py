@@ -87,6 +87,19 @@ def test_descriptors_are_signed_one_by_one(source: SignatureSource) -> None:
     np.testing.assert_array_equal(source.encode(rows[::-1], words[::-1])[::-1], every)
 
 
+def test_a_descriptor_that_is_its_words_centre_is_on_no_side(kind: SignatureKind, centres: np.ndarray) -> None:
+    """Not on one that rounding decides: alone, among others, and with a vocabulary of another size."""
+    if kind.source == "frame":
+        return  # the same for every word, whose centre is nothing to it
+    halves = centres.astype(np.float16)
+    words = np.arange(WORDS)
+    for some in (words, words[:1], words[::-7]):
+        source = make_source(kind, halves.astype(np.float32), 5)
+        assert not source.encode(halves[some], some).any()
+    one = make_source(kind, halves[7:8].astype(np.float32), 5)
+    assert not one.encode(halves[7:8], np.zeros((1, 3), np.int64)).any()
+
+
 def test_what_is_recalled_is_true_of_a_descriptor_that_lies_as_assumed(
     kind: SignatureKind, centres: np.ndarray
 ) -> None:

@@ -84,6 +84,29 @@ def test_it_is_the_same_as_on_one_machine(
         assert hash_file(there.fetch(VOCABULARY) / path.name) == hash_file(path)
 
 
+def test_words_of_few_features_have_the_same_signatures_everywhere(photos: Path, tmp_path: Path) -> None:
+    """With three features to a word many are their word's centre: by one process, by several, and by a cluster's."""
+    with Collection.create(tmp_path / "count.cairn", SMALL) as collection:
+        index_photos(collection, [photos])
+        features = sum(segment.features for segment in collection.index.segments)
+    options = dataclasses.replace(SMALL, words=features // 3, signature="hamming-64", keep_descriptors=True)
+    found = []
+    for name in ("one", "several", "cluster"):
+        folder = tmp_path / f"{name}.cairn"
+        with Collection.create(folder, options) as collection:
+            preparer = None
+            if name == "cluster":
+                preparer = ClusterPreparer(collection, PickledTasks(), open_storage(str(folder)))  # type: ignore[arg-type]
+            index_photos(collection, [photos], workers=1 if name == "one" else 2, preparer=preparer)
+        with Collection.open(folder) as collection:
+            images = collection.index.images
+            signatures = [images.signatures(number) for number in collection.index.image_numbers.tolist()]
+        alone = sum(int((~some.any(axis=1)).sum()) for some in signatures if some is not None)
+        assert alone > 0.02 * features
+        found.append((contents(folder), [None if some is None else some.tobytes() for some in signatures]))
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_run_goes_on_where_another_was_stopped(
     photos: Path, whole: dict[str, Any], place_of: Callable[[Path], str], tmp_path: Path
 ) -> None:
