@@ -1,7 +1,6 @@
 """Mining of matches: photos with known homographies, what decides on P(x) and N(x), going on after a kill, refusals."""
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -35,6 +34,7 @@ from retrieval.photos.decoding import read_photo
 from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
 from tests.support.made_once import made_once
+from tests.support.processes import clean_forks
 
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
@@ -337,8 +337,7 @@ def test_a_killed_run_goes_on_where_it_was(
     mined: tuple[Path, MiningReport], few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "matches.npz"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context = clean_forks(__name__)
     for moment in (("features", 3), ("pairs", 16), ("patches", 2)):
         process = context.Process(target=_mine_until, args=(moment, few, out))
         process.start()
