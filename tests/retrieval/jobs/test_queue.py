@@ -429,7 +429,7 @@ def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) 
         seen.add((now.title_of_step, now.of > 0))
         return now.state in ENDED
 
-    until(ended)
+    until(ended, 120)
     result = queue.job(job.id).result
     assert (state(queue, job), result and result["ok"]) == ("done", True), queue.job(job.id)
     assert any(title and counted for title, counted in seen), seen
