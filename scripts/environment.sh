@@ -1,7 +1,7 @@
 # Sourced by scripts/demo and scripts/test: one function that makes a virtual environment with nothing but Python there.
 
 # The Pythons to try, in this order; CAIRN_PYTHON names the one to take instead.
-CAIRN_PYTHONS=(python3 python3.13 python3.12 python3.11 python3.14 python)
+CAIRN_PYTHONS=(python3 python3.14 python3.13 python3.12 python3.11 python)
 if [ -n "${CAIRN_PYTHON:-}" ]; then
     CAIRN_PYTHONS=("$CAIRN_PYTHON")
 fi
