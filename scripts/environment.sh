@@ -2,7 +2,7 @@
 # and announce tells what takes long.
 
 # The Pythons to try, in this order; CAIRN_PYTHON names the one to take instead.
-CAIRN_PYTHONS=(python3 python3.13 python3.12 python3.11 python3.14 python)
+CAIRN_PYTHONS=(python3 python3.14 python3.13 python3.12 python3.11 python)
 if [ -n "${CAIRN_PYTHON:-}" ]; then
     CAIRN_PYTHONS=("$CAIRN_PYTHON")
 fi

@@ -168,7 +168,7 @@ def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[NDArray[Any]
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"PIL\.")  # damaged metadata does not matter here
-            mode = path.stat().st_mode
+            mode = _mode(path)
             if stat.S_ISDIR(mode):
                 next(path.iterdir(), None)  # says so where it is a folder that is locked
                 raise CairnError("it is a folder, not a photo")
@@ -180,6 +180,14 @@ def _read(path: Path, options: ImageOptions, colour: bool) -> tuple[NDArray[Any]
         raise
     except Exception as error:  # a decoder may raise anything on a damaged file: OSError, SyntaxError, struct.error...
         raise CairnError(_reason(error)) from error
+
+
+def _mode(path: Path) -> int:
+    """Give the type and permissions of a file."""
+    try:
+        return path.stat().st_mode
+    except ValueError as error:  # no path of a file has NUL in it; each Python version says so in other words
+        raise CairnError(system_reason(error)) from error
 
 
 class _Bounded(io.BufferedReader):
@@ -342,8 +350,6 @@ def _reason(error: Exception) -> str:
         return "the file is truncated"
     if "max_text" in text or "decompressed data too large" in text:
         return "the text stored in the file unpacks to far more than a photo's does"
-    if "null byte" in text:
-        return "its name is not valid"
     detail = " ".join(str(error).split())[:120]
     told = detail.isprintable() and detail not in ("", "None")
     return f"the file is damaged ({detail})" if told else "the file is damaged"

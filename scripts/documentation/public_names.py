@@ -96,7 +96,7 @@ def _members(one: type) -> dict[str, type]:
     found: dict[str, type] = {}
     for kind in _own(one):
         members = vars(kind)
-        for name in (*members, *members.get("__annotations__", {}), *sections(kind)["Attributes"]):
+        for name in (*members, *inspect.get_annotations(kind), *sections(kind)["Attributes"]):
             if name in _SPOKEN or not name.startswith("_"):
                 found.setdefault(name, kind)
     return found
@@ -183,7 +183,8 @@ def _type(one: Any) -> str:
     if origin is np.ndarray:
         return f"NDArray[{_type(get_args(inside[1])[0])}]"
     if origin in (Union, types.UnionType):
-        arrays = set(get_args(ArrayLike))  # its own union is another with each version
+        # With some versions of NumPy and Python a union, another with each, and with others a name for it.
+        arrays = set(get_args(ArrayLike)) or {ArrayLike}
         if arrays <= set(inside):
             return " | ".join(["ArrayLike", *(_type(each) for each in inside if each not in arrays)])
         return " | ".join(map(_type, inside))

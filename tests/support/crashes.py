@@ -1,7 +1,8 @@
 """Commands that are killed, or whose writes fail, at any moment: what they leave, and what the next run makes of it.
 
-A victim is forked from a process that has imported everything, so that a try takes a second. Where strace is installed,
-it ends the victim at an exact system call, or lets that call fail.
+A victim is forked from a process that has imported everything, so that a try takes a second. That process has no
+threads (scripts/crashes.py), which no fork would have. Where strace is installed, it ends the victim at an exact system
+call, or lets that call fail.
 """
 
 import ctypes

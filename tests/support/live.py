@@ -1,5 +1,6 @@
 """Live servers in threads of the test's own process, clients that may write, and waiting for what they do."""
 
+import asyncio
 import shutil
 import socket
 import tempfile
@@ -105,6 +106,17 @@ def import_by_name(collection: Collection, values: Mapping[str, Mapping[str, lis
 def client_of(address: str, **options: Any) -> httpx.Client:
     """A client that may write, as a page of the server may."""
     return httpx.Client(base_url=address, headers={"X-Cairn": "1"}, **{"timeout": patience(120), **options})
+
+
+def ask(app: Any, path: str, **headers: str) -> httpx.Response:
+    """Ask an application itself, as a visitor of this machine would, without a server before it."""
+
+    async def get() -> httpx.Response:
+        transport = httpx.ASGITransport(app, client=("127.0.0.1", 50000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(get())
 
 
 def ended(client: httpx.Client, number: int, seconds: float = 60.0) -> dict[str, Any]:

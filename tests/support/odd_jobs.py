@@ -1,10 +1,12 @@
 """Jobs that go wrong on purpose, for the tests of the workers that do them."""
 
+import contextlib
 import errno
 import os
 import signal
 import stat
 import struct
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,8 @@ class OddJobs:
                 return {"bytes": len(bytearray(8 << 30))}, b""
             case "say":  # something else than an answer
                 _say(request["text"], request.get("length"))
-                if request.get("children") and os.fork() == 0:  # one that holds the pipe open
-                    time.sleep(8)
-                    os._exit(0)
+                if request.get("children"):  # one that holds the pipe open
+                    subprocess.Popen(["sleep", "8"], pass_fds=_sockets())
                 time.sleep(request.get("seconds", 1000))
             case "refuse":
                 raise Refused("No.", "photo")
@@ -120,12 +121,18 @@ def _say(text: str, length: int | None) -> None:
     """Send a message to the server past `work`; where it is to be so long, of that length and no more of it."""
     size = len(text) if length is None else length
     message = (struct.pack("!i", size) if size < 1 << 31 else struct.pack("!iQ", -1, size)) + text.encode()
+    for handle in _sockets():
+        with contextlib.suppress(OSError):
+            os.write(handle, message)
+
+
+def _sockets() -> list[int]:
+    found = []
     for handle in range(3, 256):
-        try:
+        with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(handle).st_mode):
-                os.write(handle, message)
-        except OSError:
-            continue
+                found.append(handle)
+    return found
 
 
 class SlowToStart(OddJobs):

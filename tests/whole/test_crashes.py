@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from index.arrays import save_array
 from index.faiss_search import FaissOptions, FaissSearch
 from index.neighbours import INDEX_FILE, NearestNeighbours, SearchOptions
 from index.scanning.ivf_search import IvfOptions, IvfSearch
-from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, in_child, judge
+from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, judge
 from tests.support.paths import ROOT
+from tests.support.processes import in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")
 
@@ -53,22 +55,23 @@ def test_many_crashes_and_full_disks(tmp_path: Path) -> None:
 
 def no_room(bytes_: int, work: Callable[[], object]) -> None:
     """Call a function in a process whose files cannot grow further, which to it is as if the disk was full."""
-    resource = pytest.importorskip("resource")
+    in_child(__name__, partial(_write, bytes_, work))
 
-    def write() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-        with pytest.raises(OSError, match="File too large"):
-            work()
 
-    in_child(write)
+def _write(bytes_: int, work: Callable[[], object]) -> None:
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    with pytest.raises(OSError, match="File too large"):
+        work()
 
 
 @pytest.mark.parametrize("length", [200, 3_000, 100_000])
 def test_no_array_is_cut_where_the_disk_is_full(tmp_path: Path, length: int) -> None:
     """NumPy itself writes the end of an array through a buffer of C's, and does not look whether that went well."""
     for missing in (1, 100, length * 8 - 1):
-        no_room(128 + length * 8 - missing, lambda: save_array(tmp_path / "a.npy", np.arange(length)))
+        no_room(128 + length * 8 - missing, partial(save_array, tmp_path / "a.npy", np.arange(length)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -78,12 +81,16 @@ def test_no_array_is_cut_where_the_disk_is_full(tmp_path: Path, length: int) -> 
 def test_no_search_index_is_cut_where_the_disk_is_full(
     tmp_path: Path, backend: type[NearestNeighbours], options: SearchOptions
 ) -> None:
-    points = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
-    search = backend.build(points, options)
-    search.save(tmp_path)
+    save = partial(_save_index, backend, options, tmp_path)
+    save()
     size = (tmp_path / INDEX_FILE).stat().st_size
     for missing in (1, 500):
-        no_room(size - missing, lambda: search.save(tmp_path))
+        no_room(size - missing, save)
+
+
+def _save_index(backend: type[NearestNeighbours], options: SearchOptions, folder: Path) -> None:
+    points = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+    backend.build(points, options).save(folder)
 
 
 # What is judged by

@@ -1,7 +1,6 @@
 """A collection that lives: whatever happens, it answers as a fresh one of the same photos does, to the last bit."""
 
 import itertools
-import multiprocessing
 import os
 import shutil
 import tempfile
@@ -28,6 +27,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from tests.support.patience import patience
+from tests.support.processes import clean_forks
 from tests.support.searching import answer_to
 from tests.support.written_photos import (
     WORDS,
@@ -424,9 +424,15 @@ def test_real_photos_come_and_go(
 # Readers, while another process writes
 
 
-def _change(album: Album, told: Any) -> None:
+def _change(folder: Path, catalogue: str | None, told: Any) -> None:
     """Change a collection in all ways, and tell what it answers after each."""
-    album.options = CollectionOptions(batch=100)
+    album = Album(folder, CollectionOptions(batch=100), catalogue, itertools.count(11 * 10**17, 10**9))
+    with extraction_from_files():
+        _change_in_all_ways(album, told)
+    told.send(None)
+
+
+def _change_in_all_ways(album: Album, told: Any) -> None:
     for turn in range(2):
         for name, number in ((f"new{turn}", 12 + turn), (f"more{turn}", 15 + turn)):
             album.put(**{name: number})
@@ -439,10 +445,9 @@ def _change(album: Album, told: Any) -> None:
             told.send(album.answers())
             retrain(collection, RetrainOptions(words=30 + turn))
             told.send(album.answers())
-    told.send(None)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process with the same stubs")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process that begins at once")
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(
     album: Album,
@@ -454,10 +459,10 @@ def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(
         album.catalogue = request.getfixturevalue("postgresql")()
     album.put(**{f"p{i}": i for i in range(6)})
     album.index()
-    context = multiprocessing.get_context("fork")
+    context = clean_forks(__name__)
     ours, theirs = context.Pipe()
     states = [album.answers()]
-    writer = context.Process(target=_change, args=(album, theirs))
+    writer = context.Process(target=_change, args=(album.folder, album.catalogue, theirs))
     writer.start()
     theirs.close()
     seen, again, done = [], 0, False

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.descriptors import contract
+from retrieval.descriptors.contract import Descriptor as DescriptorContract
+from retrieval.descriptors.contract import signs_of
 from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.descriptors.registry import DESCRIPTORS, MODELS, find_descriptor
 from retrieval.library.parts.arguments import LARGEST, as_array, checked_rows
@@ -42,7 +43,7 @@ class Descriptor:
 
     NAMES = (*DESCRIPTORS, *MODELS)
 
-    def __init__(self, made: contract.Descriptor) -> None:
+    def __init__(self, made: DescriptorContract) -> None:
         self._made = made
 
     @classmethod
@@ -77,7 +78,7 @@ class Descriptor:
         return Descriptor(found)  # of what was learnt before, no more is known
 
     @property
-    def contract(self) -> contract.Descriptor:
+    def contract(self) -> DescriptorContract:
         """The same as the rest of Cairn takes it."""
         return self._made
 
@@ -177,7 +178,7 @@ class Descriptor:
             raise CairnError(
                 f"Distances are of as many rows on both sides, or of one, not {len(rows[0])} and {len(rows[1])}."
             )
-        signs = contract.signs_of(self._made)
+        signs = signs_of(self._made)
         if signs is not None:
             found = -(rows[0] * rows[1]) @ signs
         else:
@@ -189,7 +190,7 @@ class Descriptor:
         return f"Descriptor({self.name!r}, dim={self.dim}, side={self.side})"
 
 
-def contract_of(descriptor: "str | PathLike[str] | Descriptor | contract.Descriptor") -> contract.Descriptor:
+def contract_of(descriptor: "str | PathLike[str] | Descriptor | DescriptorContract") -> DescriptorContract:
     """A descriptor as the rest of Cairn takes it: by its name or file, or one that keeps the contract."""
     if isinstance(descriptor, str | PathLike):
         return Descriptor.load(descriptor).contract

@@ -1,8 +1,8 @@
 """How worker processes come into being: forked from one process that has opened all, or each started by itself.
 
 A fork shares the memory of the process it is forked from until it writes to it, and is there in milliseconds. So one
-process opens the collection, does no job itself and has no second thread; each worker is a fork of it. Where the system
-cannot fork safely, each worker is started anew and opens the collection itself.
+process opens the collection, does no job itself and has no second thread, not even one of a library; each worker is a
+fork of it. Where the system cannot fork safely, each worker is started anew and opens the collection itself.
 """
 
 import contextlib
@@ -306,15 +306,17 @@ def _or_not_started() -> Iterator[None]:
         raise NotStarted(str(error)) from error
 
 
-def _start_process(run: Callable[[Connection, Start], None], start: Start) -> tuple[Connection, BaseProcess]:
-    """Start a process; give this side of the pipe to it, and the process."""
+def _start_process(run: Callable[[Connection], None], start: Start) -> tuple[Connection, BaseProcess]:
+    """Start a process, which first receives `start`; give this side of the pipe to it, and the process."""
     context = multiprocessing.get_context("spawn")  # a fork would copy the server's threads and their locks
     with _or_not_started():
         here, there = context.Pipe()
         try:
-            process = context.Process(target=run, args=(there, start), daemon=True)
+            process = context.Process(target=run, args=(there,), daemon=True)
             with without_interrupt():
                 process.start()
+            with contextlib.suppress(BrokenPipeError):  # it has died: who waits for its first word is told
+                here.send(start)
         except OSError:
             here.close()
             raise
@@ -329,8 +331,9 @@ def _stand_back(start: Start) -> None:
         os.nice(start.nice)
 
 
-def _work_alone(pipe: Connection, start: Start) -> None:
+def _work_alone(pipe: Connection) -> None:
     """Open all, and do jobs: what runs in a worker that was started by itself."""
+    start: Start = pipe.recv()
     _stand_back(start)
     end_with_parent()
     keep_memory()
@@ -340,10 +343,11 @@ def _work_alone(pipe: Connection, start: Start) -> None:
     work(pipe, jobs)
 
 
-def _serve_forks(control: Connection, start: Start) -> None:
+def _serve_forks(control: Connection) -> None:
     """Open all, and fork workers as they are asked for: what runs in a `ForkServer`."""
-    _stand_back(start)
     _keep_one_thread()
+    start: Start = control.recv()  # which loads the module of the jobs, and the libraries that it needs
+    _stand_back(start)
     keep_memory()
     with _ending_with_parent():
         jobs = start.make(*start.arguments)
@@ -408,11 +412,14 @@ def _end_with_server(handle: int) -> None:
 
 
 def _keep_one_thread() -> None:
-    """Let libraries compute in the thread that calls them: a fork has no other, and requests run side by side."""
+    """Let libraries compute in the thread that calls them: a fork has no other, and requests run side by side.
+
+    OpenBLAS starts its threads when it is loaded, so this comes before that.
+    """
     from threadpoolctl import threadpool_limits
 
-    os.environ["OMP_NUM_THREADS"] = "1"  # of those that are loaded later
-    threadpool_limits(1)
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    threadpool_limits(1)  # those that the server's main module has loaded
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.descriptors.registry import find_descriptor, model_file
 from retrieval.integrity.check import check_collection
 from tests.conftest import Ran
-from tests.support.written_photos import Album, album  # noqa: F401
+from tests.support.processes import clean_forks
+from tests.support.written_photos import Album, album, extraction_from_files  # noqa: F401
 
 PHOTOS = {f"p{i:02}": i for i in (0, 1, 2, 3, 4, 5, 6, 10)}
 LEARNT = find_descriptor("cairn")
@@ -170,6 +171,14 @@ def test_a_dry_run_is_the_first_part_of_the_next(filled: Album, learning: Callab
     assert len(learnt.calls) == 3
 
 
+def _improve_until(place: str, collection: Path) -> None:
+    """Learn what finds more, in a process that ends where a function is called."""
+    with extraction_from_files(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(improving, "learn_from_photos", Learning("better"))
+        patch.setattr(place, lambda *_, **__: os._exit(9))
+        improve(collection, workers=1)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")
 @pytest.mark.parametrize(
     ("place", "again"),
@@ -190,13 +199,10 @@ def test_a_run_that_is_killed_leaves_the_old_index_or_the_new_one_and_the_next_g
 ) -> None:
     learnt, before = learning("better"), state_of(filled)
     answers = filled.answers()
-    child = os.fork()
-    if child == 0:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(place, lambda *_, **__: os._exit(9))
-            improve(filled.place, workers=1)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    process = clean_forks(__name__).Process(target=_improve_until, args=(place, filled.place))
+    process.start()
+    process.join()
+    assert process.exitcode == 9
     switched = place.endswith((".seal", ".draw_verdict"))
     if switched:
         assert state_of(filled) == (LEARNT.fingerprint, *before[1:])

@@ -1,7 +1,6 @@
 """Mining of matches: photos with known homographies, what decides on P(x) and N(x), going on after a kill, refusals."""
 
 import json
-import multiprocessing
 import os
 import shutil
 import signal
@@ -36,6 +35,7 @@ from retrieval.regions.overlap import overlap_error, transfer_ellipses
 from tests.conftest import Indexed, Ran
 from tests.support.made_once import made_once
 from tests.support.patience import patience
+from tests.support.processes import clean_forks
 
 OPTIONS = MiningOptions(propose="random")
 SCALE = 12.5
@@ -338,8 +338,7 @@ def test_a_killed_run_goes_on_where_it_was(
     mined: tuple[Path, MiningReport], few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "matches.npz"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context = clean_forks(__name__)
     for moment in (("features", 3), ("pairs", 16), ("patches", 2)):
         process = context.Process(target=_mine_until, args=(moment, few, out))
         process.start()

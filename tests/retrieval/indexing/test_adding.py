@@ -1,6 +1,5 @@
 """Indexing: the same result whatever the number of workers and however often it was stopped."""
 
-import multiprocessing
 import os
 import re
 import shutil
@@ -35,6 +34,7 @@ from tests.conftest import Indexed, Ran
 from tests.support.hostile import photo
 from tests.support.paths import ROOT
 from tests.support.patience import patience
+from tests.support.processes import clean_forks
 from tests.support.searching import answer_to
 
 # Several batches, so that a run can be stopped between them.
@@ -173,8 +173,7 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
     monkeypatch.setattr(
         "retrieval.features.extraction.read_photo", lambda path, how: read.add(path.name) or read_photo(path, how)
     )
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context = clean_forks(__name__)
     folder = tmp_path / "c.cairn"
     for moment in moments:
         process = context.Process(target=_index_until, args=(moment, folder, photos))

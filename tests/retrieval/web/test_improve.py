@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.web.app import create_app
 from tests.conftest import Indexed
+from tests.support.live import ask
 
-HERE = ("127.0.0.1", 50000)  # this machine, which needs no password
 FIGURES = {"won": 3, "lost": 1, "difference": 0.02, "standard_error": 0.01}
 LEFT: dict[str, Any] = {
     "format": 1,
@@ -35,21 +34,21 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE)
-    state = client.get("/api/improve").json()
+    app = create_app(folder)
+    state = ask(app, "/api/improve").json()
     nothing = {"missing": 0, "foreign": False, "interrupted": False, "last": None, "picture": None}
     assert state.pop("photos") > 2 and state == nothing
-    assert client.get("/api/improve/picture").status_code == 404
+    assert ask(app, "/api/improve/picture").status_code == 404
     (folder / IMPROVEMENT).write_text(json.dumps(LEFT))
     (folder / IMPROVEMENT_PICTURE).write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     (folder / IMPROVING).mkdir()
-    state = client.get("/api/improve").json()
+    state = ask(app, "/api/improve").json()
     assert state["interrupted"] and state["picture"] == "/api/improve/picture"
     last = state["last"]
     assert (last["verdict"], last["switched"], last["at"]) == ("better", True, LEFT["at"])
     assert last["searches"] == LEFT["searches"] and last["before"]["map"] == {"words": 0.5, "verified": 0.6}
     assert "secret" not in json.dumps(state)
-    picture = client.get("/api/improve/picture")
+    picture = ask(app, "/api/improve/picture")
     assert picture.headers["content-type"] == "image/svg+xml" and "svg" in picture.text
     assert "default-src 'none'" in picture.headers["content-security-policy"]  # a script in it would not run
 
@@ -57,19 +56,16 @@ def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
 def test_the_picture_speaks_the_visitors_language(folder: Path) -> None:
     drawn = "<svg xmlns='http://www.w3.org/2000/svg'><text>Verified searches</text><text>{} found more</text></svg>"
     (folder / IMPROVEMENT_PICTURE).write_text(drawn.format(12))
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE)
-    german = client.get("/api/improve/picture", headers={"Accept-Language": "de"})
+    app = create_app(folder)
+    german = ask(app, "/api/improve/picture", **{"Accept-Language": "de"})
     assert german.text == drawn.format(12).replace("Verified searches", "Geprüfte Suchen").replace(
         "found", "fanden"
     ).replace("more", "mehr")
     assert german.headers["content-language"] == "de" and "Accept-Language" in german.headers["vary"]
-    assert client.get("/api/improve/picture").text == drawn.format(12)
+    assert ask(app, "/api/improve/picture").text == drawn.format(12)
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"verdict": 3}', "\0", "[" * 100_000])
 def test_a_damaged_file_says_nothing(folder: Path, damage: str) -> None:
     (folder / IMPROVEMENT).write_text(damage)
-    assert (
-        TestClient(create_app(folder), base_url="http://127.0.0.1", client=HERE).get("/api/improve").json()["last"]
-        is None
-    )
+    assert ask(create_app(folder), "/api/improve").json()["last"] is None

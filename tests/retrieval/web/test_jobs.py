@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PIL import Image
 
@@ -14,6 +15,7 @@ from retrieval.indexing.adding import index_photos
 from retrieval.web import jobs
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.pool import hiring
 from tests.conftest import Indexed
 from tests.support.picture_views import linked  # noqa: F401
 
@@ -59,6 +61,22 @@ def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexe
     searching.let_go()
     assert searching._opened().collection.catalogue._database._engine.pool.checkedin() == 0  # type: ignore[attr-defined]
     searching.let_go()
+
+
+@pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
+@pytest.mark.parametrize("cluster", [None, "tcp://localhost:1"])
+def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, cluster: str | None) -> None:
+    server = hiring.ForkServer(hiring.Start(SearchJobs, (Place(folder, cluster=cluster),), 0, 0))
+    server.open()
+    for text in ("first", "second"):
+        assert psutil.Process(server._process.pid).num_threads() == 1
+        worker = server.hire()
+        with Collection.open(folder) as collection:
+            collection.catalogue.import_values({1: {"place": [text]}})
+        server.look()
+        worker.end()
+    assert psutil.Process(server._process.pid).num_threads() == 1
+    server.end()
 
 
 def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import Link, encode_links
 from retrieval.web.app import create_app
 from tests.conftest import Indexed
+from tests.support.live import ask
 from tests.support.patience import patience
 
 MANY = 100_000
@@ -24,16 +24,16 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
+    app = create_app(folder)
     with Collection.open(folder) as collection:
         first, second, *_ = collection.catalogue.images()
-        assert client.get(f"/api/photos/{first.number}/objects").json() == {"grouped": False, "objects": []}
+        assert ask(app, f"/api/photos/{first.number}/objects").json() == {"grouped": False, "objects": []}
         # All of the second photo, half as large, in the middle of the first.
         link = Link(second.number, first.number, 33, (0.5, 0.0, 0.2, 0.0, 0.5, 0.1))
         collection.catalogue.begin_links("kind")
         collection.catalogue.keep_links("kind", {second.number: encode_links([link]), first.number: b""})
     (folder / "groups.json").write_text("{}")
-    told = client.get(f"/api/photos/{first.number}/objects").json()
+    told = ask(app, f"/api/photos/{first.number}/objects").json()
     (found,) = told["objects"]
     assert told["grouped"] and found["photos"] == [second.number] and found["inliers"] == 33 and not found["whole"]
     assert first.width and first.height and second.width and second.height
@@ -43,8 +43,8 @@ def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
     y1 = min(y0 + 0.5 * own * second.height / theirs, first.height - 0.5)
     for corner, expected in zip(found["region"], [[x0, y0], [x1, y0], [x1, y1], [x0, y1]], strict=True):
         assert corner == pytest.approx(expected, abs=0.02)
-    assert client.get("/api/photos/123456/objects").status_code == 404
-    assert client.get("/api/photos/x/objects").status_code == 422
+    assert ask(app, "/api/photos/123456/objects").status_code == 404
+    assert ask(app, "/api/photos/x/objects").status_code == 422
 
 
 @pytest.mark.slow
@@ -62,11 +62,11 @@ def test_they_are_told_quickly_of_many_linked_photos(folder: Path) -> None:
         collection.catalogue.begin_links("kind")
         collection.catalogue.keep_links("kind", links)
     (folder / "groups.json").write_text("{}")
-    client = TestClient(create_app(folder), base_url="http://127.0.0.1", client=("127.0.0.1", 5000))
+    app = create_app(folder)
     times = []
     for _ in range(6):
         began = time.perf_counter()
-        assert client.get(f"/api/photos/{numbers[0]}/objects").status_code == 200
+        assert ask(app, f"/api/photos/{numbers[0]}/objects").status_code == 200
         times.append(time.perf_counter() - began)
     print(times)
     assert max(times[1:]) < patience(0.1), times
