@@ -71,8 +71,8 @@ step() {
 
 # usage: make_environment ROOT NAME REQUIREMENTS [SENTENCE]
 # Makes ROOT/NAME hold exactly what ROOT/REQUIREMENTS pins, and the project itself, editable. An environment whose stamp
-# still fits is used as it is; the stamp is written last, so an installation that was interrupted is done again. SENTENCE says how long it
-# takes.
+# still fits is used as it is; the stamp is written last, so an installation that was interrupted is done again.
+# SENTENCE says how long it takes.
 make_environment() {
     local root="$1" environment="$1/$2" requirements="$1/$3" log="$1/$2/installation.log" python stamp
     # The folder is in the stamp because an environment cannot be moved.
