@@ -46,7 +46,7 @@ VERSION = 2
 """Of how models are learnt; to be raised with any change of what they come out as."""
 
 _MOMENTS = 20_000  # patches whose descriptors' mean and covariance are kept
-_SEARCH = 3  # times that μ* is made four times as large, at most, where all projections have too many dimensions
+_SEARCH = 8  # times that another μ* is tried, at most, where all projections have too many dimensions
 
 
 def metric_options(norm: str, seed: int = 0) -> ProjectionOptions:
@@ -253,13 +253,20 @@ class _Learner:
             )
             shape = [model.fingerprint, options.projection]
             records = self._learn("projection", number, anchors, shape, settings, work)
+            too_large = np.inf  # the least μ* that left nothing
+            too_many = [record for record in records if record.dim > options.dim]
             for _ in range(_SEARCH if not number else 0):
-                # Dimensions follow from μ*: where all are too many, it is made larger.
-                if not records or any(record.dim <= options.dim for record in records):
+                # Dimensions follow from μ*: where all are too many, it is made larger, but not so large that none is
+                # left.
+                if not records or any(0 < record.dim <= options.dim for record in records) or not too_many:
                     break
-                fewest = min(records, key=lambda record: (record.dim, -record.validation))
-                larger = [Setting(share, 4 * fewest.mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
+                fewest = min(too_many, key=lambda record: (record.dim, -record.validation))
+                mu = min(4 * fewest.mu, float(np.sqrt(fewest.mu * too_large)))
+                larger = [Setting(share, mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
                 records = self._learn("projection", number, anchors, shape, larger, work)
+                too_many += [record for record in records if record.dim > options.dim]
+                if records and not any(record.dim for record in records):
+                    too_large = mu
             found = best(records, options.dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):
                 break
