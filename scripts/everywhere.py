@@ -43,6 +43,7 @@ SENSITIVE = (
     "tests/index/kernels",
     "tests/index/hamming",
     "tests/index/test_neighbours.py",
+    "tests/learning/latent",
     "tests/retrieval/indexing/test_retraining.py",
     "tests/retrieval/matching",
     "tests/retrieval/search/engines/test_signatures.py",
