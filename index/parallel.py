@@ -281,7 +281,7 @@ def one_thread() -> Iterator[None]:
     """Keep linear algebra on the calling thread within a block.
 
     Threads that wait for each other cost more than they bring where products take microseconds, and a sum's last bit
-    depends on their number; so does a word that hangs on that bit.
+    depends on their number.
 
     The limit is one of the whole process. The first block of several threads sets it, and the last one lifts it: if
     each restored what it found, one that began within another would restore that one's limit for good.
