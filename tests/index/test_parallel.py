@@ -73,8 +73,17 @@ def test_what_a_task_raises_is_raised(workers: int, threads: bool) -> None:
         list(run(tasks(fail, 9), workers, threads=threads))
 
 
-def test_processes_work_with_one_thread_each_and_there_are_no_more_than_batches() -> None:
-    found = list(run([partial(where, one) for one in range(8)], 2))
+def where_two_work(folder: Path, number: int) -> tuple[int, int]:
+    """The same as `where`, once two processes have come to work: one could do all, before the other begins."""
+    (folder / str(os.getpid())).touch()
+    end = time.monotonic() + patience(60)
+    while len(list(folder.iterdir())) < 2 and time.monotonic() < end:
+        time.sleep(0.01)
+    return where(number)
+
+
+def test_processes_work_with_one_thread_each_and_there_are_no_more_than_batches(tmp_path: Path) -> None:
+    found = list(run([partial(where_two_work, tmp_path, one) for one in range(8)], 2))
     assert {threads for _, threads in found} == {1}
     assert len({process for process, _ in found}) == 2 and os.getpid() not in dict(found)
     assert {process for process, _ in run([partial(where, one) for one in range(4)], 2, batch=4)} == {os.getpid()}
