@@ -90,6 +90,16 @@ def no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no test write to the state folder of who runs it."""
+    from retrieval.state.folder import STATE
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(STATE, str(tmp_path_factory.mktemp("state") / "cairn"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
     with pytest.MonkeyPatch.context() as patch:

@@ -13,6 +13,7 @@ from tests.support.paths import ROOT
 # A room imports only from those before it; ARCHITECTURE.md says what each is for.
 ROOMS = (
     "index",
+    "retrieval/state",
     "retrieval/metadata",
     "retrieval/photos",
     "retrieval/regions",

@@ -1,0 +1,1 @@
+"""What Cairn keeps of its user, outside all collections."""

@@ -1,0 +1,68 @@
+"""The state folder: what is the own of a user of this machine and never travels with a collection."""
+
+import os
+import stat
+from pathlib import Path
+
+from index.errors import CairnError
+
+STATE = "CAIRN_STATE"
+"""Environment variable that names the folder to take instead."""
+
+
+def state_folder(*names: str) -> Path:
+    """Give a folder below the state folder, made where it is missing, for this user alone.
+
+    It is what the variable `CAIRN_STATE` names; else what systemd gives to a service (`StateDirectory=`); else
+    ``cairn`` in the user's own state folder, such as ``~/.local/state``.
+
+    Parameters
+    ----------
+    *names : str
+        Plain names of folders, each in the one before.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    CairnError
+        It cannot be made, belongs to another user, or others may write to it.
+    """
+    folder = _base()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check(folder)
+        for name in names:
+            folder = folder / name
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _check(folder)
+    except OSError as error:
+        raise CairnError(
+            f"The folder {folder} cannot be used ({error.strerror}), where Cairn keeps what is yours "
+            f"alone, such as the list of its work: set {STATE} to a folder that you may write to."
+        ) from None
+    return folder
+
+
+def _base() -> Path:
+    given = os.environ.get(STATE)
+    # systemd names several where a service has several.
+    service = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
+    if given or service:
+        return Path(given or service).absolute()
+    import platformdirs
+
+    return platformdirs.user_state_path("cairn", appauthor=False)
+
+
+def _check(folder: Path) -> None:
+    """Refuse a folder that another user may change: what is read there is acted upon."""
+    if not hasattr(os, "getuid"):
+        return
+    found = folder.stat()
+    if found.st_uid != os.getuid():
+        raise CairnError(f"The folder {folder} belongs to another user: set {STATE} to a folder of your own.")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CairnError(f"Others may write to the folder {folder}: run chmod 700 on it.")
