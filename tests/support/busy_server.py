@@ -1,0 +1,176 @@
+"""A server that one visitor keeps busy with hostile photos, and what another one notices of that."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from retrieval.web.access.passwords import Entry, change_entry, new_token
+from retrieval.web.access.roles import Role
+from tests.support.hostile_photos import hostile_photo
+from tests.support.paths import ROOT
+from tests.support.patience import patience
+
+CONNECTIONS = 6  # at a time, of who attacks
+SLOW = 1.0  # seconds that a thumbnail may take for others, of 95 in 100
+MOST_SECONDS = 120.0  # that one request may take, on an idle machine
+
+
+@contextmanager
+def served(collection: Path, passwords: Path, scratch: Path) -> Iterator[str]:
+    """Run `cairn serve`; give its address."""
+    command = [sys.executable, "-m", "cairn", "serve", str(collection), "--port", "0", "--search-limit", "0"]
+    surroundings = os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
+    with (scratch / "said.txt").open("w") as said:
+        process = subprocess.Popen(
+            [*command, "--password-file", str(passwords)],
+            cwd=scratch,
+            env=surroundings,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://[^/\s]+", process.stdout.readline())
+            assert found, (scratch / "said.txt").read_text()
+            yield found[0]
+            assert process.poll() is None, f"the server has ended: {(scratch / 'said.txt').read_text()[-1000:]}"
+        finally:
+            process.terminate()
+            process.wait(patience(60))
+
+
+def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tuple[list[str], dict[str, float]]:
+    """Upload hostile photos from several connections, while another visitor looks at pictures.
+
+    Parameters
+    ----------
+    collection : Path
+        Served as it is.
+    folder : Path
+        For files of the server.
+    count : int
+        Photos.
+    seed : int
+        Of all that is drawn.
+
+    Returns
+    -------
+    findings : list of str
+        What should not have come of it.
+    figures : dict of str to float
+        ``p50``, ``p95`` and ``max`` of the seconds that a thumbnail took for the other visitor, and ``pictures``.
+    """
+    folder.mkdir()
+    passwords, tokens = folder / "passwords", {}
+    for name in ("attacker", "visitor"):
+        tokens[name], kept = new_token()
+        change_entry(passwords, name, token=True, entry=Entry(name, Role.READ, kept))
+    cache = collection / "cache"
+    findings: list[str] = []
+    waited: list[float] = []
+    draw = random.Random(f"{seed} upload")
+    photos = [hostile_photo(draw) for _ in range(count)]
+    statuses: Counter[int] = Counter()
+    over = threading.Event()
+
+    with served(collection, passwords, folder) as address:
+        attacker, visitor = (
+            httpx.Client(
+                base_url=address, headers={"Authorization": f"Bearer {tokens[name]}"}, timeout=patience(MOST_SECONDS)
+            )
+            for name in ("attacker", "visitor")
+        )
+
+        def look() -> None:
+            numbers = [one["number"] for one in visitor.get("/api/photos").json()["photos"]]
+            while not over.is_set():
+                # None is ready made: each is decoded.
+                shutil.rmtree(cache, ignore_errors=True)
+                began = time.monotonic()
+                answer = visitor.get(
+                    f"/api/photos/{numbers[len(waited) % len(numbers)]}/thumbnail", params={"size": 512}
+                )
+                waited.append(time.monotonic() - began)
+                if answer.status_code != 200:
+                    findings.append(f"the visitor got {answer.status_code}: {answer.text[:200]}")
+                time.sleep(0.05)
+
+        def send(one: tuple[str, bytes]) -> None:
+            kind, content = one
+            try:
+                if len(content) % 2:
+                    answer = attacker.post("/api/preview", files={"photo": ("x.jpg", content)})
+                else:
+                    request = (None, '{"queries": [{"upload": 0}], "turns": 1}')
+                    answer = attacker.post("/api/search", files=[("request", request), ("photos", ("x.jpg", content))])
+            except httpx.HTTPError as error:
+                findings.append(f"{kind}: no answer: {error!r}")
+                return
+            statuses[answer.status_code] += 1
+            if answer.status_code >= 500 and answer.status_code != 503:
+                findings.append(f"{kind}: {answer.status_code}: {answer.text[:200]}")
+
+        other = threading.Thread(target=look)
+        other.start()
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            list(pool.map(send, photos))
+        over.set()
+        other.join()
+        if visitor.get("/api/health").status_code != 200:
+            findings.append("the server is not well")
+    figures = {"p50": float(np.quantile(waited, 0.5)), "p95": float(np.quantile(waited, 0.95)), "max": max(waited)}
+    if figures["p95"] > patience(SLOW):
+        findings.append(f"a thumbnail took others {figures['p95']:.2f} s (p95)")
+    left = [path for path in folder.iterdir() if not path.name.startswith(("passwords", "said"))]
+    if left:
+        findings.append(f"left behind: {left}")
+    return findings, figures | {"pictures": len(waited)} | {f"status {code}": n for code, n in statuses.items()}
+
+
+def index_attack(collection: Path, folder: Path, count: int, seed: int) -> tuple[list[str], dict[str, float]]:
+    """Index hostile photos among good ones; give what should not have come of it, and the seconds it took."""
+    from tests.support.hostile import encode, photo
+
+    draw, findings = random.Random(f"{seed} index"), []
+    folder.mkdir()
+    for place in range(count):
+        (folder / f"hostile{place:03}.jpg").write_bytes(hostile_photo(draw)[1])
+    good = {f"good-{name}.png" for name in ("astronaut", "coffee")}
+    for name in good:
+        (folder / name).write_bytes(encode(photo(name[5:-4]), "PNG"))
+    began = time.monotonic()
+    command = [sys.executable, "-m", "cairn", "index", str(collection), str(folder), "--json"]
+    try:
+        ran = subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, timeout=patience(count * MOST_SECONDS / CONNECTIONS)
+        )
+    except subprocess.TimeoutExpired:
+        return ["indexing does not end"], {}
+    seconds = time.monotonic() - began
+    if ran.returncode not in (0, 1) or "Traceback" in ran.stderr:
+        findings.append(f"indexing broke: exit code {ran.returncode}: {ran.stderr[-1000:]}")
+    else:
+        report = json.loads(ran.stdout)
+        failed = {Path(one["path"]).name for one in report["failed"]}
+        if failed & good or not report["added"]:
+            findings.append(f"good photos were lost: {sorted(failed & good)}")
+        if any(len(one["reason"]) > 500 or not one["reason"].isprintable() for one in report["failed"]):
+            findings.append("a reason is no sentence")
+    return findings, {"seconds": seconds}

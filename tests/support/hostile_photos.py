@@ -1,0 +1,57 @@
+"""Photos that are sent to keep a server busy: small files that take long, and damaged ones of every format."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+from PIL import Image
+
+from tests.support.hostile import encode, hostile_files, photo, png
+
+# Pixels of a photo, and how often its last scan is sent.
+SCANS = ((12000, 8000, 1000), (9000, 9000, 300), (2000, 1500, 20_000), (640, 480, 60_000))
+
+
+@cache
+def repeated_scans(width: int, height: int, times: int) -> bytes:
+    """Give a progressive JPEG whose last scan comes again and again; each is worked through over all pixels."""
+    whole = encode(Image.new("L", (width, height), 128), "JPEG", progressive=True)
+    last = whole.rindex(b"\xff\xda")
+    return whole[:-2] + whole[last:-2] * times + whole[-2:]
+
+
+@cache
+def _sound() -> tuple[bytes, ...]:
+    small = photo(size=(320, 240))
+    formats: tuple[tuple[str, dict[str, object]], ...] = (
+        ("JPEG", {}),
+        ("JPEG", {"progressive": True}),
+        ("PNG", {}),
+        ("WEBP", {}),
+        ("GIF", {}),
+        ("TIFF", {}),
+    )
+    return tuple(encode(small, name, **options) for name, options in formats)
+
+
+def hostile_photo(draw: random.Random) -> tuple[str, bytes]:
+    """Draw a photo; give what it is, and its bytes."""
+    kind = draw.choice(("scans", "scans", "known", "bytes", "bytes", "cut", "size", "frames"))
+    if kind == "scans":
+        which = draw.choice(SCANS)
+        return f"{which[2]} scans of {which[0]}x{which[1]} pixels", repeated_scans(*which)
+    if kind == "known":
+        return draw.choice(sorted(hostile_files().items()))
+    if kind == "size":
+        width, height = (draw.choice((1, 9_999, 60_000, 2**31 - 1)) for _ in range(2))
+        return f"a PNG that claims {width}x{height} pixels", png(width, height)
+    if kind == "frames":
+        frames = [photo(size=(64, 48)).rotate(place) for place in range(90)]
+        return "90 frames", encode(frames[0], draw.choice(("WEBP", "GIF", "PNG")), save_all=True, append_images=frames)
+    content = bytearray(draw.choice(_sound()))
+    if kind == "cut":
+        return "cut short", bytes(content[: draw.randrange(len(content))])
+    for _ in range(draw.choice((1, 5, 50))):
+        content[draw.randrange(len(content))] = draw.randrange(256)
+    return "bytes changed", bytes(content)
