@@ -85,6 +85,7 @@ class Collection:
     folder: Path
     options: CollectionOptions
     catalogue: Catalogue
+    below: tuple[Path, ...] | None = None  # folders that photos which are added must lie in, wherever links lead
     _read: _Read = field(default_factory=_Read, init=False, repr=False, compare=False)
 
     @staticmethod

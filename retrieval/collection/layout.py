@@ -26,10 +26,8 @@ AUGMENTATION = "augmentation"
 STATISTICS = "collection.statistics"
 """What a search must know of all postings; it can be made again at any time."""
 
-JOBS = "jobs.sqlite"
-"""Queue of work that a server does in the background."""
-JOBS_LOCK = "jobs.lock"
-"""File that the process holds which does this work."""
+EARLIER_JOBS = ("jobs.sqlite", "jobs.sqlite-wal", "jobs.sqlite-shm", "jobs.lock")
+"""Queue of work as earlier versions kept it in a collection: nothing reads it, and it may be deleted."""
 
 UPLOADS = "uploads"
 """Folder of photos that were uploaded to be kept, in one for each day: the only files of photos in the collection."""

@@ -120,6 +120,10 @@ def index(
     cluster: ClusterAddress = None,
     storage: StoragePlace = None,
     catalogue: CatalogueAddress = None,
+    below: Annotated[
+        list[Path] | None,
+        typer.Option("--below", hidden=True, help="Take only photos that lie in this folder, wherever links lead."),
+    ] = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
@@ -133,11 +137,14 @@ def index(
     said. With --watch and --json, each run that finds something prints an object on a line of its own. With --features,
     keypoints and descriptors are those of another program; photos without any are listed as failed.
     """
+    from dataclasses import replace
+
     from index.hamming.kinds import full_name, parse_signature
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
+    from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
     from retrieval.photos.options import ImageOptions
@@ -180,6 +187,8 @@ def index(
         else:
             made = make_collection(collection, options, files, photos, catalogue)
             _tell_unused(context, made.opened, options)
+        if below is not None:
+            made = Collection(replace(made.opened, below=tuple(below)))
 
         def run() -> "Added":
             return made.add(

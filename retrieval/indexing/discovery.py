@@ -24,7 +24,9 @@ from retrieval.catalogue.photos import Known, KnownPhotos
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
-from retrieval.photos.listing import list_photos
+from retrieval.photos.listing import list_photos, stays_below
+
+_OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
 
 @dataclass
@@ -105,7 +107,7 @@ def find_new(
     failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
-    found = list_photos(paths, report.passed_over)
+    found = list_photos(paths, report.passed_over, collection.below)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
 
@@ -131,6 +133,8 @@ def find_new(
             indexed = before is not None and before.state == INDEXED
             try:
                 check_storable(str(path))
+                if collection.below is not None and not stays_below(path, collection.below):
+                    raise CairnError(_OUTSIDE)
                 status = path.stat()
                 if not stat.S_ISREG(status.st_mode):
                     read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever

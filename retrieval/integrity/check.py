@@ -18,12 +18,11 @@ from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, rea
 from retrieval.collection.layout import (
     AUGMENTATION,
     DESCRIPTOR,
+    EARLIER_JOBS,
     IDENTITY,
     IMPROVEMENT,
     IMPROVEMENT_PICTURE,
     IMPROVING,
-    JOBS,
-    JOBS_LOCK,
     LINKS_LOCK,
     LOCK,
     OPTIONS,
@@ -268,8 +267,6 @@ class _Check:
             STATISTICS,
             AUGMENTATION,
             UPLOADS,
-            JOBS_LOCK,
-            *(f"{JOBS}{end}" for end in ("", "-wal", "-shm")),
             IMPROVEMENT,
             IMPROVEMENT_PICTURE,
             vocabulary,
@@ -292,6 +289,10 @@ class _Check:
                 self.findings.note(f"{name} is {left}; cairn index removes it.")
             elif name == EARLIER_LOG:
                 self.findings.note(f"{name} was written by an earlier version; cairn group removes it.")
+            elif name in EARLIER_JOBS:
+                self.findings.note(
+                    f"{name} is a list of work of an earlier version, which nothing reads; it may be deleted."
+                )
             elif _SET_ASIDE.fullmatch(name):
                 self.findings.note(f"{name} is a damaged catalogue that was set aside; it may be deleted.")
             else:

@@ -1,10 +1,10 @@
 """A job of the queue, as it is told of."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
+from retrieval.jobs.kinds import KINDS, Work
 
 
 class JobNotFound(CairnError):
@@ -17,10 +17,8 @@ class Job:
 
     id: int
     kind: str
-    collection: Path
-    title: str  # what it does, in English
-    about: str  # with what: the name of a folder; may be empty
-    command: tuple[str, ...]  # arguments of ``cairn``
+    collection: str  # name by which the queue knows it
+    work: Work | None  # what it was told; None where that makes no sense
     state: str  # queued, running, paused, done, failed or cancelled
     step: str = ""  # what it is at; empty where it has not said so
     title_of_step: str = ""
@@ -34,3 +32,13 @@ class Job:
     added: str = ""  # ISO 8601, UTC
     started: str | None = None
     ended: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What it does, in English."""
+        return KINDS[self.kind].title if self.kind in KINDS else "Damaged work"
+
+    @property
+    def about(self) -> str:
+        """With what: the name of a folder; may be empty."""
+        return self.work.about if self.work is not None else ""

@@ -1,108 +1,232 @@
-"""What kinds of jobs there are, and the command line of each: arguments, never a line for a shell."""
+"""What kinds of jobs there are: what each is told, and the command line that is made of it when it begins.
 
-from collections.abc import Sequence
-from functools import partial
+A queue keeps the kind and what it is told, never a command: whatever it holds, no other command is run, and none for
+another collection.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated, ClassVar
 
-from retrieval.jobs.job import Job
-from retrieval.jobs.queue import Queue
-from retrieval.jobs.store import DONE
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-TITLES = {
-    "index": "Add photos",
-    "group": "Find groups",
-    "retrain": "Make a new vocabulary",
-    "compact": "Give back room",
-    "remove": "Remove photos",
-    "metadata": "Read what the files say of photos",
-    "check": "Check all files",
-    "improve": "Improve search for these photos",
-    "searches": "Ask the saved searches",
-}
-"""What each kind does."""
+from index.errors import CairnError
+from retrieval.collection.layout import UPLOADS
+from retrieval.photos.listing import stays_below
+
+MOST = 1000
+"""Names of photos, or places of them, that one job is told."""
+
+LONGEST = 4096
+"""Characters of each."""
 
 
-def index(collection: Path, places: Sequence[Path]) -> list[str]:
-    """Add photos: files, and folders of them."""
-    return ["index", *_given(collection), *(str(place.absolute()) for place in places)]
+class OutsideError(CairnError):
+    """Photos were to be taken from where this server takes none."""
 
 
-def places_of(job: Job) -> list[Path]:
-    """Files and folders that a job adds photos of; none where it does something else."""
-    if job.kind != "index":
+class UnreadableError(CairnError):
+    """What a queue holds of a job makes no sense."""
+
+
+def _absolute(path: str) -> str:
+    if not os.path.isabs(path):  # noqa: PTH117 (it may be the path of no file)
+        raise ValueError("the path is not absolute")
+    return path
+
+
+def _plain(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("there is a null character in it")
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST), AfterValidator(_plain)]
+Place = Annotated[Text, AfterValidator(_absolute)]
+
+
+class Work(BaseModel):
+    """What a job of one kind is told; pydantic's ValidationError where that makes no sense."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    kind: ClassVar[str]
+    title: ClassVar[str]  # what it does, in English
+
+    @property
+    def about(self) -> str:
+        """With what it is done, such as the name of a folder; may be empty."""
+        return ""
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """What stands behind the collection in the command line.
+
+        Parameters
+        ----------
+        collection : Path
+            Its folder.
+        roots : sequence of Path
+            Folders below which photos may be taken.
+
+        Raises
+        ------
+        OutsideError
+            Photos would be taken from elsewhere.
+        """
         return []
-    return [Path(place) for place in job.command[1 + len(_given(job.collection)) :]]
+
+    def command(self, collection: Path, roots: Sequence[Path], catalogue: str | None = None) -> list[str]:
+        """Make the arguments of ``cairn``: arguments, never a line for a shell; see `options`."""
+        address = [] if catalogue is None else ["--catalogue", catalogue]
+        return [*self._words(), str(collection.absolute()), *address, "--json", *self.options(collection, roots)]
+
+    def _words(self) -> list[str]:
+        return [self.kind]
 
 
-def group(collection: Path, *, augment: bool | None = None) -> list[str]:
+class Index(Work):
+    """Add photos: files, and folders of them."""
+
+    kind = "index"
+    title = "Add photos"
+    places: list[Place] = Field(min_length=1, max_length=MOST)
+
+    @property
+    def about(self) -> str:
+        """The name of a folder that is alone, but for that of uploads."""
+        name = Path(self.places[0]).name
+        return name if len(self.places) == 1 and name != UPLOADS else ""
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Name the places, and the folders that their links must not lead out of."""
+        below = allowed(collection, roots)
+        if not all(stays_below(place, below) for place in self.places):
+            raise OutsideError(
+                "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
+            )
+        limits = [word for folder in below for word in ("--below", str(folder.absolute()))]
+        return [*limits, "--", *self.places]
+
+
+def index_of(places: Iterable[Path]) -> Index:
+    """Say that photos are added from some places."""
+    return Index(places=[str(place.absolute()) for place in places])
+
+
+class Group(Work):
     """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
-    option = {None: [], True: ["--augment"], False: ["--no-augment"]}[augment]
-    return ["group", *_given(collection), *option]
+
+    kind = "group"
+    title = "Find groups"
+    augment: bool | None = None
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Say whether photos borrow features."""
+        return {None: [], True: ["--augment"], False: ["--no-augment"]}[self.augment]
 
 
-def retrain(collection: Path, *, drop_missing: bool = False) -> list[str]:
+class Retrain(Work):
     """Make a new vocabulary from all photos."""
-    return ["retrain", *_given(collection), *(["--drop-missing"] if drop_missing else [])]
+
+    kind = "retrain"
+    title = "Make a new vocabulary"
+    drop_missing: bool = False
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Say whether photos are left out that cannot be read."""
+        return ["--drop-missing"] if self.drop_missing else []
 
 
-def compact(collection: Path) -> list[str]:
+class Compact(Work):
     """Give back the room of what was removed."""
-    return ["compact", *_given(collection)]
+
+    kind = "compact"
+    title = "Give back room"
 
 
-def remove_missing(collection: Path) -> list[str]:
-    """Take photos out whose files have gone."""
-    return ["remove", *_given(collection), "--missing"]
+class Remove(Work):
+    """Take photos out, by their names or all whose files have gone; their files stay."""
+
+    kind = "remove"
+    title = "Remove photos"
+    names: list[Text] = Field(default=[], max_length=MOST)
+    missing: bool = False
+    for_good: bool = False
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> "Remove":
+        if self.missing == bool(self.names) or (self.missing and self.for_good):
+            raise ValueError("it needs names, or those that are missing, and not both")
+        return self
+
+    @property
+    def about(self) -> str:
+        """The name of a photo that is alone, or how many there are."""
+        if self.missing:
+            return ""
+        return self.names[0] if len(self.names) == 1 else str(len(self.names))
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Name the photos."""
+        if self.missing:
+            return ["--missing"]
+        # Names come last: they may begin with a hyphen.
+        return [*(["--for-good"] if self.for_good else []), "--", *self.names]
 
 
-def remove(collection: Path, names: Sequence[str], *, for_good: bool) -> list[str]:
-    """Take photos out by their names; their files stay."""
-    # Names come last: they may begin with a hyphen.
-    return ["remove", *_given(collection), *(["--for-good"] if for_good else []), "--", *names]
-
-
-def metadata(collection: Path) -> list[str]:
+class Metadata(Work):
     """Read again what the photos' files say of them."""
-    return ["metadata", *_given(collection), "--refresh"]
+
+    kind = "metadata"
+    title = "Read what the files say of photos"
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Have files read."""
+        return ["--refresh"]
 
 
-def check(collection: Path) -> list[str]:
+class Check(Work):
     """Read every file of the collection."""
-    return ["check", *_given(collection)]
+
+    kind = "check"
+    title = "Check all files"
 
 
-def improve(collection: Path) -> list[str]:
+class Improve(Work):
     """Learn from the collection's own photos how to find more in them."""
-    return ["improve", *_given(collection)]
+
+    kind = "improve"
+    title = "Improve search for these photos"
 
 
-def searches(collection: Path) -> list[str]:
+class Searches(Work):
     """Ask the standing searches for photos that are new."""
-    return ["searches", "ask", *_given(collection)]
+
+    kind = "searches"
+    title = "Ask the saved searches"
+
+    def _words(self) -> list[str]:
+        return ["searches", "ask"]
 
 
-def queue_in(file: Path) -> Queue:
-    """Make a queue that asks the standing searches of a collection after photos were added to it."""
-    queue = Queue(file)
-    queue.after.append(partial(_ask_searches, queue))
-    return queue
+KINDS: dict[str, type[Work]] = {
+    one.kind: one for one in (Index, Group, Retrain, Compact, Remove, Metadata, Check, Improve, Searches)
+}
+"""All kinds, by their names."""
 
 
-def _ask_searches(queue: Queue, job: Job) -> None:
-    added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
-    if added and _has_standing_searches(job.collection, queue.catalogue_of(job.collection)):
-        queue.add("searches", job.collection, searches(job.collection), TITLES["searches"])
+def read(kind: str, told: str) -> Work:
+    """Make work of what a queue holds of it; UnreadableError where that makes no sense."""
+    if kind not in KINDS:
+        raise UnreadableError("There is no such kind of work.")
+    try:
+        return KINDS[kind].model_validate_json(told)
+    except ValidationError:
+        raise UnreadableError("What this work was told makes no sense: begin it again.") from None
 
 
-def _has_standing_searches(collection: Path, catalogue: str | None) -> bool:
-    import sqlalchemy as sa
-
-    from retrieval.catalogue.schema import SavedSearchRow
-    from retrieval.collection.collection import Collection
-
-    with Collection.open(collection, catalogue=catalogue) as opened, opened.catalogue.reading() as session:
-        return session.scalar(sa.select(SavedSearchRow.id).where(SavedSearchRow.standing).limit(1)) is not None
-
-
-def _given(collection: Path) -> list[str]:
-    return [str(collection.absolute()), "--json"]
+def allowed(collection: Path, roots: Sequence[Path]) -> list[Path]:
+    """Folders below which photos may be taken: the roots of the server, and the uploads that the collection keeps."""
+    uploads = collection / UPLOADS
+    return [*roots, *([uploads] if stays_below(uploads, [collection]) else [])]

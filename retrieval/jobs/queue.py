@@ -1,11 +1,12 @@
 """The queue of jobs: one at a time, in a file that outlives its process.
 
-A job is a command line of Cairn. Commands go on where they were when they are run again, so that a job whose process or
-server was killed is simply queued again. Of several servers over one file, one does the work: the others see it, and
-may add to it.
+The file has what each job is told; the command line of Cairn is made of that when it begins, for a collection that the
+queue serves. Commands go on where they were when they are run again, so that a job whose process or server was killed
+is simply queued again. Of several servers over one file, one does the work: the others see it, and may add to it.
 """
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.collection.layout import JOBS_LOCK, LINKS_LOCK, LOCK
+from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CHANGING, LINKING, CollectionLocked, lock_file
 from retrieval.jobs.job import Job, JobNotFound
+from retrieval.jobs.kinds import Work, read
 from retrieval.jobs.running import CAN_PAUSE, Child
-from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, Store
+from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, Row, Store
 
 PATIENCE = 10.0
 """Seconds that a cancelled job has to end in good order."""
@@ -30,7 +32,10 @@ LOOK = 2.0
 TRIES = 3
 """How often a job is begun whose process is killed."""
 
+_log = logging.getLogger("cairn.jobs")
+
 _WAITING = "Another command is changing the collection: this waits until it has ended."
+_DAMAGED = "What the list of work says of this job is damaged: begin it again."
 _KILLED = "The process was killed, most likely for want of memory; it will begin again."
 
 
@@ -39,8 +44,12 @@ class Queue:
 
     Parameters
     ----------
-    file : Path
-        SQLite file, which is made with the first job.
+    file : Path or CairnError
+        SQLite file, which is made with the first job; or why there can be none, which whoever adds a job is told.
+    find : callable
+        Gives the folder of a collection by the name that jobs know it by; CairnError where the queue serves none such.
+    roots : sequence of Path
+        Folders below which photos may be taken.
 
     Attributes
     ----------
@@ -50,7 +59,9 @@ class Queue:
         Rises with each change.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path | CairnError, find: Callable[[str], Path], roots: Sequence[Path] = ()) -> None:
+        self.find = find
+        self.roots = tuple(roots)
         self.after: list[Callable[[Job], None]] = []
         self.version = 0
         self._store = Store(file)
@@ -102,63 +113,50 @@ class Queue:
         self._owns = False
         self._store.close()
 
-    def name_catalogue(self, collection: Path, address: str) -> None:
+    def name_catalogue(self, collection: str, address: str) -> None:
         """Say where the catalogue of a collection is: every command for it is told, but nothing of it is written."""
-        self._catalogues[_place(collection)] = address
+        self._catalogues[collection] = address
 
-    def catalogue_of(self, collection: Path) -> str | None:
+    def catalogue_of(self, collection: str) -> str | None:
         """The address of a collection's catalogue; None where that is in the collection."""
-        return self._catalogues.get(_place(collection))
+        return self._catalogues.get(collection)
 
-    def add(self, kind: str, collection: Path, command: Sequence[str], title: str, about: str = "") -> Job:
+    def add(self, collection: str, work: Work) -> Job:
         """Queue a job; where just the same waits already, that one is given.
 
         Parameters
         ----------
-        kind : str
-            What it does, in a word; see `retrieval.jobs.kinds`.
-        collection : Path
-            That it is done to.
-        command : sequence of str
-            Arguments of ``cairn``, with ``--json`` among them.
-        title : str
-            What it does, in English.
-        about : str
-            With what, such as the name of a folder.
+        collection : str
+            Name of the collection that it is done to.
+        work : Work
+            What is done.
 
         Raises
         ------
+        OutsideError
+            Photos would be taken from elsewhere than below the roots.
         CairnError
-            The queue's file cannot be written.
+            There is no such collection, or the queue's file cannot be written.
         """
-        place = _place(collection)
-        values = {
-            "kind": kind,
-            "collection": place,
-            "command": list(command),
-            "title": title,
-            "about": about,
-            "state": QUEUED,
-            "added": _now(),
-        }
+        work.options(self.find(collection), self.roots)
+        told = work.model_dump_json()
         with self._change():
-            for row in self._store.rows(place, [QUEUED]):
-                if row["command"] == values["command"]:
+            for row in self._store.rows(collection):
+                if (row.state, row.kind, row.told) == (QUEUED, work.kind, told):
                     return self._job(row)
-            number = self._store.add(**values)
+            number = self._store.add(kind=work.kind, collection=collection, told=told, state=QUEUED, added=_now())
             return self.job(number)
 
-    def jobs(self, collection: Path | None = None, ended: int | None = None) -> list[Job]:
+    def jobs(self, collection: str | None = None, ended: int | None = None) -> list[Job]:
         """List the jobs of a collection, or of all, in the order in which they were added.
 
         Parameters
         ----------
-        collection : Path, optional
+        collection : str, optional
         ended : int, optional
             How many of those that have ended are listed, the last ones; None: all that are remembered.
         """
-        rows = self._store.rows(None if collection is None else _place(collection), ended=ended)
-        return [self._job(row) for row in rows]
+        return [self._job(row) for row in self._store.rows(collection, ended)]
 
     def job(self, number: int) -> Job:
         """Give one job; JobNotFound where there is none."""
@@ -241,22 +239,37 @@ class Queue:
         killing.daemon = True
         killing.start()
 
-    def _job(self, row: dict[str, Any]) -> Job:
-        number = row["id"]
-        values = {**row, "command": tuple(row["command"])}
-        child = self._children.get(number)
-        if child is not None:
-            reached = child.reached
-            values |= {
-                "step": reached.step,
-                "title_of_step": reached.title,
-                "done": reached.done,
-                "of": reached.of,
-                "unit": reached.unit,
-                "seconds_left": child.seconds_left if row["state"] == RUNNING else None,
-            }
-        note = self._notes.get(number) if row["state"] == QUEUED else None
-        return Job(**{**values, "collection": Path(row["collection"]), "note": note})
+    def _job(self, row: Row) -> Job:
+        try:
+            work = read(row.kind, row.told)
+        except CairnError:
+            work = None
+        job = Job(
+            id=row.id,
+            kind=row.kind,
+            collection=row.collection,
+            work=work,
+            state=row.state if row.state in STATES else FAILED,
+            result=row.result,
+            error=row.error if row.is_sound else _DAMAGED,
+            note=self._notes.get(row.id) if row.state == QUEUED else None,
+            added=row.added,
+            started=row.started,
+            ended=row.ended,
+        )
+        child = self._children.get(row.id)
+        if child is None:
+            return job
+        reached = child.reached
+        return replace(
+            job,
+            step=reached.step,
+            title_of_step=reached.title,
+            done=reached.done,
+            of=reached.of,
+            unit=reached.unit,
+            seconds_left=child.seconds_left if row.state == RUNNING else None,
+        )
 
     # What the queue's own threads do
 
@@ -273,17 +286,20 @@ class Queue:
                         continue
                 except CairnError:  # the disk is full or gone: it may come back
                     pass
+                except Exception:  # whatever is wrong, the other jobs are done
+                    _log.exception("The list of jobs cannot be worked off.")
                 self._changed.wait(LOOK)
 
     def _take_over(self) -> bool:
         """Whether this process does the work: the first to come, until it ends."""
         if self._owns:
             return True
-        if not self._store.exists():
+        file = self._store.file
+        if not isinstance(file, Path) or not self._store.exists():
             return False
         try:
             with contextlib.ExitStack() as own:  # which lets go of the lock where the rows cannot be written
-                own.enter_context(lock_file(self._store.file.with_name(JOBS_LOCK), "Another server does the work."))
+                own.enter_context(lock_file(file.with_suffix(".lock"), "Another server does the work."))
                 self._store.queue_again(self._children)
                 self._own = own.pop_all()
         except (CairnError, OSError):
@@ -292,23 +308,30 @@ class Queue:
         self.version += 1
         return True
 
-    def _next(self) -> dict[str, Any] | None:
+    def _next(self) -> Row | None:
         """The job to begin or to go on with now; None where there is none, or one runs."""
-        open_rows = self._store.rows(states=[QUEUED, RUNNING, PAUSED])
-        for number in self._children.keys() - {row["id"] for row in open_rows} - self._cancelled:
-            row = self._store.row(number)
-            if row is not None and row["state"] == CANCELLED:  # paused here, and cancelled by another server
+        rows = self._store.rows(ended=0)
+        for row in rows:
+            if not row.is_sound:
+                self._store.fail(row.id, _DAMAGED, _now())
+                self.version += 1
+        open_rows = [row for row in rows if row.is_sound]
+        for number in self._children.keys() - {row.id for row in open_rows} - self._cancelled:
+            found = self._store.row(number)
+            if found is not None and found.state == CANCELLED:  # paused here, and cancelled by another server
                 self._end(number, self._children[number])
-        if any(row["state"] == RUNNING for row in open_rows):
+        running = {row.id for row in open_rows if row.state == RUNNING}
+        if running - self._children.keys():  # nobody runs them, as all are run here
+            self._store.queue_again(self._children)
+        if running:
             return None
-        held = {row["collection"]: row["id"] for row in open_rows if row["id"] in self._children}
+        held = {row.collection: row.id for row in open_rows if row.id in self._children}
         for row in open_rows:
-            number = row["id"]
-            if row["state"] != QUEUED:
+            if row.state != QUEUED:
                 continue
-            if held.get(row["collection"], number) != number:  # a paused job holds the collection
-                self._note(number, "A paused job holds the collection: let it go on, or cancel it.")
-            elif number not in self._locked or self._is_free(number, Path(row["collection"])):
+            if held.get(row.collection, row.id) != row.id:  # a paused job holds the collection
+                self._note(row.id, "A paused job holds the collection: let it go on, or cancel it.")
+            elif row.id not in self._locked or self._is_free(row):
                 return row
         return None
 
@@ -317,24 +340,25 @@ class Queue:
             self._notes[number] = sentence
             self.version += 1
 
-    def _is_free(self, number: int, collection: Path) -> bool:
+    def _is_free(self, row: Row) -> bool:
         """Whether nobody holds the locks that a job has found taken."""
-        if time.monotonic() < self._locked[number]:
+        if time.monotonic() < self._locked[row.id]:
             return False
         try:
+            collection = self.find(row.collection)
             for name in (LOCK, LINKS_LOCK):
                 if (collection / name).exists():
                     with lock_file(collection / name, _WAITING):
                         pass
         except CollectionLocked:
-            self._locked[number] = time.monotonic() + LOOK / 2
+            self._locked[row.id] = time.monotonic() + LOOK / 2
             return False
         except (CairnError, OSError):
             pass  # the job itself says what is wrong
         return True
 
-    def _begin(self, row: dict[str, Any]) -> None:
-        number = row["id"]
+    def _begin(self, row: Row) -> None:
+        number = row.id
         self._notes.pop(number, None)
         self._locked.pop(number, None)
         self.version += 1
@@ -346,13 +370,11 @@ class Queue:
         if not self._store.change(number, [QUEUED], state=RUNNING, started=_now(), error=None, result=None):
             return  # another server has cancelled it since, or lets it wait
         try:
-            at = row["command"].index("--json")  # names of photos may follow it, which are no options
-            address = self._catalogues.get(row["collection"])
-            more = ["--catalogue", address] if address is not None else []
-            child = Child([*row["command"][:at], *more, *row["command"][at:]], self._tell)
-        except OSError as error:
-            reason = f"No process can be begun ({error.strerror}): see what else is running on this machine."
-            self._note_outcome(number, [RUNNING], {"state": FAILED, "ended": _now(), "error": reason})
+            work = read(row.kind, row.told)
+            command = work.command(self.find(row.collection), self.roots, self.catalogue_of(row.collection))
+            child = Child(command, self._tell)
+        except Exception as error:
+            self._note_outcome(number, [RUNNING], {"state": FAILED, "ended": _now(), "error": _reason(error)})
             return
         self._children[number] = child
         thread = threading.Thread(target=self._follow, args=(number, child), name=f"job {number}", daemon=True)
@@ -365,7 +387,10 @@ class Queue:
     def _follow(self, number: int, child: Child) -> None:
         code = child.wait()
         with self._change():
-            outcome = self._outcome(number, child, code)
+            try:
+                outcome = self._outcome(number, child, code)
+            except Exception as error:
+                outcome = {"state": FAILED, "error": _reason(error)}
             child.close()
             del self._children[number]
             self._cancelled.discard(number)
@@ -379,8 +404,12 @@ class Queue:
             except JobNotFound:  # its file has gone
                 return
         for callback in self.after:
-            with contextlib.suppress(CairnError):  # the disk is full or gone: what has ended has ended
+            try:
                 callback(job)
+            except CairnError:  # the disk is full or gone: what has ended has ended
+                pass
+            except Exception:
+                _log.exception("What is to be done after job %d cannot be done.", number)
 
     def _note_outcome(self, number: int, states: list[str], outcome: dict[str, Any]) -> None:
         """Write what became of a job; where that fails, it is tried again before the next one is begun."""
@@ -420,8 +449,14 @@ class Queue:
         return {"state": FAILED, "error": said}
 
 
-def _place(collection: Path) -> str:
-    return str(collection.resolve())
+def _reason(error: Exception) -> str:
+    """Say in one sentence why a job could not be done."""
+    if isinstance(error, CairnError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"No process can be begun ({error.strerror}): see what else is running on this machine."
+    _log.error("A job cannot be done.", exc_info=error)
+    return "Something went wrong in the server: what it prints says more."
 
 
 def _now() -> str:

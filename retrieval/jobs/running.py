@@ -1,7 +1,6 @@
 """The process of one job: begun, paused, ended, and what it says."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -13,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from index.parallel import cores
+from retrieval.jobs.store import read_result
 from retrieval.library.progress import VARIABLE, Pace
 
 CAN_PAUSE = hasattr(signal, "SIGSTOP")
@@ -24,6 +26,7 @@ MOST_LISTED = 1000
 
 _ROOT = Path(__file__).resolve().parents[2]  # where Cairn's packages lie
 _MOST_BYTES = 64 << 20  # of what a command prints that are read
+_LONGEST = 2000  # characters of a complaint
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -36,6 +39,9 @@ class Reached:
     done: int = 0
     of: int = 0
     unit: str = ""
+
+
+_REACHED = TypeAdapter(Reached)
 
 
 class Child:
@@ -129,16 +135,13 @@ class Child:
 
     def result(self) -> dict[str, Any] | None:
         """What the command has printed with ``--json``, once it has ended; None where that is no object."""
-        try:
-            found = json.loads(_text(self._out))
-        except ValueError:
-            return None
-        return shortened(found) if isinstance(found, dict) else None
+        found = read_result(_text(self._out))
+        return None if found is None else shortened(found)
 
     def complaint(self) -> str:
         """The last line that the command printed for people, once it has ended."""
         lines = [line.strip() for line in _text(self._err).splitlines() if line.strip()]
-        return lines[-1].removeprefix("cairn: ") if lines else ""
+        return lines[-1].removeprefix("cairn: ")[:_LONGEST] if lines else ""
 
     def close(self) -> None:
         """Let go of what the command printed."""
@@ -158,8 +161,8 @@ class Child:
         with pipe:
             for line in pipe:
                 try:
-                    told = Reached(**json.loads(line))
-                except (ValueError, TypeError):  # cut off, as the process was killed
+                    told = _REACHED.validate_json(line)
+                except ValidationError:  # cut off, as the process was killed
                     continue
                 if told.step != self.reached.step:
                     self._pace = Pace()

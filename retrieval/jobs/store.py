@@ -3,10 +3,11 @@
 import contextlib
 import json
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,17 @@ from index.errors import CairnError
 MOST_ENDED = 200
 """Jobs that have ended and are remembered, of each collection."""
 
+_BUSY = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM),
+}
+"""Codes of errors that say nothing against a file."""
+
+_MOST_JOBS = 1 << 53  # numbers that a page can tell apart
+
+LARGEST = 32 << 20
+"""Bytes of a text in a row that are read."""
+
 QUEUED, RUNNING, PAUSED = "queued", "running", "paused"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 STATES = (QUEUED, RUNNING, PAUSED, DONE, FAILED, CANCELLED)
@@ -24,18 +36,14 @@ ENDED = (DONE, FAILED, CANCELLED)
 
 T = TypeVar("T")
 
-_DAMAGED = (sa.exc.DatabaseError, ValueError, TypeError)  # the last two: what is no JSON
-
 _METADATA = sa.MetaData()
 _JOBS = sa.Table(
     "jobs",
     _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("collection", sa.Text, nullable=False, index=True),
-    sa.Column("command", sa.Text, nullable=False),  # JSON: list of str
-    sa.Column("title", sa.Text, nullable=False),
-    sa.Column("about", sa.Text, nullable=False),
+    sa.Column("collection", sa.Text, nullable=False, index=True),  # name by which the queue knows it
+    sa.Column("told", sa.Text, nullable=False),  # JSON: what it is told, by its kind
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("result", sa.Text),  # JSON
     sa.Column("error", sa.Text),
@@ -44,8 +52,35 @@ _JOBS = sa.Table(
     sa.Column("ended", sa.Text),
     sqlite_autoincrement=True,  # a number is never given twice
 )
+_OPEN = sa.func.coalesce(_JOBS.c.state, "").not_in(ENDED)  # whatever the state is
+
+
+def _read_text(column: sa.Column[Any]) -> sa.Label[Any]:
+    """A column where it is a text that is not too large, and NULL otherwise."""
+    size = sa.func.length(sa.cast(column, sa.LargeBinary))
+    return sa.case((sa.and_(sa.func.typeof(column) == "text", size <= LARGEST), column)).label(column.name)
+
+
+_READ = (_JOBS.c.id, *(_read_text(column) for column in _JOBS.c if column.name != "id"))
 
 _REFUSED = "The list of jobs {file} cannot be used ({reason}): check the disk, its free space and its permissions."
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job as the file has it."""
+
+    id: int
+    kind: str
+    collection: str
+    told: str
+    state: str
+    result: dict[str, Any] | None
+    error: str | None
+    added: str
+    started: str | None
+    ended: str | None
+    is_sound: bool = True  # whether it is of the shape that was written
 
 
 class Store:
@@ -53,18 +88,18 @@ class Store:
 
     Parameters
     ----------
-    file : Path
-        The SQLite file.
+    file : Path or CairnError
+        The SQLite file; or why there can be none: the list is empty then, and stays so.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path | CairnError) -> None:
         self.file = file
         self._engine = sa.create_engine(sa.URL.create("sqlite", database=str(file)))
         sa.event.listen(self._engine, "connect", _set_up)
 
     def exists(self) -> bool:
         """Whether there ever was a job."""
-        return os.path.isfile(self.file)  # noqa: PTH113 (hides errors)
+        return isinstance(self.file, Path) and os.path.isfile(self.file)  # noqa: PTH113 (hides errors)
 
     def close(self) -> None:
         """Close the connections."""
@@ -91,23 +126,21 @@ class Store:
             assert made is not None
             return int(made[0])
 
-    def rows(
-        self, collection: str | None = None, states: Iterable[str] = STATES, ended: int | None = None
-    ) -> list[dict[str, Any]]:
+    def rows(self, collection: str | None = None, ended: int | None = None) -> list[Row]:
         """List jobs in the order in which they were added, of one collection or of all; of ended ones the last few."""
-        wanted = sa.select(_JOBS).where(_JOBS.c.state.in_(list(states))).order_by(_JOBS.c.id)
-        last = sa.select(_JOBS.c.id).where(_JOBS.c.state.in_(ENDED)).order_by(_JOBS.c.id.desc()).limit(ended)
+        wanted = sa.select(*_READ).order_by(_JOBS.c.id)
+        last = sa.select(_JOBS.c.id).where(sa.not_(_OPEN)).order_by(_JOBS.c.id.desc()).limit(ended)
         if collection is not None:
             wanted, last = wanted.where(_of(collection)), last.where(_of(collection))
         if ended is not None:
-            wanted = wanted.where(sa.or_(_JOBS.c.state.not_in(ENDED), _JOBS.c.id.in_(last.scalar_subquery())))
+            wanted = wanted.where(sa.or_(_OPEN, _JOBS.c.id.in_(last.scalar_subquery())))
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
-    def row(self, number: int) -> dict[str, Any] | None:
+    def row(self, number: int) -> Row | None:
         """Give one job; None where there is none."""
-        wanted = sa.select(_JOBS).where(_JOBS.c.id == number)
+        wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
-        def read(connection: sa.Connection) -> dict[str, Any] | None:
+        def read(connection: sa.Connection) -> Row | None:
             found = connection.execute(wanted).mappings().first()
             return None if found is None else _read_row(found)
 
@@ -118,6 +151,12 @@ class Store:
         changed = sa.update(_JOBS).where(_JOBS.c.id == number, _JOBS.c.state.in_(list(states)))
         with self._transaction() as connection:
             return connection.execute(changed.values(_written(values))).rowcount > 0
+
+    def fail(self, number: int, error: str, ended: str) -> None:
+        """Have a job that has not ended fail, whatever its state is."""
+        changed = sa.update(_JOBS).where(_JOBS.c.id == number, _OPEN)
+        with self._transaction() as connection:
+            connection.execute(changed.values(state=FAILED, error=error, ended=ended))
 
     def queue_again(self, but: Iterable[int]) -> None:
         """Queue jobs again that a process ran which is no longer there: all that run but for some."""
@@ -133,14 +172,14 @@ class Store:
 
     def set_aside(self) -> None:
         """Move a file away that is no list of jobs, or a damaged one: work goes on with an empty list."""
-        if not self.exists():
+        if not isinstance(self.file, Path) or not self.exists():
             return
         try:
-            self._read(_examine, None, quiet=False)
-        except _DAMAGED as error:
-            said = error.orig if isinstance(error, sa.exc.DatabaseError) else None
-            if isinstance(said, sqlite3.OperationalError) and not re.search("no such|Could not decode", str(said)):
-                return  # busy, or not to be written: not damaged
+            with self._engine.connect() as connection:
+                _examine(connection)
+        except (sa.exc.DBAPIError, ValueError) as error:
+            if getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF in _BUSY:
+                return
             self.close()
             stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
             with contextlib.suppress(OSError):
@@ -148,33 +187,48 @@ class Store:
                 for end in ("-wal", "-shm"):
                     self.file.with_name(self.file.name + end).unlink(missing_ok=True)
 
-    def _read(self, act: Callable[[sa.Connection], T], nothing: T, *, quiet: bool = True) -> T:
+    def _read(self, act: Callable[[sa.Connection], T], nothing: T) -> T:
         if not self.exists():
             return nothing
         try:
             with self._engine.connect() as connection:
                 return act(connection)
-        except _DAMAGED:
-            if not quiet:
-                raise
+        except sa.exc.DBAPIError:
             return nothing
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
+        if isinstance(self.file, CairnError):
+            raise self.file
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except sa.exc.DatabaseError as error:
+        except sa.exc.DBAPIError as error:
             raise CairnError(_REFUSED.format(file=self.file, reason=error.orig)) from None
 
 
 def _examine(connection: sa.Connection) -> None:
-    """Read all that there is; one of `_DAMAGED` where that cannot be."""
+    """Read all that there is; an error of the database, or ValueError, where that cannot be or is not what was made."""
+    if _objects(connection) != _own_objects():  # first: a view may have no end
+        raise ValueError("there is something else in it")
     told = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if told != "ok":
         raise ValueError(told)
-    for row in connection.execute(sa.select(_JOBS)).mappings():
-        _read_row(row)
+    if (connection.scalar(sa.select(sa.func.max(_JOBS.c.id))) or 0) >= _MOST_JOBS:
+        raise ValueError("it has no more numbers to give")
+
+
+def _objects(connection: sa.Connection) -> set[str]:
+    """Tables and indexes, and whatever else there is, as they were made."""
+    found = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return {" ".join(" ".join(map(str, one)).split()) for one in found}
+
+
+@cache
+def _own_objects() -> set[str]:
+    with sa.create_engine("sqlite://").begin() as connection:
+        _METADATA.create_all(connection)
+        return _objects(connection)
 
 
 def _of(collection: str) -> sa.ColumnElement[bool]:
@@ -182,6 +236,8 @@ def _of(collection: str) -> sa.ColumnElement[bool]:
 
 
 def _set_up(connection: Any, _: object) -> None:
+    connection.text_factory = lambda written: written.decode("utf-8", "replace")
+    connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA busy_timeout = 5000")
     # A folder that may not be written is read as it is.
     with contextlib.suppress(sqlite3.OperationalError):
@@ -191,13 +247,26 @@ def _set_up(connection: Any, _: object) -> None:
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: json.dumps(value) if name in ("command", "result") and value is not None else value
-        for name, value in values.items()
+        name: json.dumps(value) if name == "result" and value is not None else value for name, value in values.items()
     }
 
 
-def _read_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _read_row(row: Mapping[Any, Any]) -> Row:
+    """Give a row, with what it is not of the right shape left out."""
     values = dict(row)
-    for name in ("command", "result"):
-        values[name] = json.loads(values[name]) if values[name] is not None else None
-    return values
+    is_sound = values["id"] > 0 and values["state"] in STATES
+    for name in ("kind", "collection", "told", "state", "added"):
+        is_sound = is_sound and values[name] is not None
+        values[name] = values[name] or ""
+    values["result"] = read_result(values["result"] or "")
+    return Row(**values, is_sound=is_sound)
+
+
+def read_result(text: str) -> dict[str, Any] | None:
+    """Give what a command printed with ``--json``; None where that is no object, or cannot be written as JSON."""
+    try:
+        found = json.loads(text, parse_constant=lambda name: None)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

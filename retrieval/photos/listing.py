@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +23,9 @@ PHOTO_SUFFIXES = frozenset(
 ) | {".bmp", ".gif", ".ppm", ".pgm"}
 
 
-def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) -> list[tuple[Path, Path]]:
+def list_photos(
+    paths: Sequence[Path], passed_over: Counter[str] | None = None, below: Sequence[Path] | None = None
+) -> list[tuple[Path, Path]]:
     """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
 
     A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
@@ -37,6 +39,8 @@ def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) 
         Files and folders.
     passed_over : Counter, optional
         Counts the other files of the folders, that are not hidden, by their endings in lower case, such as ".pdf".
+    below : sequence of Path, optional
+        A link to a folder that lies in none of these is not followed, and listed as an entry that cannot be read is.
 
     Raises
     ------
@@ -53,7 +57,7 @@ def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) 
         except (OSError, ValueError) as error:
             raise CairnError(f"{str(given)!r} cannot be read: {system_reason(error)}.") from None
         found = []
-        for path in _walk(given, passed_over) if is_folder else (given,):
+        for path in _walk(given, passed_over, below) if is_folder else (given,):
             real = os.path.realpath(path)
             if real not in known:
                 known.add(real)
@@ -62,15 +66,17 @@ def list_photos(paths: Sequence[Path], passed_over: Counter[str] | None = None) 
     return listed
 
 
-def first_photos(paths: Sequence[Path], most: int) -> list[Path]:
+def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> list[Path]:
     """List some of the photo files that files and folders stand for, without looking at all: at most so many.
 
-    Those of one folder come in the order of their names. Nothing is said of what cannot be read.
+    Those of one folder come in the order of their names. Nothing is said of what cannot be read, or does not stay below
+    some folders.
     """
     found: dict[Path, None] = {}
     for given in paths:
-        walked = _walk(given, None) if given.is_dir() else [given]
-        found.update(dict.fromkeys(islice((path for path in walked if path.is_file()), most - len(found))))
+        walked = _walk(given, None, below) if given.is_dir() else [given]
+        there = (path for path in walked if path.is_file() and stays_below(path, below))
+        found.update(dict.fromkeys(islice(there, most - len(found))))
         if len(found) >= most:
             break
     return list(found)
@@ -82,7 +88,13 @@ def lies_below(path: Path, folder: str) -> bool:
     return any(Path(one).is_relative_to(place) for one in (path, os.path.realpath(path)) for place in (folder, real))
 
 
-def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
+def stays_below(path: str | os.PathLike[str], folders: Iterable[Path]) -> bool:
+    """Say whether a path lies in one of some folders, or is one, wherever links of it lead."""
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _walk(root: Path, passed_over: Counter[str] | None, below: Sequence[Path] | None) -> Iterator[Path]:
     """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
     folders: list[Path] = [root]
     links: list[Path] = []
@@ -90,7 +102,8 @@ def _walk(root: Path, passed_over: Counter[str] | None) -> Iterator[Path]:
     while folders or links:
         if not folders:
             link = links.pop(0)
-            if not os.path.isdir(link):  # noqa: PTH112 (Path.is_dir raises where a folder above is locked)
+            is_folder = os.path.isdir(link)  # noqa: PTH112 (Path.is_dir raises where a folder above is locked)
+            if not is_folder or (below is not None and not stays_below(link, below)):
                 yield link
                 continue
             folders.append(link)

@@ -13,14 +13,17 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import JOBS
-from retrieval.jobs.kinds import queue_in
+from retrieval.jobs.job import Job
+from retrieval.jobs.kinds import OutsideError, Work, allowed
+from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
+from retrieval.photos.listing import stays_below
 from retrieval.web.access.limits import Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
@@ -60,7 +63,7 @@ class ServeOptions:
     bin: Path | None = None  # folder that photos' files may be moved to; None: no file is ever moved
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
-    queue: Queue | None = None  # of jobs, shared by several collections; None: one of its own
+    queue: Queue | None = None  # of jobs, shared by the collections of a folder; None: one of its own
     roots: tuple[Path, ...] = ()  # folders below which photos may be chosen in the browser
     # Limits of uploads that are kept.
     kept: UploadOptions = field(
@@ -98,9 +101,10 @@ class Service:
         self.recent = RecentRows()
         self.kept = Kept()
         self.folder = folder.absolute()
-        self.queue = options.queue or queue_in(folder / JOBS)
+        self.queue = options.queue or queue_of(self.folder, options.roots)
+        self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
         if options.catalogue is not None:
-            self.queue.name_catalogue(folder, options.catalogue)
+            self.queue.name_catalogue(self.in_queue, options.catalogue)
         self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
         self.keeping_lock = threading.Lock()  # of two first uploads at once one makes it
         self.listeners = Listeners()  # connections that are told of jobs
@@ -141,6 +145,19 @@ class Service:
     def wrote(self) -> None:
         """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
         self.sealing.wrote()
+
+    def begin(self, work: Work) -> Job:
+        """Queue work on the collection; ProblemError where that cannot be."""
+        try:
+            return self.queue.add(self.in_queue, work)
+        except OutsideError as error:
+            raise ProblemError(403, str(error)) from None
+        except CairnError as error:
+            raise ProblemError(507, str(error)) from None
+
+    def takes_from(self, path: Path) -> bool:
+        """Whether photos may be taken from a place by the browser: it stays below the roots, or was uploaded."""
+        return stays_below(path, allowed(self.folder, self.options.roots))
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""

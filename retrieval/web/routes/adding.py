@@ -25,8 +25,8 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.collection.layout import OPTIONS, UPLOADS
-from retrieval.jobs import kinds
-from retrieval.photos.listing import PHOTO_SUFFIXES
+from retrieval.jobs.kinds import index_of
+from retrieval.photos.listing import PHOTO_SUFFIXES, stays_below
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, service_of
@@ -59,7 +59,7 @@ class KnownFolder(BaseModel):
     """A folder that was indexed."""
 
     name: str
-    there: bool
+    there: bool = Field(description="Whether it is there, and photos may be taken from it.")
 
 
 class Roots(BaseModel):
@@ -99,7 +99,9 @@ def roots(request: Request) -> Roots:
     """List the folders below which photos may be chosen."""
     service = service_of(request)
     known = [
-        KnownFolder(name="" if one == service.folder / UPLOADS else one.name, there=one.is_dir())
+        KnownFolder(
+            name="" if one == service.folder / UPLOADS else one.name, there=service.takes_from(one) and one.is_dir()
+        )
         for one in known_folders(service)
     ]
     return Roots(roots=named_roots(service.options.roots), known=known)
@@ -180,8 +182,7 @@ async def add_photos(request: Request) -> Kept:
         index = form.fields.get("index") != "no"
     number = None
     if index:
-        command = kinds.index(service.folder, [service.folder / UPLOADS])
-        job = await run_in_threadpool(service.queue.add, "index", service.folder, command, kinds.TITLES["index"])
+        job = await run_in_threadpool(service.begin, index_of([service.folder / UPLOADS]))
         number = job.id
     return Kept(photos=kept, job=number)
 
@@ -268,7 +269,7 @@ def _receiver(service: Service, length: str) -> Receiver:
     try:
         with service.keeping_lock:
             if service.keeping is None:
-                folder.mkdir(exist_ok=True)
+                _make_own(folder, service.folder)
                 _remove_abandoned(folder)
                 incoming = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=folder))
                 service.keeping = incoming, Receiver(incoming, service.options.kept)
@@ -296,7 +297,7 @@ def _keep(service: Service, received: list[Path], names: list[str], within: Pure
     uploads = service.folder / UPLOADS
     folder = uploads / datetime.now(UTC).strftime("%Y-%m-%d")
     try:
-        folder.mkdir(exist_ok=True)
+        _make_own(folder, uploads)
         for part in within.parts:
             folder /= part
             while os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):  # a photo of that name
@@ -306,6 +307,15 @@ def _keep(service: Service, received: list[Path], names: list[str], within: Pure
         return [(below / _place(path, folder, name)).as_posix() for path, name in zip(received, names, strict=True)]
     except OSError as error:
         raise ProblemError(507, f"The server cannot keep the photo ({error.strerror}): free some room there.") from None
+
+
+def _make_own(folder: Path, above: Path) -> None:
+    """Make a folder of uploads; ProblemError where it is a link that leads elsewhere."""
+    folder.mkdir(exist_ok=True)
+    if not stays_below(folder, [above]):
+        raise ProblemError(
+            409, "The folder of uploads of this collection leads elsewhere: put a folder in the place of the link."
+        )
 
 
 def _place(path: Path, folder: Path, name: str) -> str:

@@ -13,7 +13,7 @@ from retrieval.curation.bin import Binned as InBin
 from retrieval.curation.discarding import Discarded, discard, restore
 from retrieval.curation.duplicates import ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
 from retrieval.groups.groups import NotGrouped, read_groups
-from retrieval.jobs import kinds
+from retrieval.jobs.kinds import index_of
 from retrieval.photos.thumbnails import kept_thumbnail
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import (
@@ -136,8 +136,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:
-        command = kinds.index(service.folder, under_known_names(forgotten, known_folders(service)))
-        job = service.queue.add("index", service.folder, command, kinds.TITLES["index"]).id
+        job = service.begin(index_of(under_known_names(forgotten, known_folders(service)))).id
     return PutBack(**_moved(told).model_dump(), job=job)
 
 

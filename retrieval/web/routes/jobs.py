@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from index.errors import CairnError
 from retrieval.collection.layout import UPLOADS
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
@@ -58,7 +57,7 @@ class Job(BaseModel):
     """A piece of long work."""
 
     id: int
-    kind: str = Field(description=f"{', '.join(kinds.TITLES)}.")
+    kind: str = Field(description=f"{', '.join(kinds.KINDS)}.")
     title: str = Field(description="What it does.")
     about: str = Field(description="With what, such as the name of a folder; may be empty.")
     state: Literal["queued", "running", "paused", "done", "failed", "cancelled"]
@@ -218,35 +217,31 @@ def forget_job(request: Request, number: JobNumber) -> Response:
 
 def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
     """Queue what is asked for; ProblemError where that cannot be."""
-    folder, about = service.folder, ""
+    return service, service.begin(_work(service, asked))
+
+
+def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> kinds.Work:
     match asked:
         case Index():
-            places, about = _places(service, asked)
-            command = kinds.index(folder, places)
+            return kinds.index_of(_places(service, asked))
         case GroupPhotos():
-            command = kinds.group(folder, augment=asked.augment)
+            return kinds.Group(augment=asked.augment)
         case Retrain():
-            command = kinds.retrain(folder, drop_missing=asked.drop_missing)
+            return kinds.Retrain(drop_missing=asked.drop_missing)
         case Remove(missing=True):
-            command = kinds.remove_missing(folder)
+            return kinds.Remove(missing=True)
         case Remove():
             rows = service.collection.catalogue.there(asked.photos)
             if not rows:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            names = [str(row.name) for row in rows]
-            command = kinds.remove(folder, names, for_good=asked.for_good)
-            about = names[0] if len(names) == 1 else str(len(names))
+            return kinds.Remove(names=[str(row.name) for row in rows], for_good=asked.for_good)
         case Plain():
-            command = getattr(kinds, asked.kind)(folder)
-    try:
-        return service, service.queue.add(asked.kind, folder, command, kinds.TITLES[asked.kind], about)
-    except CairnError as error:
-        raise ProblemError(507, str(error)) from None
+            return kinds.KINDS[asked.kind]()
 
 
 def list_jobs(service: Service) -> Jobs:
     """All work that is open, and the last that ended."""
-    found = service.queue.jobs(service.folder, ended=MOST)
+    found = service.queue.jobs(service.in_queue, ended=MOST)
     return Jobs(jobs=[describe_job(service, one, LISTED) for one in found])
 
 
@@ -255,7 +250,11 @@ def describe_job(service: Service, job: QueuedJob, most: int | None = None) -> J
     facts = {name: getattr(job, name) for name in Job.model_fields if name != "result"}
     if job.error is not None:
         facts["error"] = without_paths(job.error, service.places)
-    return Job(**facts, result=None if job.result is None else _discreet(service, job.result, most))
+    try:
+        result = None if job.result is None else _discreet(service, job.result, most)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
+        result = None
+    return Job(**facts, result=result)
 
 
 def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dict[str, Any]:
@@ -281,27 +280,36 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
     return told
 
 
-def _places(service: Service, asked: Index) -> tuple[list[Path], str]:
-    """What is to be indexed, and what that is called."""
-    uploads = service.folder / UPLOADS
+def _places(service: Service, asked: Index) -> list[Path]:
+    """What is to be indexed."""
     if asked.source == "folder" and asked.root is not None:
-        found = folder_below(service.options.roots, asked.root, asked.path)
-        return [found], found.name
+        return [folder_below(service.options.roots, asked.root, asked.path)]
     if asked.source == "uploads":
+        uploads = service.folder / UPLOADS
         if not uploads.is_dir():
             raise ProblemError(404, "No photo was uploaded to this collection yet.")
-        return [uploads], ""
+        return [uploads]
     folders = known_folders(service)
     if asked.source == "known":
-        there = [folder for folder in folders if folder.is_dir()]
+        there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
         if not there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
-        return there, there[0].name if len(there) == 1 and there[0] != uploads else ""
-    failed = [Path(one.path) for one in service.collection.catalogue.failures()]
-    failed = [path for path in failed if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
+        return there
+    paths = _taken_from(service, [Path(one.path) for one in service.collection.catalogue.failures()])
+    failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
-    return under_known_names(failed, folders)[:1000], ""
+    return under_known_names(failed, folders)[: kinds.MOST]
+
+
+def _taken_from(service: Service, places: list[Path]) -> list[Path]:
+    """Those of some places of which the catalogue says that photos are taken from; ProblemError where none is."""
+    found = [place for place in places if service.takes_from(place)]
+    if places and not found:
+        raise ProblemError(
+            403, "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
+        )
+    return found
 
 
 def _act(service: Service, number: int, act: str) -> Job:
@@ -313,8 +321,8 @@ def _act(service: Service, number: int, act: str) -> Job:
 
 def _being_added(service: Service, number: int, place: int) -> Path | None:
     job = _own(service, number)
-    places = kinds.places_of(job) if job.state not in ENDED else []
-    photos = first_photos(places, GLIMPSES)
+    places = map(Path, job.work.places) if isinstance(job.work, kinds.Index) and job.state not in ENDED else ()
+    photos = first_photos([*places], GLIMPSES, kinds.allowed(service.folder, service.options.roots))
     return photos[place] if place < len(photos) else None
 
 
@@ -322,7 +330,7 @@ def _own(service: Service, number: int) -> QueuedJob:
     """A job on this collection: the queue may be of several."""
     with contextlib.suppress(JobNotFound):
         found = service.queue.job(number)
-        if found.collection == service.folder.resolve():
+        if found.collection == service.in_queue:
             return found
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 

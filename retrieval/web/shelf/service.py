@@ -10,10 +10,9 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.requests import Request
 
-from retrieval.collection.layout import JOBS
-from retrieval.jobs import kinds
 from retrieval.jobs.job import Job
-from retrieval.jobs.kinds import queue_in
+from retrieval.jobs.kinds import index_of
+from retrieval.jobs.opening import queue_below
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
 from retrieval.web.pool.workers import Answer, Pool
@@ -39,7 +38,7 @@ class ShelfService:
         self.options = options
         self.id = secrets.token_hex(16)  # tells this server from others
         self.places = names_of_places((self.home, self.home.name))
-        self.queue = queue_in(self.home / JOBS)
+        self.queue = queue_below(self.home, self.shelf.find, options.roots)
         self.opened = OpenCollections(self._make)
         self._decoding: Pool | None = None
         self._tending: asyncio.Task[None] | None = None
@@ -68,16 +67,15 @@ class ShelfService:
 
     def jobs(self, name: str) -> list[Job]:
         """Jobs of a collection that have not ended."""
-        return self.queue.jobs(self.home / name, ended=0)
+        return self.queue.jobs(name, ended=0)
 
     def index(self, name: str, folder: Path) -> Job:
         """Queue the indexing of a folder of photos."""
-        command = kinds.index(self.home / name, [folder])
-        return self.queue.add("index", self.home / name, command, kinds.TITLES["index"], folder.name)
+        return self.queue.add(name, index_of([folder]))
 
     def forget(self, name: str) -> None:
         """Forget the jobs of a collection that has gone: another may have its name one day."""
-        for job in self.queue.jobs(self.home / name):
+        for job in self.queue.jobs(name):
             self.queue.forget(job.id)
 
     async def decode(self, job: str, request: dict[str, Any]) -> Answer:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from index.errors import CairnError
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job
+from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.running import Child, shortened
 from retrieval.jobs.store import ENDED
@@ -87,14 +88,19 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def queue(tmp_path: Path) -> Iterator[Queue]:
-    queue = Queue(tmp_path / "jobs.sqlite")
+    queue = open_queue(tmp_path)
     queue.start()
     yield queue
     queue.stop()
 
 
-def add(queue: Queue, collection: Path, word: str = "compact") -> Job:
-    return queue.add(word, collection, [word, str(collection), "--json"], kinds.TITLES.get(word, word))
+def open_queue(folder: Path, roots: Sequence[Path] = ()) -> Queue:
+    """A queue of the collections in a folder, which has its file."""
+    return Queue(folder / "jobs.sqlite", lambda name: folder / name, roots)
+
+
+def add(queue: Queue, collection: str, kind: str = "compact") -> Job:
+    return queue.add(collection, kinds.KINDS[kind]())
 
 
 def state(queue: Queue, job: Job) -> str:
@@ -106,12 +112,12 @@ def test_jobs_run_one_at_a_time_in_their_order(pretend: None, queue: Queue, tmp_
     assert list(tmp_path.iterdir()) == []  # nothing is written before there is work
     ended = []
     queue.after.append(ended.append)
-    jobs = [add(queue, tmp_path / name) for name in "abc"]
-    assert add(queue, tmp_path / "c") == queue.job(jobs[2].id)  # the same that waits is not queued twice
+    jobs = [add(queue, name) for name in "abc"]
+    assert add(queue, "c") == queue.job(jobs[2].id)  # the same that waits is not queued twice
     for job in jobs:
         until(lambda job=job: state(queue, job) == "running")
         (child,) = until(lambda: list(ALIVE))
-        assert child.command == ["compact", str(job.collection), "--json"]
+        assert child.command == ["compact", str(tmp_path / job.collection), "--json"]
         before = queue.version
         child.end(0, {"removed": 3})
         until(lambda job=job: state(queue, job) == "done")
@@ -119,7 +125,7 @@ def test_jobs_run_one_at_a_time_in_their_order(pretend: None, queue: Queue, tmp_
     until(lambda: len(ended) == 3)
     assert [job.id for job in ended] == [job.id for job in jobs]
     assert queue.job(jobs[0].id).result == {"removed": 3}
-    assert [job.id for job in queue.jobs(tmp_path / "b")] == [jobs[1].id]
+    assert [job.id for job in queue.jobs("b")] == [jobs[1].id]
     queue.forget(jobs[1].id)
     with pytest.raises(CairnError, match="no such job"):
         queue.job(jobs[1].id)
@@ -130,7 +136,7 @@ def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> N
         (2, {"error": "There is no folder."}, "There is no folder."),
         (3, None, "The command ended with the code 3."),
     ):
-        job = add(queue, tmp_path / str(code))
+        job = add(queue, str(code))
         until(lambda: ALIVE)
         ALIVE[0].end(code, answer)
         until(lambda job=job: state(queue, job) == "failed")
@@ -141,7 +147,7 @@ def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> N
 
 
 def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queue, tmp_path: Path) -> None:
-    job = add(queue, tmp_path)
+    job = add(queue, "a")
     for _ in range(3):
         child = until(lambda: ALIVE and ALIVE[0].code is None and ALIVE[0])
         child.end(-9, None)
@@ -152,9 +158,10 @@ def test_what_is_killed_begins_again_but_not_for_ever(pretend: None, queue: Queu
 
 @pytest.mark.slow
 def test_a_job_waits_for_a_lock(pretend: None, queue: Queue, tmp_path: Path) -> None:
-    job = add(queue, tmp_path)
-    with lock_folder(tmp_path):
-        until(lambda: ALIVE)[0].end(2, {"error": str(refused(tmp_path))})
+    job = add(queue, "a")
+    (tmp_path / "a").mkdir()
+    with lock_folder(tmp_path / "a"):
+        until(lambda: ALIVE)[0].end(2, {"error": str(refused(tmp_path / "a"))})
         assert "waits" in until(lambda: queue.job(job.id).note)
         until(lambda: not ALIVE)
         time.sleep(0.1)
@@ -173,13 +180,13 @@ def refused(folder: Path) -> CairnError:
 def test_standing_searches_are_asked_after_photos_were_added(pretend: None, indexed: Indexed, tmp_path: Path) -> None:
     folder = tmp_path / "own.cairn"
     shutil.copytree(indexed.folder, folder)
-    queue = kinds.queue_in(tmp_path / "jobs.sqlite")
+    queue = queue_of(folder, [tmp_path])
     followed: list[Job] = []
     queue.after.append(followed.append)
     queue.start()
 
     def add_photos(added: int) -> None:
-        job = queue.add("index", folder, kinds.index(folder, [tmp_path]), "Add photos")
+        job = queue.add(ALONE, kinds.index_of([tmp_path]))
         until(lambda: state(queue, job) == "running")
         ALIVE[0].end(0, {"added": added})
         until(lambda: followed and followed[-1].id == job.id)
@@ -198,7 +205,7 @@ def test_standing_searches_are_asked_after_photos_were_added(pretend: None, inde
 
 
 def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tmp_path: Path) -> None:
-    first, same, other = add(queue, tmp_path / "a"), add(queue, tmp_path / "a", "check"), add(queue, tmp_path / "b")
+    first, same, other = add(queue, "a"), add(queue, "a", "check"), add(queue, "b")
     until(lambda: state(queue, first) == "running")
     queue.pause(first.id)
     assert ALIVE[0].paused
@@ -216,12 +223,11 @@ def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tm
 
 
 def test_arguments_that_are_not_written_down_come_before_names(pretend: None, queue: Queue, tmp_path: Path) -> None:
-    queue.name_catalogue(tmp_path, "postgresql://me:secret@host/db")
-    command = kinds.remove(tmp_path, ["--json", "-rf", "$(reboot)"], for_good=True)
-    job = queue.add("remove", tmp_path, command, "Remove photos")
+    queue.name_catalogue("a", "postgresql://me:secret@host/db")
+    job = queue.add("a", kinds.Remove(names=["--json", "-rf", "$(reboot)"], for_good=True))
     until(lambda: ALIVE)
     assert ALIVE[0].command == [
-        *("remove", str(tmp_path), "--catalogue", "postgresql://me:secret@host/db"),
+        *("remove", str(tmp_path / "a"), "--catalogue", "postgresql://me:secret@host/db"),
         *("--json", "--for-good", "--", "--json", "-rf", "$(reboot)"),
     ]
     assert b"secret" not in (tmp_path / "jobs.sqlite").read_bytes()
@@ -233,19 +239,19 @@ def test_what_ran_is_queued_again_and_what_was_paused_stays(
     pretend: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
-    queue = Queue(tmp_path / "jobs.sqlite")
+    queue = open_queue(tmp_path)
     queue.start()
-    jobs = [add(queue, tmp_path / name) for name in "abc"]
+    jobs = [add(queue, name) for name in "abc"]
     until(lambda: ALIVE)
     queue.pause(jobs[2].id)
     queue.stop()
     assert [job.state for job in queue.jobs()] == ["queued", "queued", "paused"]
     with sqlite3.connect(tmp_path / "jobs.sqlite") as file:  # as kill -9 leaves it
         file.execute("UPDATE jobs SET state = 'running' WHERE id = 1")
-    again = Queue(tmp_path / "jobs.sqlite")
+    again = open_queue(tmp_path)
     again.start()
     until(lambda: ALIVE)
-    other = Queue(tmp_path / "jobs.sqlite")  # a second server sees them, and leaves them alone
+    other = open_queue(tmp_path)  # a second server sees them, and leaves them alone
     other.start()
     assert [job.state for job in other.jobs()] == ["running", "queued", "paused"]
     with pytest.raises(CairnError, match="Another server"):
@@ -264,40 +270,24 @@ def test_what_ran_is_queued_again_and_what_was_paused_stays(
 
 def test_a_list_of_jobs_that_is_none_is_set_aside(pretend: None, tmp_path: Path) -> None:
     (tmp_path / "jobs.sqlite").write_bytes(b"no database" * 500)
-    queue = Queue(tmp_path / "jobs.sqlite")
+    queue = open_queue(tmp_path)
     queue.start()
     assert queue.jobs() == []
-    job = add(queue, tmp_path)
+    job = add(queue, "a")
     until(lambda: state(queue, job) == "running")
     queue.stop()
     assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
 
 
-@pytest.mark.parametrize("change", ["command = '{'", "result = x'ff00fe'"])
-def test_a_list_of_jobs_with_a_damaged_row_is_set_aside(change: str, pretend: None, tmp_path: Path) -> None:
-    queue = Queue(tmp_path / "jobs.sqlite")
-    add(queue, tmp_path)
-    assert len(queue.jobs()) == 1
-    with contextlib.closing(sqlite3.connect(tmp_path / "jobs.sqlite")) as connection, connection:
-        connection.execute(f"UPDATE jobs SET {change}")
-    again = Queue(tmp_path / "jobs.sqlite")
-    assert again.jobs() == []
-    again.start()
-    job = add(again, tmp_path)
-    until(lambda: state(again, job) == "running")
-    again.stop()
-    assert list(tmp_path.glob("jobs.sqlite.damaged-*"))
-
-
 def test_of_a_long_history_the_last_jobs_are_listed(pretend: None, tmp_path: Path) -> None:
-    queue = Queue(tmp_path / "jobs.sqlite")
+    queue = open_queue(tmp_path)
     for number in range(6):
-        job = add(queue, tmp_path, f"ended {number}")
+        job = queue.add("a", kinds.Remove(names=[str(number)]))
         queue.cancel(job.id)
-    add(queue, tmp_path, "open")
-    add(queue, tmp_path / "other")
-    assert [job.kind for job in queue.jobs(tmp_path, ended=2)] == ["ended 4", "ended 5", "open"]
-    assert [job.kind for job in queue.jobs(ended=0)] == ["open", "compact"]
+    add(queue, "a")
+    add(queue, "other")
+    assert [job.about for job in queue.jobs("a", ended=2)] == ["4", "5", ""]
+    assert [job.collection for job in queue.jobs(ended=0)] == ["a", "other"]
     assert len(queue.jobs()) == 8
 
 
@@ -316,7 +306,7 @@ def test_jobs_go_on_when_a_full_disk_has_room_again(
     with monkeypatch.context() as full:
         full.setattr("retrieval.jobs.store.Store.queue_again", refuse)
         queue.start()
-        first, second = add(queue, tmp_path), add(queue, tmp_path, "other")
+        first, second = add(queue, "a"), add(queue, "a", "check")
         until(lambda: asked)
     until(lambda: ALIVE)
 
@@ -333,10 +323,10 @@ def test_jobs_go_on_when_a_full_disk_has_room_again(
 
 
 def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
-    queue = Queue(tmp_path / "missing" / "jobs.sqlite")
+    queue = open_queue(tmp_path / "missing")
     queue.start()
     with pytest.raises(CairnError, match="cannot be used"):
-        add(queue, tmp_path)
+        add(queue, "a")
     queue.stop()
 
 
@@ -356,13 +346,13 @@ class Steps(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("retrieval.jobs.queue.Child", PretendChild)
         ALIVE.clear()
-        self.queue = Queue(self.folder / "jobs.sqlite")
+        self.queue = open_queue(self.folder)
         self.queue.start()
         self.added: list[int] = []
 
     @rule(name=st.sampled_from("abc"), word=st.sampled_from(["compact", "check"]))
     def add(self, name: str, word: str) -> None:
-        self.added.append(add(self.queue, self.folder / name, word).id)
+        self.added.append(add(self.queue, name, word).id)
 
     @rule(data=st.data(), act=st.sampled_from(["pause", "resume", "cancel"]))
     def act(self, data: Any, act: str) -> None:
@@ -379,7 +369,7 @@ class Steps(RuleBasedStateMachine):
     @rule()
     def start_again(self) -> None:
         self.queue.stop()
-        self.queue = Queue(self.folder / "jobs.sqlite")
+        self.queue = open_queue(self.folder)
         self.queue.start()
 
     @invariant()
@@ -421,7 +411,7 @@ def collection(indexed: Indexed, tmp_path: Path) -> Path:
 
 
 def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) -> None:
-    job = queue.add("check", collection, kinds.check(collection), "Check")
+    job = add(queue, collection.name, "check")
     seen = set()
 
     def ended() -> bool:
@@ -438,7 +428,7 @@ def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) 
 @pytest.mark.slow
 def test_a_locked_collection_is_waited_for(collection: Path, queue: Queue) -> None:
     with lock_folder(collection):
-        job = queue.add("compact", collection, kinds.compact(collection), "Compact")
+        job = add(queue, collection.name)
         note = until(lambda: queue.job(job.id).note)
         assert "waits" in note
         assert state(queue, job) == "queued"
@@ -449,15 +439,17 @@ SERVER = """
 import sys, time
 from pathlib import Path
 from retrieval.jobs.queue import Queue
-queue = Queue(Path(sys.argv[1]))
+folder = Path(sys.argv[1])
+queue = Queue(folder / "jobs.sqlite", lambda name: folder / name, [Path(sys.argv[2])])
 queue.start()
 print("ready", flush=True)
 time.sleep(600)
 """
 
 
-def serve(file: Path) -> subprocess.Popen[str]:
-    server = subprocess.Popen([sys.executable, "-c", SERVER, str(file)], stdout=subprocess.PIPE, text=True)
+def serve(folder: Path, root: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", SERVER, str(folder), str(root)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     assert server.stdout.readline() == "ready\n"
     return server
@@ -485,17 +477,17 @@ def is_there(pid: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.3, 1.5, 2.5, 4.0, 6.0])
 def test_killed_at_any_moment_it_goes_on_after_a_restart(moment: float, indexed: Indexed, tmp_path: Path) -> None:
-    file, collection = tmp_path / "jobs.sqlite", tmp_path / "new.cairn"
+    collection = tmp_path / "new.cairn"
     collection.mkdir()
-    queue = Queue(file)
-    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
-    server = serve(file)
+    queue = open_queue(tmp_path, [indexed.photos])
+    job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
+    server = serve(tmp_path, indexed.photos)
     time.sleep(moment)
     below = children(server.pid)
     server.kill()
     server.wait()
     until(lambda: not any(map(is_there, below)), 10)  # the job's processes have ended with their server
-    server = serve(file)
+    server = serve(tmp_path, indexed.photos)
     running = until(lambda: queue.job(job.id).state in ENDED or children(server.pid))
     if isinstance(running, list):
         for pid in running[:1]:
@@ -514,10 +506,9 @@ def test_killed_at_any_moment_it_goes_on_after_a_restart(moment: float, indexed:
 def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tmp_path: Path) -> None:
     import psutil
 
-    collection = tmp_path / "new.cairn"
-    queue = Queue(tmp_path / "jobs.sqlite")
+    queue = open_queue(tmp_path, [indexed.photos])
     queue.start()
-    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
     until(lambda: queue.job(job.id).of)
     queue.pause(job.id)
     stood = until(
@@ -539,10 +530,9 @@ def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tm
 def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_path: Path) -> None:
     import psutil
 
-    file, collection = tmp_path / "jobs.sqlite", tmp_path / "new.cairn"
-    queue = Queue(file)
-    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
-    server = serve(file)
+    queue = open_queue(tmp_path, [indexed.photos])
+    job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
+    server = serve(tmp_path, indexed.photos)
     below = until(lambda: state(queue, job) == "running" and children(server.pid))
     time.sleep(1.0)
     os.killpg(below[0], signal.SIGSTOP)
@@ -558,9 +548,9 @@ def test_what_is_paused_does_not_outlive_a_killed_server(indexed: Indexed, tmp_p
 
 @pytest.mark.slow
 def test_cancelling_ends_a_command_and_its_workers(indexed: Indexed, tmp_path: Path, queue: Queue) -> None:
-    collection = tmp_path / "new.cairn"
+    queue.roots = (indexed.photos,)
     others = set(children(os.getpid()))  # of other tests
-    job = queue.add("index", collection, kinds.index(collection, [indexed.photos]), "Add photos")
+    job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
     until(lambda: queue.job(job.id).of)
     queue.pause(job.id)
     below = set(children(os.getpid())) - others

@@ -7,6 +7,7 @@ const REASONS = {
   "it is not a regular file": t("it is not a regular file"),
   "it is not a photo in a format that can be read, or its header is damaged": t("it is not a photo in a format that can be read, or its header is damaged"),
   "its link leads back to itself": t("its link leads back to itself"),
+  "its link leads out of the folders that photos may be taken from": t("its link leads out of the folders that photos may be taken from"),
   "its name is not valid": t("its name is not valid"),
   "its name is too long": t("its name is too long"),
   "permission to read it is denied": t("permission to read it is denied"),

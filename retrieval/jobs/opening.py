@@ -1,0 +1,86 @@
+"""Where the queues of collections lie: in the state folder of the user, never in a collection.
+
+What lies in a collection may be anybody's, and a queue is acted upon without a click. A queue belongs to one machine,
+too: the state folder may be on a drive that others share, or be restored on another one.
+"""
+
+import hashlib
+import platform
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from index.errors import CairnError
+from retrieval.collection.identity import read_identity
+from retrieval.jobs.job import Job, JobNotFound
+from retrieval.jobs.kinds import Searches
+from retrieval.jobs.queue import Queue
+from retrieval.jobs.store import DONE
+from retrieval.state.folder import state_folder
+
+QUEUES = "queues"
+"""Folder of the state folder in which each queue has one."""
+
+FILE = "jobs.sqlite"
+"""What the file of a queue is called."""
+
+ALONE = ""
+"""Name of a collection in a queue that is for it alone."""
+
+_MACHINE = Path("/etc/machine-id")  # on Linux; see machine-id(5)
+
+
+def queue_of(collection: Path, roots: Sequence[Path]) -> Queue:
+    """Open the queue of one collection, in which it is called `ALONE`.
+
+    A copy of a collection has the same identity, and another place: it has a queue of its own.
+    """
+
+    def find(name: str) -> Path:
+        if name != ALONE:
+            raise JobNotFound("The job is for another collection than this server has.")
+        return collection
+
+    return _open(f"{read_identity(collection) or ''} {collection.resolve()}", find, roots)
+
+
+def queue_below(home: Path, find: Callable[[str], Path], roots: Sequence[Path]) -> Queue:
+    """Open the queue of all collections in a folder, which go by their names there; `find` gives the folder of each."""
+    return _open(f"home {home.resolve()}", find, roots)
+
+
+def _open(served: str, find: Callable[[str], Path], roots: Sequence[Path]) -> Queue:
+    key = hashlib.sha256(f"{_machine()}\0{served}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    file: Path | CairnError
+    try:
+        file = state_folder(QUEUES, key) / FILE
+    except CairnError as error:  # all but work goes on without
+        file = error
+    queue = Queue(file, find, roots)
+    queue.after.append(partial(_ask_searches, queue))
+    return queue
+
+
+def _machine() -> str:
+    """What tells this machine from others."""
+    try:
+        return _MACHINE.read_text("ascii").strip() or platform.node()
+    except (OSError, ValueError):
+        return platform.node()
+
+
+def _ask_searches(queue: Queue, job: Job) -> None:
+    """Ask the standing searches of a collection after photos were added to it."""
+    added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
+    if added and _has_standing_searches(queue.find(job.collection), queue.catalogue_of(job.collection)):
+        queue.add(job.collection, Searches())
+
+
+def _has_standing_searches(collection: Path, catalogue: str | None) -> bool:
+    import sqlalchemy as sa
+
+    from retrieval.catalogue.schema import SavedSearchRow
+    from retrieval.collection.collection import Collection
+
+    with Collection.open(collection, catalogue=catalogue) as opened, opened.catalogue.reading() as session:
+        return session.scalar(sa.select(SavedSearchRow.id).where(SavedSearchRow.standing).limit(1)) is not None

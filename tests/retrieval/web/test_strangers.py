@@ -1,0 +1,187 @@
+"""A collection, or a folder of them, that somebody sent: whatever lies in it, to open it begins no work."""
+
+import contextlib
+import json
+import shutil
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from retrieval.catalogue.schema import path_hash_of
+from retrieval.collection.collection import Collection
+from retrieval.web.pool.workers import PoolOptions
+from retrieval.web.service import ServeOptions
+from tests.conftest import Indexed
+from tests.support.live import client_of, ended, listening
+
+LIST = """
+CREATE TABLE jobs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, collection TEXT NOT NULL, command TEXT NOT NULL,
+    title TEXT NOT NULL, about TEXT NOT NULL, state TEXT NOT NULL, result TEXT, error TEXT, added TEXT NOT NULL,
+    started TEXT, ended TEXT
+)
+"""
+
+
+def plant(place: Path, collection: Path, *commands: list[object]) -> None:
+    """Leave a list of work where earlier versions kept theirs."""
+    with contextlib.closing(sqlite3.connect(place / "jobs.sqlite")) as file, file:
+        file.execute(LIST)
+        for command in commands:
+            words = json.dumps([str(word) for word in command])
+            values = ("compact", str(collection.resolve()), words, "Give back room", "", "queued", "2026-01-01")
+            file.execute(
+                "INSERT INTO jobs (kind, collection, command, title, about, state, added) VALUES (?,?,?,?,?,?,?)",
+                values,
+            )
+
+
+@pytest.fixture
+def home(indexed: Indexed, tmp_path: Path) -> Path:
+    """A folder with the collection that somebody sent, and beside it one of one's own."""
+    shutil.copytree(indexed.folder, tmp_path / "home" / "sent")
+    shutil.copytree(indexed.folder, tmp_path / "own.cairn")
+    return tmp_path / "home"
+
+
+@contextlib.contextmanager
+def opened(home: Path, way: str) -> Iterator[httpx.Client]:
+    """Open what was sent in one of two ways."""
+    from retrieval.web.app import create_app
+    from retrieval.web.shelf.app import create_shelf_app
+
+    one = PoolOptions(workers=1)
+    options = ServeOptions(search=one, pictures=one)
+    app = create_app(home / "sent", options) if way == "serve" else create_shelf_app(home, options)
+    with listening(app) as address, client_of(address if way == "serve" else f"{address}/c/sent") as client:
+        yield client
+
+
+def place_of_list(home: Path, way: str) -> Path:
+    return home / "sent" if way == "serve" else home
+
+
+def do_own_work(client: httpx.Client) -> None:
+    """Have one job done: what waited before it would have been done by then."""
+    answer = client.post("/api/jobs", json={"kind": "compact"})
+    assert answer.status_code == 201, answer.text
+    assert ended(client, answer.json()["id"])["state"] == "done"
+    assert len(client.get("/api/jobs").json()["jobs"]) == 1
+
+
+WAYS = pytest.mark.parametrize("way", ["serve", "open"])
+
+
+@WAYS
+def test_no_photos_of_another_collection_are_removed(home: Path, way: str) -> None:
+    own = home.parent / "own.cairn"
+    with Collection.open(own) as collection:
+        before = collection.catalogue.count()
+        names = [name for _, name, _ in collection.catalogue.places()][:2]
+    plant(place_of_list(home, way), home / "sent", ["remove", own, "--json", "--for-good", "--", *names])
+    with opened(home, way) as client:
+        do_own_work(client)
+    with Collection.open(own) as collection:
+        assert collection.catalogue.count() == before
+        assert not collection.catalogue.exclusions()
+
+
+@WAYS
+def test_no_file_is_written_where_the_list_says(home: Path, way: str) -> None:
+    site = home.parent / "site-packages"
+    site.mkdir()
+    commands: list[list[object]] = [["metadata", home / "sent", "--export", site / "evil.pth", "--json"]]
+    plant(place_of_list(home, way), home / "sent", *commands)
+    with opened(home, way) as client:
+        do_own_work(client)
+    assert list(site.iterdir()) == []
+
+
+@WAYS
+def test_no_second_server_is_begun(home: Path, way: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = ["serve", home / "sent", "--port", port, "--photos", "/", "--cache", "--json"]
+    plant(place_of_list(home, way), home / "sent", command)
+    with opened(home, way) as client:
+        do_own_work(client)
+        with pytest.raises(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            pass
+
+
+@WAYS
+def test_a_list_of_another_shape_ends_no_work(home: Path, way: str) -> None:
+    plant(place_of_list(home, way), home / "sent", ["compact", home / "sent"])  # without --json
+    with opened(home, way) as client:
+        do_own_work(client)
+
+
+@WAYS
+def test_what_is_left_of_an_earlier_list_stays_as_it_is(home: Path, way: str, cairn: object) -> None:
+    place = place_of_list(home, way)
+    plant(place, home / "sent", ["check", home / "sent", "--json"])
+    before = (place / "jobs.sqlite").read_bytes()
+    with opened(home, way) as client:
+        assert client.get("/api/jobs").json() == {"jobs": []}
+        do_own_work(client)
+    assert (place / "jobs.sqlite").read_bytes() == before
+    assert not list(place.glob("jobs.sqlite?*")) and not (place / "jobs.lock").exists()
+    notes = cairn("check", home / "sent", "--json").json["notes"]  # type: ignore[operator]
+    assert ["jobs.sqlite is a list of work" in note for note in notes] == ([True] if way == "serve" else [])
+
+
+def name_elsewhere(folder: Path, place: Path) -> None:
+    """Have the catalogue say that the photos are in another folder."""
+    with contextlib.closing(sqlite3.connect(folder / "catalogue.sqlite")) as file, file:
+        file.create_function("path_hash_of", 1, path_hash_of)
+        file.execute("UPDATE images SET path = ? || '/' || name", [str(place)])
+        file.execute("UPDATE images SET path_hash = path_hash_of(path)")
+
+
+@WAYS
+def test_no_photos_are_taken_from_where_the_collection_says(home: Path, way: str, indexed: Indexed) -> None:
+    secret = home.parent / "secret"
+    secret.mkdir()
+    shutil.copy(sorted(indexed.photos.iterdir())[0], secret / "private.png")
+    name_elsewhere(home / "sent", secret)
+    (home / "sent" / "uploads").symlink_to(secret)
+    with opened(home, way) as client:
+        assert not any(one["there"] for one in client.get("/api/roots").json()["known"])
+        for source in ("known", "uploads"):
+            answer = client.post("/api/jobs", json={"kind": "index", "source": source})
+            assert (answer.status_code, "takes no photos from there" in answer.json()["detail"]) == (403, True)
+        answer = client.post("/api/photos", files=[("photos", ("a.jpg", b"x", "image/jpeg"))])
+        assert (answer.status_code, "leads elsewhere" in answer.json()["detail"]) == (409, True)
+    assert [path.name for path in secret.iterdir()] == ["private.png"]
+
+
+def test_the_folder_of_a_day_is_no_link_either(home: Path) -> None:
+    from datetime import UTC, datetime
+
+    secret, uploads = home.parent / "secret", home / "sent" / "uploads"
+    secret.mkdir()
+    uploads.mkdir()
+    (uploads / datetime.now(UTC).strftime("%Y-%m-%d")).symlink_to(secret)
+    with opened(home, "serve") as client:
+        answer = client.post("/api/photos", files=[("photos", ("a.jpg", b"x", "image/jpeg"))])
+        assert answer.status_code == 409, answer.text
+    assert list(secret.iterdir()) == []
+
+
+@WAYS
+def test_without_a_state_folder_it_is_served_all_the_same(
+    home: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from retrieval.state.folder import STATE
+
+    (home.parent / "file").touch()
+    monkeypatch.setenv(STATE, str(home.parent / "file" / "below"))
+    with opened(home, way) as client:
+        assert client.get("/api/photos").status_code == 200
+        assert client.get("/api/jobs").json() == {"jobs": []}
+        answer = client.post("/api/jobs", json={"kind": "compact"})
+        assert (answer.status_code, STATE in answer.json()["detail"]) == (507, True)
