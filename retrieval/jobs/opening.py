@@ -4,8 +4,10 @@ What lies in a collection may be anybody's, and a queue is acted upon without a 
 too: the state folder may be on a drive that others share, or be restored on another one.
 """
 
+import contextlib
 import hashlib
 import platform
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -63,10 +65,11 @@ def _open(served: str, find: Callable[[str], Path], roots: Sequence[Path]) -> Qu
 
 def _machine() -> str:
     """What tells this machine from others."""
-    try:
-        return _MACHINE.read_text("ascii").strip() or platform.node()
-    except (OSError, ValueError):
-        return platform.node()
+    with contextlib.suppress(OSError, ValueError):
+        found = _MACHINE.read_text("ascii").strip()
+        if re.fullmatch("[0-9a-f]{32}", found):  # images of containers have others, or none
+            return found
+    return platform.node()
 
 
 def _ask_searches(queue: Queue, job: Job) -> None:

@@ -76,7 +76,8 @@ def test_volumes_networks_and_services_resolve() -> None:
 
 def test_photos_are_at_one_path_and_read_only_and_the_rest_of_a_container_is_too() -> None:
     seen = {name: SERVICES[name]["volumes"] for name in ("worker", "server", "index")}
-    assert len({tuple(volumes) for volumes in seen.values()}) == 1
+    assert seen["worker"] == seen["index"] and seen["server"] == [*seen["index"], "state:/state"]
+    assert SERVICES["server"]["hostname"]  # to which the list of work in that volume belongs
     photos, collection = seen["index"]
     assert photos.endswith(":/photos:ro") and collection == "collection:/collection"
     for name in _own():

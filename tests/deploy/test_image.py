@@ -85,7 +85,7 @@ def test_the_last_stage_has_no_tools_and_no_rights() -> None:
 def test_volumes_port_and_command() -> None:
     final = STAGES[1]
     words = {step.name: step.words for step in final if step.name in ("VOLUME", "EXPOSE", "ENTRYPOINT", "CMD")}
-    assert words["VOLUME"] == ["/photos", "/collection"]
+    assert words["VOLUME"] == ["/photos", "/collection", "/state"]
     assert words["EXPOSE"] == [PORT]
     assert words["ENTRYPOINT"] == ["cairn"] and words["CMD"][0] == "serve"
     assert Path(sys.executable).with_name("cairn").exists()

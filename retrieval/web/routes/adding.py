@@ -297,7 +297,7 @@ def _keep(service: Service, received: list[Path], names: list[str], within: Pure
     uploads = service.folder / UPLOADS
     folder = uploads / datetime.now(UTC).strftime("%Y-%m-%d")
     try:
-        _make_own(folder, uploads)
+        _make_own(folder, service.folder)
         for part in within.parts:
             folder /= part
             while os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):  # a photo of that name
