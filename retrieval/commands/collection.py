@@ -122,7 +122,12 @@ def index(
     catalogue: CatalogueAddress = None,
     below: Annotated[
         list[Path] | None,
-        typer.Option("--below", hidden=True, help="Take only photos that lie in this folder, wherever links lead."),
+        typer.Option(
+            "--below",
+            metavar="FOLDER",
+            help="Take only photos that lie in this folder, wherever links lead; may be repeated (default: all).",
+            show_default=False,
+        ),
     ] = None,
     quiet: bool = Quiet,
     json: bool = Json,
