@@ -1,5 +1,6 @@
 """The lock of a collection: one process changes it at a time."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -47,11 +48,17 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
     except ImportError:  # Windows
         yield
         return
+    # A link or a pipe may lie there in a collection that somebody sent. What it leads to is neither opened nor emptied.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        opened = path.open("w")
+        opened = os.open(path, flags, 0o666)
     except FileNotFoundError:
         raise CairnError(f"The folder {path.parent} is no longer there: check that its drive is connected.") from None
-    with opened as file:
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise CairnError(f"{path} is no file of its own: remove it, then try again.") from None
+        raise
+    with os.fdopen(opened, "wb") as file:
         try:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -187,8 +187,7 @@ def test_standing_searches_are_asked_after_photos_were_added(pretend: None, inde
 
     def add_photos(added: int) -> None:
         job = queue.add(ALONE, kinds.index_of([tmp_path]))
-        until(lambda: state(queue, job) == "running")
-        ALIVE[0].end(0, {"added": added})
+        until(lambda: ALIVE)[0].end(0, {"added": added})
         until(lambda: followed and followed[-1].id == job.id)
 
     add_photos(1)

@@ -5,8 +5,9 @@ import json
 import shutil
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -61,76 +62,44 @@ def opened(home: Path, way: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def place_of_list(home: Path, way: str) -> Path:
-    return home / "sent" if way == "serve" else home
-
-
-def do_own_work(client: httpx.Client) -> None:
-    """Have one job done: what waited before it would have been done by then."""
-    answer = client.post("/api/jobs", json={"kind": "compact"})
-    assert answer.status_code == 201, answer.text
-    assert ended(client, answer.json()["id"])["state"] == "done"
-    assert len(client.get("/api/jobs").json()["jobs"]) == 1
-
-
 WAYS = pytest.mark.parametrize("way", ["serve", "open"])
 
 
 @WAYS
-def test_no_photos_of_another_collection_are_removed(home: Path, way: str) -> None:
-    own = home.parent / "own.cairn"
-    with Collection.open(own) as collection:
-        before = collection.catalogue.count()
-        names = [name for _, name, _ in collection.catalogue.places()][:2]
-    plant(place_of_list(home, way), home / "sent", ["remove", own, "--json", "--for-good", "--", *names])
-    with opened(home, way) as client:
-        do_own_work(client)
-    with Collection.open(own) as collection:
-        assert collection.catalogue.count() == before
-        assert not collection.catalogue.exclusions()
-
-
-@WAYS
-def test_no_file_is_written_where_the_list_says(home: Path, way: str) -> None:
+def test_no_command_of_a_list_that_came_along_is_run(home: Path, way: str, cairn: Callable[..., Any]) -> None:
+    place, sent, own = (home / "sent" if way == "serve" else home), home / "sent", home.parent / "own.cairn"
     site = home.parent / "site-packages"
     site.mkdir()
-    commands: list[list[object]] = [["metadata", home / "sent", "--export", site / "evil.pth", "--json"]]
-    plant(place_of_list(home, way), home / "sent", *commands)
-    with opened(home, way) as client:
-        do_own_work(client)
-    assert list(site.iterdir()) == []
-
-
-@WAYS
-def test_no_second_server_is_begun(home: Path, way: str) -> None:
+    with Collection.open(own) as collection:
+        photos = collection.catalogue.count()
+        names = [name for _, name, _ in collection.catalogue.places()][:2]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = ["serve", home / "sent", "--port", port, "--photos", "/", "--cache", "--json"]
-    plant(place_of_list(home, way), home / "sent", command)
-    with opened(home, way) as client:
-        do_own_work(client)
-        with pytest.raises(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            pass
-
-
-@WAYS
-def test_a_list_of_another_shape_ends_no_work(home: Path, way: str) -> None:
-    plant(place_of_list(home, way), home / "sent", ["compact", home / "sent"])  # without --json
-    with opened(home, way) as client:
-        do_own_work(client)
-
-
-@WAYS
-def test_what_is_left_of_an_earlier_list_stays_as_it_is(home: Path, way: str, cairn: object) -> None:
-    place = place_of_list(home, way)
-    plant(place, home / "sent", ["check", home / "sent", "--json"])
+    plant(
+        place,
+        sent,
+        ["remove", own, "--json", "--for-good", "--", *names],
+        ["metadata", sent, "--export", site / "evil.pth", "--json"],
+        ["serve", sent, "--port", port, "--photos", "/", "--cache", "--json"],
+        ["compact", sent],  # without --json
+    )
     before = (place / "jobs.sqlite").read_bytes()
     with opened(home, way) as client:
         assert client.get("/api/jobs").json() == {"jobs": []}
-        do_own_work(client)
+        # What waited before would have been done by the time that this is.
+        answer = client.post("/api/jobs", json={"kind": "compact"})
+        assert answer.status_code == 201, answer.text
+        assert ended(client, answer.json()["id"])["state"] == "done"
+        assert len(client.get("/api/jobs").json()["jobs"]) == 1
+        with pytest.raises(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            pass
+    with Collection.open(own) as collection:
+        assert collection.catalogue.count() == photos
+        assert not collection.catalogue.exclusions()
+    assert list(site.iterdir()) == []
     assert (place / "jobs.sqlite").read_bytes() == before
     assert not list(place.glob("jobs.sqlite?*")) and not (place / "jobs.lock").exists()
-    notes = cairn("check", home / "sent", "--json").json["notes"]  # type: ignore[operator]
+    notes = cairn("check", sent, "--json").json["notes"]
     assert ["jobs.sqlite is a list of work" in note for note in notes] == ([True] if way == "serve" else [])
 
 
