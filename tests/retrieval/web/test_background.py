@@ -302,3 +302,38 @@ def test_one_client_leaves_room_for_others_to_listen() -> None:
     listeners.leave(again)
     assert len(listeners) == 9 and listeners.enter("carl") is not None  # he breaks off before he is answered
     assert len(listeners) == 9
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        *(
+            '{"shortened": 5}',
+            '{"shortened": {"names": "x"}, "names": []}',
+            '{"failed": [1]}',
+            '{"failed": [{"path": 1}]}',
+        ),
+        *('{"kept_out": 3}', '{"a": ' * 800 + "1" + "}" * 800, '{"a": NaN}', '{"a": "\\ud800"}', "no JSON", "[]"),
+    ],
+    ids=lambda result: result[:30],
+)
+def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
+    result: str, indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import contextlib
+    import sqlite3
+
+    from retrieval.jobs.kinds import Compact
+    from retrieval.state.folder import STATE
+    from retrieval.web.app import create_app
+
+    monkeypatch.setenv(STATE, str(tmp_path))
+    service = create_app(indexed.folder).state.service
+    service.begin(Compact())
+    (file,) = tmp_path.glob("queues/*/jobs.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as rows, rows:
+        rows.execute("UPDATE jobs SET state = 'done', result = ?", [result])
+    told = jobs.list_jobs(service)
+    assert [one.state for one in told.jobs] == ["done"]
+    assert json.loads(told.model_dump_json())
+    service.collection.catalogue.close()
