@@ -199,7 +199,7 @@ class Store:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         if isinstance(self.file, CairnError):
-            raise self.file
+            raise CairnError(str(self.file))
         try:
             with self._engine.begin() as connection:
                 yield connection
