@@ -15,7 +15,7 @@ from index.errors import CairnError
 from retrieval.collection.layout import UPLOADS
 from retrieval.photos.listing import stays_below
 
-MOST = 1000
+MOST = 10_000
 """Names of photos, or places of them, that one job is told."""
 
 LONGEST = 4096

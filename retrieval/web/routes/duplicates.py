@@ -136,7 +136,8 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:
-        job = service.begin(index_of(under_known_names(forgotten, known_folders(service)))).id
+        folders = [*filter(service.takes_from, known_folders(service))]
+        job = service.begin(index_of(under_known_names(forgotten, folders))).id
     return PutBack(**_moved(told).model_dump(), job=job)
 
 

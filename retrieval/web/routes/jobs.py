@@ -36,6 +36,9 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 MOST = 50
 """Jobs that have ended and are listed."""
 
+MOST_AGAIN = 1000
+"""Photos that could not be indexed and are tried again at once."""
+
 LISTED = 20
 """Entries of a list in a result, where many jobs are listed."""
 
@@ -299,7 +302,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
-    return under_known_names(failed, folders)[: kinds.MOST]
+    return under_known_names(failed, [*filter(service.takes_from, folders)])[:MOST_AGAIN]
 
 
 def _taken_from(service: Service, places: list[Path]) -> list[Path]:

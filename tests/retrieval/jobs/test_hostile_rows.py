@@ -108,7 +108,7 @@ def goes_on(queue: Queue) -> None:
         {"kind": "remove", "told": '{"names": "abc"}'},
         {"kind": "remove", "told": '{"names": ["a\\u0000b"]}'},
         {"kind": "remove", "told": json.dumps({"names": ["x" * 5000]})},
-        {"kind": "remove", "told": json.dumps({"names": ["x"] * 1001})},
+        {"kind": "remove", "told": json.dumps({"names": ["x"] * (kinds.MOST + 1)})},
         {"kind": "remove", "told": '{"names": ["\\ud800"]}'},
         {"kind": "index", "told": '{"places": ["../relative"]}'},
         {"kind": "index", "told": '{"places": []}'},
