@@ -11,7 +11,7 @@ import typer
 from index.errors import CairnError
 from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
-from retrieval.photos.listing import CACHE, COLLECTION_FILE
+from retrieval.photos.listing import CACHE, COLLECTION_FILE, stays_below
 from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show
 
@@ -58,10 +58,9 @@ def open_collections(
     fallback = port is None
     if page is not None:
         _serve_once(home, page, lambda begun: _serve_shelf(home, running, begun, fallback=fallback), browser=browser)
-    elif os.access(home, os.W_OK):
-        place = home.resolve() / CACHE
+    elif os.access(home, os.W_OK) and stays_below(place := home.resolve() / CACHE, [home]):
         _serve_once(place, "", lambda begun: _serve_alone(home, running, begun, fallback=fallback), browser=browser)
-    else:  # nothing can be written there that a second one would see
+    else:  # nothing can be written in the collection itself that a second one would see
         _serve_alone(
             home, running, (lambda address, _: show(address)) if browser else lambda *_: None, fallback=fallback
         )

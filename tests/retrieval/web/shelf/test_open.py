@@ -139,3 +139,21 @@ def test_a_collection_outside_a_home_is_served_once(
             assert not (alone / "cache" / FILE).exists()
         finally:
             first.kill()
+
+
+def test_nothing_is_written_or_deleted_where_a_collection_has_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cairn: Any
+) -> None:
+    from retrieval.web.shelf import open_command
+
+    served: list[Path] = []
+    monkeypatch.setattr(open_command, "_serve_alone", lambda collection, *_, **__: served.append(collection))
+    sent, secret = tmp_path / "sent.cairn", tmp_path / "secret"
+    sent.mkdir()
+    secret.mkdir()
+    (sent / "collection.toml").touch()
+    (secret / FILE).write_text("mine")
+    (sent / "cache").symlink_to(secret)
+    assert cairn("open", sent, "--no-browser").code == 0
+    assert served == [sent]
+    assert [(path.name, path.read_text()) for path in secret.iterdir()] == [(FILE, "mine")]
