@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError, LaterVersion, refuse_unreadable
+from index.files.reading import IrregularFile, open_regular, read_regular
 
 _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
 
@@ -167,9 +168,8 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     path = Path(path)
     try:
         # np.lib.format rather than np.load, which would open a zip archive too.
-        size = size_of_file(path)
-        with path.open("rb") as file:
-            shape, fortran_order, dtype = read_array_header(file, size)
+        with open_regular(path) as file:
+            shape, fortran_order, dtype = read_array_header(file, os.fstat(file.fileno()).st_size)
             if mmap:
                 # By hand: NumPy would open the file, read the header and resolve the path once more.
                 contents = map_file(file.fileno(), 0, access=ACCESS_READ)
@@ -235,22 +235,24 @@ def size_of_file(path: Path) -> int:
     Raises
     ------
     CairnError
-        It is a device or a pipe, which may have no end.
+        It is a folder, a device or a pipe, which may have no end.
     OSError
         It is not there.
     """
     state = path.stat()
-    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
-        raise CairnError(f"{path} is not a regular file: put a copy of the file in its place.")
+    if not stat.S_ISREG(state.st_mode):
+        raise IrregularFile(path)
     return state.st_size
 
 
 def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
     digest = hashlib.sha256()
-    if path.exists() and not path.is_file():  # a pipe would be waited for without end
-        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", str(path))
-    with path.open("rb") as file:
+    try:
+        opened = open_regular(path)
+    except IrregularFile:
+        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", str(path)) from None
+    with opened as file:
         while block := file.read(_FILE_BLOCK_BYTES):
             digest.update(block)
             if tell is not None:
@@ -275,8 +277,7 @@ def load_json(path: Path) -> Any:
     """
     path = Path(path)
     try:
-        size_of_file(path)
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_regular(path))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
+from index.files.reading import IrregularFile, read_regular
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
 
@@ -73,8 +74,8 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
 def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
     """Give the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
     if sha256:
-        with contextlib.suppress(OSError):
-            made = thumbnail_file(sha256, size, cache).read_bytes()
+        with contextlib.suppress(OSError, IrregularFile):
+            made = read_regular(thumbnail_file(sha256, size, cache))
             if is_whole(made):
                 return made
     return None
