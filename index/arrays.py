@@ -134,17 +134,17 @@ def save_json(path: Path, obj: object) -> None:
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
-def save_bytes(path: Path, contents: bytes, *, private: bool = False) -> None:
+def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
     """Write a file, so that it is there whole or not at all; it is replaced where it exists.
 
     Parameters
     ----------
     path : Path
     contents : bytes
-    private : bool
-        Whether its owner alone may read it.
+    mode : int
+        Rights of the file, of which the umask takes some away; 0o600: its owner alone may read it.
     """
-    _write_safely(Path(path), lambda file: file.write(contents), 0o600 if private else 0o666)
+    _write_safely(Path(path), lambda file: file.write(contents), mode)
 
 
 def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:

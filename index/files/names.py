@@ -1,6 +1,8 @@
 """Names that are read from a file or a database: each is that of one file or folder, and never a path."""
 
+import os
 import re
+from collections.abc import Container
 from pathlib import Path
 
 # No separator of any system, no control character, and no drive or stream of Windows.
@@ -30,31 +32,31 @@ def is_plain_path(path: object) -> bool:
     return isinstance(path, str) and all(map(is_plain_name, path.split("/")))
 
 
-def find_link_out(folder: Path, passed_over: frozenset[str] = frozenset()) -> Path | None:
+def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
     """Give a link below a folder that leads out of it; None where there is none.
 
     Parameters
     ----------
     folder : Path
         It may be a link itself.
-    passed_over : frozenset of str
-        Folders, as paths below it with ``/``, whose contents are not looked through.
+    shallow : container of str
+        Folders, as paths below it with ``/``, of which the entries are looked at, and not what is in those.
     """
     root = folder.resolve()
     left = [(folder, "")]
     while left:
         where, name = left.pop()
         try:
-            entries = list(where.iterdir())
+            entries = os.scandir(where)
         except OSError:
             continue  # nothing can be read or written there either
-        for entry in entries:
-            below = f"{name}{entry.name}"
-            if entry.is_symlink():
-                if not _leads_into(entry, root):
-                    return entry
-            elif below not in passed_over and entry.is_dir():
-                left.append((entry, f"{below}/"))
+        with entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    if not _leads_into(Path(entry.path), root):
+                        return Path(entry.path)
+                elif name.rstrip("/") not in shallow and entry.is_dir(follow_symlinks=False):
+                    left.append((Path(entry.path), f"{name}{entry.name}/"))
     return None
 
 

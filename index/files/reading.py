@@ -3,7 +3,6 @@
 import stat
 from io import BufferedReader
 from pathlib import Path
-from typing import cast
 
 from index.errors import CairnError
 
@@ -27,29 +26,10 @@ def open_regular(path: Path) -> BufferedReader:
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise IrregularFile(path)
-    return cast(BufferedReader, path.open("rb"))
+    return path.open("rb")
 
 
-def read_regular(path: Path, most: int | None = None) -> bytes:
-    """Read a regular file.
-
-    Parameters
-    ----------
-    path : Path
-    most : int, optional
-        Bytes that it may have.
-
-    Raises
-    ------
-    ValueError
-        It is larger.
-    IrregularFile, OSError
-        As `open_regular`.
-    """
+def read_regular(path: Path) -> bytes:
+    """Read a regular file; raises as `open_regular` does."""
     with open_regular(path) as file:
-        if most is None:
-            return file.read()
-        contents = file.read(most + 1)
-    if len(contents) > most:
-        raise ValueError("it is far larger than any should be")
-    return contents
+        return file.read()

@@ -30,8 +30,9 @@ from retrieval.collection.layout import (
     UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
+    is_vocabulary,
 )
-from retrieval.collection.locking import lock_folder
+from retrieval.collection.locking import lock_folder, refuse_links
 from retrieval.collection.opening import (
     catalogue_place,
     open_catalogue,
@@ -103,6 +104,7 @@ class Collection:
         CairnError
             There is none, a part of it is damaged, or the catalogue is another collection's.
         """
+        refuse_links(folder)
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
             raise CollectionNotFound(f"There is no collection at {folder}: make one with cairn index.")
@@ -124,6 +126,7 @@ class Collection:
         from retrieval.descriptors.learnt import read_model_file
         from retrieval.foreign.extractor import make_extractor
 
+        refuse_links(folder)
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
         if there is not None and there.has_vocabulary:
@@ -250,9 +253,8 @@ class Collection:
     def vocabulary_folder(self) -> Path:
         """Where the vocabulary is, or will be."""
         name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
-        # It may be in a database that others write: it must not lead out of the collection.
-        if Path(name).name != name or not name.startswith(VOCABULARY):
-            raise CairnError(f"The catalogue of {self.folder} names {name!r} as its vocabulary: run cairn check.")
+        if not is_vocabulary(name):
+            raise CairnError(f"The catalogue of {self.folder} names {name[:60]!r} as its vocabulary: run cairn check.")
         return self.folder / name
 
     @property

@@ -5,6 +5,7 @@ What a segment or a cache holds is checked by the checksums in it, all else by t
 processes may go on writing.
 """
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from index.errors import CairnError, LaterVersion
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.schema import FILE, ForeignName
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -297,7 +298,10 @@ class _Check:
             else:
                 self.findings.note(f"{name} is none of the collection's files.")
         if self.catalogue is not None:
-            for orphan in self.catalogue.orphans(self.folder / SEGMENTS):
+            orphans = []
+            with contextlib.suppress(ForeignName):  # which is told
+                orphans = self.catalogue.orphans(self.folder / SEGMENTS)
+            for orphan in orphans:
                 foreign = has_foreign_photos(orphan, self.catalogue)
                 what = f"{left}; cairn index removes it"
                 if foreign:

@@ -48,7 +48,15 @@ from retrieval.catalogue.schema import (
     count_writing,
 )
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
-from retrieval.collection.layout import OPTIONS, SEGMENTS, SIGNATURE_KEY, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import (
+    OPTIONS,
+    SEGMENTS,
+    SIGNATURE_KEY,
+    SNAPSHOT,
+    VOCABULARY,
+    VOCABULARY_KEY,
+    is_vocabulary,
+)
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.sealing import COPIES_KEY
@@ -59,7 +67,7 @@ from retrieval.integrity.check_segments import check_segments
 from retrieval.integrity.report import Findings
 from retrieval.metadata.photo import read_metadata
 
-_FOLDER = re.compile(r"\d{6,18}")
+_FOLDER = re.compile(r"[0-9]{6,18}")
 NOTHING_LEFT = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
     "the list of those removed for good, imported metadata, albums, saved searches and reasons of failures are lost; "
@@ -279,7 +287,7 @@ def _exchange(folder: Path, temporary: Path) -> None:
 
 def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
     """Name of the vocabulary's folder, which the catalogue is told: what it said, else the seal, else the newest."""
-    names = sorted(path.name for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
+    names = sorted(path.name for path in folder.iterdir() if is_vocabulary(path.name) and path.is_dir())
     known = catalogue.setting(VOCABULARY_KEY)
     wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
     name = next((name for name in wanted if name is not None and name in names), VOCABULARY)

@@ -14,6 +14,7 @@ from PIL import Image
 from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
+from index.files.rights import make_folders
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
 
@@ -21,6 +22,7 @@ SIZES = (128, 256, 512)
 """Longer sides that there are, pixels."""
 
 QUALITY = 82
+_NAME = re.compile(r"[0-9a-f]{64}-[0-9]+\.jpg")
 FOLDER = "thumbnails"
 # A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
@@ -66,8 +68,8 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if kept is not None and _content_of(path) == sha256:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            save_bytes(kept, made)
+            _, mode = make_folders(Path(cache), FOLDER, kept.parent.name)
+            save_bytes(kept, made, mode=mode)
     return made
 
 
@@ -131,8 +133,8 @@ def _content_of(path: Path) -> str | None:
 def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
     """Remove what a cache keeps of photos whose hashes are not among those that are known; give the number of files."""
     removed = 0
-    for path in (cache / FOLDER).glob("*/*.jpg"):
-        if path.name.partition("-")[0] not in known:
+    for path in (cache / FOLDER).glob("[0-9a-f][0-9a-f]/*.jpg"):
+        if _NAME.fullmatch(path.name) and path.name.partition("-")[0] not in known and not path.parent.is_symlink():
             path.unlink(missing_ok=True)
             removed += 1
     return removed

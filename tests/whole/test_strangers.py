@@ -1,0 +1,257 @@
+"""Collections that somebody else has made: nothing in them names anything outside of them, or is run."""
+
+import base64
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from retrieval.collection.collection import Collection
+from retrieval.collection.sealing import seal
+from tests.conftest import Indexed, Ran
+from tests.support.strangers import CATALOGUE, digest_tree, write_sql
+
+Cairn = Callable[..., Ran]
+WRITING = (
+    ("compact",),
+    ("repair",),
+    ("retrain", "--words", "50"),
+    ("group",),
+)
+
+
+@pytest.fixture(scope="module")
+def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small collection, sealed; nobody may change it."""
+    folder = tmp_path_factory.mktemp("sealed") / "demo.cairn"
+    shutil.copytree(indexed.folder, folder)
+    with Collection.open(folder) as collection:
+        seal(collection)
+    return folder
+
+
+@pytest.fixture
+def sent(sealed: Path, tmp_path: Path) -> Path:
+    """A collection that somebody has sent."""
+    return Path(shutil.copytree(sealed, tmp_path / "theirs" / "sent.cairn"))
+
+
+@pytest.fixture
+def mine(sealed: Path, tmp_path: Path) -> Iterator[Path]:
+    """A folder of this user, with a collection and pictures in it, that is as it was at the end."""
+    folder = tmp_path / "mine"
+    shutil.copytree(sealed, folder / "own.cairn")
+    for place in ("aa", "plain"):
+        (folder / "pictures" / place).mkdir(parents=True)
+        (folder / "pictures" / place / f"{'a' * 64}-256.jpg").write_bytes(b"mine")
+        (folder / "pictures" / place / "rome.jpg").write_bytes(b"mine")
+    (folder / "letter.txt").write_bytes(b"mine")
+    before = digest_tree(folder)
+    yield folder
+    assert digest_tree(folder) == before
+
+
+@pytest.mark.parametrize("how", ["relative", "absolute"])
+@pytest.mark.parametrize("command", [*WRITING, ("check",), ("info",), ("remove", "cat_0.jpg")])
+def test_a_segment_is_named_by_no_path(
+    sent: Path, mine: Path, cairn: Cairn, how: str, command: tuple[str, ...]
+) -> None:
+    there = mine / "own.cairn" / "segments"
+    name = str(there / "000001") if how == "absolute" else os.path.relpath(there / "000001", sent / "segments")
+    write_sql(sent, f"UPDATE segments SET folder = '{name}'", "UPDATE images SET state = 'removed', name = NULL")
+    ran = cairn(command[0], sent, *command[1:])
+    assert ran.code in (0, 1, 2)
+    if command[0] == "compact":
+        assert "no plain name" in ran.refused()
+    if command[0] == "check":
+        assert ran.code == 1 and "as the folder of a segment" in ran.out
+        assert cairn("repair", sent).code == 0 and cairn("check", sent).code == 0
+    assert (mine / "own.cairn" / "segments" / "000001").is_dir()
+
+
+@pytest.mark.parametrize("name", ["..", "../../mine", "vocabulary/..", "segments", "vocabulary-x"])
+def test_a_vocabulary_is_named_by_no_path(sent: Path, mine: Path, cairn: Cairn, name: str) -> None:
+    copies = {f"{name}/written": base64.b64encode(b"theirs").decode()}
+    write_sql(
+        sent,
+        "INSERT OR REPLACE INTO settings VALUES ('cairn.vocabulary', ?)",
+        "INSERT OR REPLACE INTO settings VALUES ('cairn.copies', ?)",
+        values=[(name,), (json.dumps(copies),)],
+    )
+    (sent / "collection.sums").unlink()
+    for command in ("compact", "repair", "check"):
+        assert cairn(command, sent).code in (0, 1, 2)
+    assert not list(sent.parent.rglob("written"))
+
+
+def test_options_name_no_file_of_this_machine(sent: Path, mine: Path, cairn: Cairn) -> None:
+    shutil.copy("data/models/pr-proj.npz", sent.parent / "other.npz")
+    options = (sent / "collection.toml").read_text()
+    for name in (sent.parent / "other.npz", "../other.npz", "other.npz"):
+        (sent / "collection.toml").write_text(options.replace('"rootsift"', f'"{name}"'))
+        assert "names a file that is not the collection's own" in cairn("info", sent).refused()
+
+
+@pytest.mark.parametrize("command", [*WRITING, ("check",), ("info",)])
+@pytest.mark.parametrize(
+    ("place", "target"),
+    [
+        ("segments/000001", "own.cairn/segments/000001"),
+        ("segments", "own.cairn/segments"),
+        ("segments/000009", "pictures"),
+        ("segments/000009.writing", "pictures"),
+        ("collection.lock", "letter.txt"),
+        ("sums.lock", "letter.txt"),
+        ("links.lock", "letter.txt"),
+        ("cache", "pictures"),
+        ("cache/thumbnails", "pictures"),
+        ("cache/thumbnails/aa", "pictures/aa"),
+        ("staging", "pictures"),
+        ("retrain", "pictures"),
+        ("augmentation", "pictures"),
+        ("vocabulary", "own.cairn/vocabulary"),
+        ("vocabulary/meta.json", "own.cairn/vocabulary/meta.json"),
+        ("uploads", "pictures"),
+        ("catalogue.sqlite", "own.cairn/catalogue.sqlite"),
+        ("catalogue.sqlite-wal", "letter.txt"),
+        (".catalogue.sqlite.00000000.tmp", "pictures"),
+    ],
+)
+def test_no_link_leads_out(
+    sent: Path, mine: Path, cairn: Cairn, command: tuple[str, ...], place: str, target: str
+) -> None:
+    link = sent / place
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.unlink(missing_ok=True)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(mine / target)
+    sentence = cairn(command[0], sent, *command[1:]).refused()
+    assert sentence.startswith(f"{link} is a link that leads out of the collection: put what it leads to in its place")
+    assert link.is_symlink()
+
+
+def test_a_collection_that_is_being_made_follows_no_link(
+    tmp_path: Path, mine: Path, cairn: Cairn, indexed: Indexed
+) -> None:
+    sent = tmp_path / "new.cairn"
+    sent.mkdir()
+    for place, target in (("collection.lock", "letter.txt"), ("segments", "pictures")):
+        (sent / place).symlink_to(mine / target)
+        assert "leads out of the collection" in cairn("index", sent, indexed.photos).refused()
+        (sent / place).unlink()
+
+
+def test_compacting_removes_thumbnails_and_nothing_that_is_called_otherwise(sent: Path, cairn: Cairn) -> None:
+    folder = sent / "cache" / "thumbnails"
+    for place in ("aa", "album"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / f"{'a' * 64}-256.jpg").write_bytes(b"made")
+        (folder / place / "rome.jpg").write_bytes(b"put there")
+    assert cairn("compact", sent).code == 0
+    left = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.jpg"))
+    assert left == ["aa/rome.jpg", f"album/{'a' * 64}-256.jpg", "album/rome.jpg"]
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+FOREIGN = {
+    "trigger": "CREATE TRIGGER odd AFTER INSERT ON images BEGIN DELETE FROM images; END",
+    "trigger on settings": "CREATE TRIGGER odd AFTER UPDATE ON settings BEGIN DELETE FROM images; END",
+    "view": "CREATE VIEW odd AS SELECT 1",
+    "table": "CREATE TABLE odd (one)",
+    "index of an expression": "CREATE INDEX odd ON images (abs(number))",
+    "index of a condition": "CREATE INDEX odd ON images (number) WHERE abs(number) > 1",
+    "unique index": "CREATE UNIQUE INDEX odd ON images (state, number)",
+    "generated column": "ALTER TABLE images ADD COLUMN odd TEXT AS (hex(zeroblob(1000)))",
+    "default": "ALTER TABLE images ADD COLUMN odd TEXT DEFAULT 'one'",
+    "virtual table": "CREATE VIRTUAL TABLE odd USING fts4(one)",
+}
+REBUILT = {
+    "view for a table": ("settings", f"CREATE VIEW settings AS {ENDLESS} SELECT '' AS key, i AS value FROM n"),
+    "view for the photos": ("images", f"CREATE VIEW images AS {ENDLESS} SELECT i AS number FROM n"),
+    "check": ("links", "CREATE TABLE links (number BIGINT PRIMARY KEY, found BLOB CHECK (length(hex(found)) > 1))"),
+    "collation": ("links", "CREATE TABLE links (number BIGINT PRIMARY KEY, found BLOB COLLATE NOCASE)"),
+    "generated": ("links", "CREATE TABLE links (number BIGINT, found BLOB AS (zeroblob(9)), found_hash BIGINT)"),
+}
+
+
+@pytest.mark.parametrize("command", ["info", "check", "compact"])
+@pytest.mark.parametrize("what", [*FOREIGN, *REBUILT])
+def test_a_catalogue_holds_nothing_but_what_cairn_makes(sent: Path, cairn: Cairn, what: str, command: str) -> None:
+    if what in FOREIGN:
+        write_sql(sent, FOREIGN[what])
+    else:
+        table, sql = REBUILT[what]
+        write_sql(sent, f"DROP TABLE {table}", sql)
+    ran = cairn(command, sent)
+    if command == "check":
+        assert ran.code == 1 and "which Cairn has not made" in ran.out
+    else:
+        assert "which Cairn has not made. Run cairn check, then cairn repair." in ran.refused()
+
+
+@pytest.mark.parametrize("what", ["trigger", "view for the photos", "generated column"])
+def test_a_catalogue_with_foreign_objects_is_repaired(sent: Path, cairn: Cairn, what: str) -> None:
+    photos = cairn("info", sent, "--json").json["images"]
+    test_a_catalogue_holds_nothing_but_what_cairn_makes(sent, cairn, what, "info")
+    assert cairn("repair", sent).code == 0
+    assert cairn("info", sent, "--json").json["images"] == photos
+    assert cairn("check", sent).code == 0
+
+
+def test_a_snapshot_with_a_trigger_is_not_restored(sent: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sql(sent, FOREIGN["trigger"])
+    with monkeypatch.context() as patch:  # as who sends it would
+        patch.setattr("retrieval.collection.snapshot.refuse_foreign_objects", lambda *_: None)
+        from retrieval.collection.snapshot import write_snapshot
+
+        write_snapshot(sent / CATALOGUE, sent / "catalogue.snapshot")
+    (sent / CATALOGUE).unlink()
+    assert cairn("repair", sent).code in (0, 1)
+    ran = cairn("info", sent, "--json")
+    assert ran.json["images"] > 0
+    assert b"TRIGGER" not in (sent / CATALOGUE).read_bytes()
+
+
+def test_a_later_version_is_told_by_its_own_sentence(sent: Path, cairn: Cairn) -> None:
+    write_sql(sent, "CREATE TABLE later (one)", "UPDATE settings SET value = '99' WHERE key = 'cairn.format'")
+    assert "was written by a later version of Cairn (format 99): update Cairn." in cairn("info", sent).refused()
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+ODD_FILES = (
+    *("catalogue.sqlite", "catalogue.sqlite-wal", "catalogue.sqlite-journal", "catalogue.sqlite-shm"),
+    *("collection.toml", "collection.sums", "collection.statistics", "collection.id", "collection.lock", "sums.lock"),
+    *("catalogue.snapshot", "vocabulary/meta.json", "vocabulary/centres.npy", "vocabulary/descriptor.txt"),
+    *("vocabulary/beside.npy", "vocabulary/search.npz", "vocabulary/search.json", "segments/000001/meta.json"),
+    *("segments/000001/offsets.npy", "segments/000001/column_geometry.npy", "groups.json", "improvement.json"),
+    *("augmentation/augmentation.json", "descriptor.npz"),
+)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_nothing_is_waited_for(
+    sent: Path, cairn: Cairn, indexed: Indexed, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    place = sent / name
+    place.unlink(missing_ok=True)
+    place.parent.mkdir(exist_ok=True)
+    monkeypatch.chdir(place.parent)  # the path of a socket may not be long
+    if kind == "pipe":
+        os.mkfifo(place.name)
+    elif kind == "folder":
+        Path(place.name).mkdir()
+    else:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(place.name)
+    photo = next(indexed.photos.iterdir())
+    for command in (("info", sent), ("check", sent), ("query", sent, photo), ("group", sent), ("compact", sent)):
+        assert cairn(*command).code in (0, 1, 2)
