@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, LaterVersion, refuse_unreadable
+from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
 
 _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
@@ -183,7 +183,7 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     except OSError as error:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
-        raise CairnError(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
+        raise Damaged(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
 
 
 class _PickledObjects(ValueError):
@@ -262,7 +262,7 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
 
 def _unreadable(path: Path, error: OSError) -> CairnError:
     if isinstance(error, FileNotFoundError):
-        return CairnError(f"{path} is missing: it was never written, or has been moved or deleted.")
+        return Damaged(f"{path} is missing: it was never written, or has been moved or deleted.")
     refuse_unreadable(path, error)
     return CairnError(f"{path} cannot be read ({error.strerror or error}): check the disk and its rights.")
 
@@ -281,7 +281,7 @@ def load_json(path: Path) -> Any:
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise CairnError(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
+        raise Damaged(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
 
 
 def check_format(path: Path, found: object, known: int) -> None:

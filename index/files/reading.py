@@ -4,10 +4,10 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-from index.errors import CairnError
+from index.errors import Damaged
 
 
-class IrregularFile(CairnError):
+class IrregularFile(Damaged):
     """What lies where a file belongs is a folder, a pipe, a socket or a device."""
 
     def __init__(self, path: Path | str) -> None:

@@ -41,6 +41,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
     is_vocabulary,
 )
+from retrieval.collection.locking import refuse_links
 from retrieval.collection.opening import catalogue_place, open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
@@ -87,6 +88,7 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
         raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
+    refuse_links(folder)
     check = _Check(Findings(folder, progress), catalogue)
     try:
         check.run()

@@ -18,7 +18,6 @@ from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
-from index.segments.segment import Segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import (
@@ -61,7 +60,7 @@ from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.segment_notes import read_notes
-from retrieval.collection.segments import is_there, segment_row
+from retrieval.collection.segments import is_there, open_segment, segment_row
 from retrieval.collection.snapshot import restore_snapshot, write_snapshot
 from retrieval.integrity.check_segments import check_segments
 from retrieval.integrity.report import Findings
@@ -393,7 +392,7 @@ def _read_segments(folder: Path) -> Iterator[_Found]:
     for name in sorted(name for name in names if _FOLDER.fullmatch(name)):
         where = parent / name
         if not verify_segment(where):
-            segment = Segment.open(where)
+            segment = open_segment(where)
             notes = read_notes(segment.notes) if segment.notes else []
             yield _Found(segment_row(segment), segment.image_numbers.tolist(), notes, sound=True)
             continue
