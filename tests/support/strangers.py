@@ -1,12 +1,22 @@
 """Collections as a stranger may send them: what is written into them by hand, and whether anything else was touched."""
 
+import contextlib
 import hashlib
+import json
 import os
 import sqlite3
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import fingerprint, hash_file, load_array, save_array, save_json
+from index.errors import CairnError
+from index.segments.description import META
 
 CATALOGUE = "catalogue.sqlite"
 
@@ -32,3 +42,27 @@ def digest_tree(folder: Path) -> dict[str, tuple[int, str]]:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
         found[os.fspath(path.relative_to(folder))] = mode, content
     return found
+
+
+def reshape(folder: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]], segment: str = "000001") -> None:
+    """Put another array in the place of one of a segment, with checksums that fit everywhere."""
+    where = folder / "segments" / segment
+    save_array(where / f"{name}.npy", change(np.array(load_array(where / f"{name}.npy"))))
+    describe(folder, segment)
+
+
+def describe(folder: Path, segment: str = "000001", change: Callable[[dict[str, Any]], None] | None = None) -> None:
+    """Write the description of a segment anew, with checksums of what its files are, and let the catalogue know it."""
+    where = folder / "segments" / segment
+    meta = json.loads((where / META).read_bytes())
+    del meta["sha256"]
+    for name, entry in meta["files"].items():
+        with contextlib.suppress(CairnError, OSError):
+            array = load_array(where / f"{name}.npy", mmap=True)
+            entry |= {"dtype": array.dtype.str, "shape": list(array.shape)}
+        with contextlib.suppress(OSError):
+            entry["sha256"] = hash_file(where / f"{name}.npy")
+    if change is not None:
+        change(meta)
+    save_json(where / META, {**meta, "sha256": fingerprint({}, meta)})
+    write_sql(folder, "UPDATE segments SET sha256 = ? WHERE folder = ?", values=[(hash_file(where / META), segment)])
