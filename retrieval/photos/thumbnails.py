@@ -40,8 +40,8 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     path : Path
         The photo's file.
     sha256 : str, optional
-        Of its content when it was indexed, 64 hexadecimal digits. Without it nothing is kept; and a file that has
-        changed since is shown as it is now, and not kept either.
+        Of its content when it was indexed, 64 hexadecimal digits: another file is not shown. None: whatever the file
+        is, it is shown, and nothing is kept.
     size : int
         Longer side, pixels: one of `SIZES`. A smaller photo is not enlarged.
     cache : Path
@@ -55,7 +55,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     Raises
     ------
     CairnError
-        There is no such size, or the photo has gone or is damaged.
+        There is no such size, or the photo has gone, has changed or is damaged.
     """
     if size not in SIZES:
         raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
@@ -64,8 +64,9 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if known is not None:
         return known
     kept = thumbnail_file(sha256, size, cache) if sha256 else None
+    is_known = sha256 is not None and refuse_other_content(path, sha256)
     made = with_checksum(encode_jpeg(_read(path, size)))
-    if kept is not None and _content_of(path) == sha256:
+    if kept is not None and is_known:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
             _, mode = make_folders(Path(cache), FOLDER, kept.parent.name)
@@ -123,11 +124,29 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
         raise CairnError(f"{path.name} cannot be shown: {error}. Restore it, or index its folder again.") from error
 
 
-def _content_of(path: Path) -> str | None:
+def refuse_other_content(path: Path, sha256: str | None) -> bool:
+    """Refuse a file that is not what was indexed: the path may be that of any picture on this machine.
+
+    Returns
+    -------
+    bool
+        False where it cannot be read: who decodes it says why.
+
+    Raises
+    ------
+    CairnError
+        It has another content.
+    """
     try:
-        return hash_file(path)
+        found = hash_file(path)
     except OSError:
-        return None
+        return False
+    if found != sha256:
+        raise CairnError(
+            f"{path.name} cannot be shown: it is no longer the file that was indexed. Restore it, or index its folder "
+            "again."
+        )
+    return True
 
 
 def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
