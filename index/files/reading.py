@@ -29,6 +29,23 @@ def open_regular(path: Path) -> BufferedReader:
     return path.open("rb")
 
 
+def refuse_irregular_database(file: Path) -> None:
+    """Refuse an SQLite file that is none, or has a pipe or the like beside it, for which SQLite might wait.
+
+    Raises
+    ------
+    IrregularFile
+        It is, or has.
+    """
+    for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+        try:
+            mode = (path.stat if path == file else path.lstat)().st_mode
+        except OSError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise IrregularFile(path)
+
+
 def read_regular(path: Path) -> bytes:
     """Read a regular file; raises as `open_regular` does."""
     with open_regular(path) as file:

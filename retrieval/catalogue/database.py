@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import sqlite3
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 
 from index.errors import CairnError
 from index.extras import install_command
-from index.files.reading import IrregularFile
+from index.files.reading import refuse_irregular_database
 from retrieval.catalogue.sqlite_schema import foreign_object
 from retrieval.metadata.places import great_circle_km
 
@@ -272,7 +271,7 @@ class Database:
         """Open a file that may only be read as such; None: SQLAlchemy opens it as any other."""
         if self.file is None or not self.file.exists():
             return None
-        _refuse_irregular(self.file)
+        refuse_irregular_database(self.file)
         if os.access(self.file.parent, os.W_OK):
             return None
         return connect_for_reading(self.file, **options)
@@ -301,7 +300,7 @@ def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> 
     sqlite3.Error
         It cannot be read.
     """
-    _refuse_irregular(file)
+    refuse_irregular_database(file)
     connection = _connect_for_reading(file, **options)
     try:
         if checked:
@@ -333,17 +332,6 @@ def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None
     found = foreign_object(connection, name)
     if found is not None:
         raise ForeignObject(f"The catalogue {name} is not used. {found} Run cairn check, then cairn repair.", found)
-
-
-def _refuse_irregular(file: Path) -> None:
-    """Refuse an SQLite file that is none, or has a pipe or the like beside it, which SQLite might wait for."""
-    for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
-        try:
-            mode = (path.stat if path == file else path.lstat)().st_mode
-        except OSError:
-            continue
-        if not stat.S_ISREG(mode):
-            raise IrregularFile(path)
 
 
 def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:

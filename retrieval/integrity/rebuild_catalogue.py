@@ -14,7 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.arrays import load_array, load_json
+from index.arrays import hash_file, load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
@@ -185,8 +185,8 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
             )
         if unknown:
             notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
-        paths = [(row.number, Path(row.path)) for row in catalogue.rows(added) if row.state == INDEXED]
-        read = [(number, read_metadata(path)) for number, path in paths if path.is_file()]
+        rows = [row for row in catalogue.rows(added) if row.state == INDEXED]
+        read = [(row.number, read_metadata(Path(row.path))) for row in rows if _is_as_indexed(row)]
         if read:
             catalogue.store_metadata(read)
             notes.append(f"The metadata of {len(read)} photos were read from their files.")
@@ -202,6 +202,13 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
                 forget_decisions_on_none(session)
         database.close()
     return notes
+
+
+def _is_as_indexed(row: ImageRow) -> bool:
+    """Whether the file of a photo is what was indexed: its path may be that of any file on this machine."""
+    with contextlib.suppress(OSError):
+        return hash_file(Path(row.path)) == row.sha256
+    return False
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:

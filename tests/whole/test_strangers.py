@@ -5,15 +5,21 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import seal
 from tests.conftest import Indexed, Ran
-from tests.support.strangers import CATALOGUE, digest_tree, write_sql
+from tests.support.strangers import CATALOGUE, describe, digest_tree, reshape, write_sql
 
 Cairn = Callable[..., Ran]
 WRITING = (
@@ -259,3 +265,106 @@ def test_nothing_is_waited_for(
     photo = next(indexed.photos.iterdir())
     for command in (("info", sent), ("check", sent), ("query", sent, photo), ("group", sent), ("compact", sent)):
         assert cairn(*command).code in (0, 1, 2)
+
+
+def _tampered_catalogue(random: np.random.Generator, folder: Path) -> None:
+    """Write something else into the catalogue: values of any kind in any place, or rows that are gone or there twice."""
+    with closing(sqlite3.connect(folder / CATALOGUE)) as connection:
+        named = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
+        tables = [name for (name,) in named if not name.startswith("sqlite_")]
+        for _ in range(int(random.integers(1, 4))):
+            table = "settings" if random.random() < 0.3 else str(random.choice(tables))
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+            column = str(random.choice(columns))
+            rows = [rowid for (rowid,) in connection.execute(f'SELECT rowid FROM "{table}"')]
+            where = int(random.choice(rows)) if rows else 0
+            value = VALUES[int(random.integers(len(VALUES)))].replace("MINE", str(folder.parents[1] / "mine"))
+            with suppress(sqlite3.Error):
+                connection.execute(f'UPDATE "{table}" SET "{column}" = {value} WHERE rowid = ?', [where])
+            if random.random() < 0.2:
+                with suppress(sqlite3.Error):
+                    connection.execute(FOREIGN[str(random.choice(list(FOREIGN)))])
+        connection.commit()
+
+
+VALUES = (
+    *("NULL", "-1", "0", "9223372036854775807", "1e308", "9e999", "x'ff00'", "'..'", "'../../mine'", "'MINE'", "''"),
+    *("'MINE/own.cairn/segments/000001'", "'../../../mine/own.cairn/segments/000001'", "'/dev/zero'", "'a' || char(0)"),
+    *("'indexed'", "'removed'", "'MINE/letter.txt'", "'vocabulary-000002'", "'9'", "zeroblob(100000)", "'s3://x/y'"),
+    *("CAST(x'ed' AS TEXT)", "'hamming-64'", "'{}'", "4294967295"),
+)
+
+
+def _tampered_segment(random: np.random.Generator, folder: Path) -> None:
+    """Put an array of another shape, type, order or values in the place of one of a segment, or a wrong description."""
+    names = sorted(path.stem for path in (folder / "segments" / "000001").glob("*.npy"))
+    for _ in range(int(random.integers(1, 3))):
+        what = random.random()
+        if what < 0.2:
+            describe(folder, change=lambda meta: _changed_description(random, meta))
+            continue
+        name = str(random.choice(names))
+        with suppress(CairnError, ValueError, TypeError):
+            reshape(folder, name, lambda array: _changed_array(random, array))
+        if what > 0.9:
+            path = folder / "segments" / "000001" / f"{name}.npy"
+            os.truncate(path, int(random.integers(path.stat().st_size)))
+
+
+def _changed_description(random: np.random.Generator, meta: dict[str, Any]) -> None:
+    entry = meta["files"][str(random.choice(list(meta["files"])))]
+    odd = ("..", "../letter.txt", -1, [2**40], [], None, "|O", "<f8", {}, 1.5, "a" * 64)
+    key = str(random.choice(["dtype", "shape", "sha256"]))
+    entry[key] = odd[int(random.integers(len(odd)))]
+    if random.random() < 0.3:
+        meta["files"][str(random.choice(["../own", "column_../x", "column_x", "words"]))] = dict(entry)
+
+
+def _changed_array(random: np.random.Generator, array: NDArray[Any]) -> NDArray[Any]:
+    change = int(random.integers(9))
+    if change == 0:
+        return array[:, :1] if array.ndim > 1 else array[:, None]
+    if change == 1:
+        return array[..., 0] if array.ndim > 1 else array[:0]
+    if change == 2:
+        return array.astype(random.choice(["<f8", ">u4", "<u8", "|u1", "<f2", "<i8", "|S3"]))
+    if change == 3:
+        return np.asfortranarray(array[::-1])
+    if change == 4:
+        return np.concatenate([array, array])
+    if change == 5:
+        return array[: len(array) // 2]
+    changed = array.copy()
+    spots = random.integers(0, max(1, changed.size), 20)
+    top = np.nan if changed.dtype.kind == "f" else np.iinfo(changed.dtype).max
+    changed.reshape(-1)[spots[: changed.size]] = top if change == 6 else 0
+    return changed if change < 8 else np.full_like(array, top)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tamper", [_tampered_catalogue, _tampered_segment])
+@pytest.mark.parametrize("batch", range(10))
+def test_nothing_that_is_tampered_with_reaches_out(
+    sealed: Path, tmp_path: Path, mine: Path, cairn: Cairn, indexed: Indexed, tamper: Any, batch: int
+) -> None:
+    """Ten of each at a time: a sentence or an answer, nothing touched elsewhere, and no waiting without end."""
+    random = np.random.default_rng(batch)
+    photo = next(indexed.photos.iterdir())
+    commands = [("info",), ("check",), ("query", photo), ("compact",), ("group",), ("remove", "cat_0.jpg"), ("repair",)]
+    photos = digest_tree(indexed.photos)
+    for number in range(10):
+        sent = Path(shutil.copytree(sealed, tmp_path / "theirs" / f"{number}.cairn"))
+        tamper(random, sent)
+        for place in random.permutation(len(commands))[:3]:
+            command, *rest = commands[place]
+            if command == "query":
+                ran = cairn(
+                    "query", sent, *rest, "--json", "--engine", str(random.choice(["tf-idf", "signatures", "raw"]))
+                )
+            else:
+                ran = cairn(command, sent, *rest)
+            assert ran.code in (0, 1, 2), (batch, number, command, ran.err)
+            assert ran.code != 2 or ran.err.count("\n") >= 1
+        shutil.rmtree(sent)
+        assert os.listdir(tmp_path / "theirs") == []  # noqa: PTH208
+    assert digest_tree(indexed.photos) == photos
