@@ -268,7 +268,7 @@ def test_nothing_is_waited_for(
 
 
 def _tampered_catalogue(random: np.random.Generator, folder: Path) -> None:
-    """Write something else into the catalogue: values of any kind in any place, or rows that are gone or there twice."""
+    """Write other values into the catalogue, of any kind and in any place, or things that Cairn does not make."""
     with closing(sqlite3.connect(folder / CATALOGUE)) as connection:
         named = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
         tables = [name for (name,) in named if not name.startswith("sqlite_")]
