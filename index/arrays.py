@@ -18,7 +18,8 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, LaterVersion, refuse_unreadable
+from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
+from index.files.reading import IrregularFile, open_regular, read_regular
 
 _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
 
@@ -133,17 +134,17 @@ def save_json(path: Path, obj: object) -> None:
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
-def save_bytes(path: Path, contents: bytes, *, private: bool = False) -> None:
+def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
     """Write a file, so that it is there whole or not at all; it is replaced where it exists.
 
     Parameters
     ----------
     path : Path
     contents : bytes
-    private : bool
-        Whether its owner alone may read it.
+    mode : int
+        Rights of the file, of which the umask takes some away; 0o600: its owner alone may read it.
     """
-    _write_safely(Path(path), lambda file: file.write(contents), 0o600 if private else 0o666)
+    _write_safely(Path(path), lambda file: file.write(contents), mode)
 
 
 def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
@@ -167,9 +168,8 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     path = Path(path)
     try:
         # np.lib.format rather than np.load, which would open a zip archive too.
-        size = size_of_file(path)
-        with path.open("rb") as file:
-            shape, fortran_order, dtype = read_array_header(file, size)
+        with open_regular(path) as file:
+            shape, fortran_order, dtype = read_array_header(file, os.fstat(file.fileno()).st_size)
             if mmap:
                 # By hand: NumPy would open the file, read the header and resolve the path once more.
                 contents = map_file(file.fileno(), 0, access=ACCESS_READ)
@@ -183,7 +183,7 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     except OSError as error:
         raise _unreadable(path, error) from error
     except Exception as error:  # a damaged header can fail in any way: syntax, overflow, memory, length
-        raise CairnError(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
+        raise Damaged(f"{path} is damaged and cannot be read as an array: {_REMEDY}") from error
 
 
 class _PickledObjects(ValueError):
@@ -235,22 +235,24 @@ def size_of_file(path: Path) -> int:
     Raises
     ------
     CairnError
-        It is a device or a pipe, which may have no end.
+        It is a folder, a device or a pipe, which may have no end.
     OSError
         It is not there.
     """
     state = path.stat()
-    if not stat.S_ISREG(state.st_mode) and not stat.S_ISDIR(state.st_mode):
-        raise CairnError(f"{path} is not a regular file: put a copy of the file in its place.")
+    if not stat.S_ISREG(state.st_mode):
+        raise IrregularFile(path)
     return state.st_size
 
 
 def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
     """SHA-256 of a regular file; `tell` is called with the bytes of each block that was read."""
     digest = hashlib.sha256()
-    if path.exists() and not path.is_file():  # a pipe would be waited for without end
-        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", str(path))
-    with path.open("rb") as file:
+    try:
+        opened = open_regular(path)
+    except IrregularFile:
+        raise FileNotFoundError(errno.ENOENT, "it is not a regular file", str(path)) from None
+    with opened as file:
         while block := file.read(_FILE_BLOCK_BYTES):
             digest.update(block)
             if tell is not None:
@@ -260,7 +262,7 @@ def hash_file(path: Path, tell: Callable[[int], None] | None = None) -> str:
 
 def _unreadable(path: Path, error: OSError) -> CairnError:
     if isinstance(error, FileNotFoundError):
-        return CairnError(f"{path} is missing: it was never written, or has been moved or deleted.")
+        return Damaged(f"{path} is missing: it was never written, or has been moved or deleted.")
     refuse_unreadable(path, error)
     return CairnError(f"{path} cannot be read ({error.strerror or error}): check the disk and its rights.")
 
@@ -275,12 +277,11 @@ def load_json(path: Path) -> Any:
     """
     path = Path(path)
     try:
-        size_of_file(path)
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(read_regular(path))
     except OSError as error:
         raise _unreadable(path, error) from error
     except (ValueError, RecursionError) as error:
-        raise CairnError(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
+        raise Damaged(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
 
 
 def check_format(path: Path, found: object, known: int) -> None:

@@ -15,6 +15,10 @@ class CairnError(Exception):
     """
 
 
+class Damaged(CairnError):
+    """A file is not what was written, or is missing."""
+
+
 class Unreadable(CairnError):
     """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
-from index.errors import CairnError
+from index.errors import CairnError, Damaged
 from index.progress import Step
 from index.search_backends import search_backend
 
@@ -142,7 +142,7 @@ def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] 
 
 
 def _damaged(folder: Path) -> CairnError:
-    return CairnError(f"The vocabulary in {folder} is damaged: make it again.")
+    return Damaged(f"The vocabulary in {folder} is damaged: make it again.")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from index.errors import CairnError, refuse_unreadable
+from index.files.reading import open_regular
 from index.text import shown
 
 LARGEST = 1 << 24
@@ -101,7 +102,7 @@ def read_pickle(path: Path) -> Any:
         or holds containers that are deeper than `DEEPEST` or lie within themselves.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         refuse_unreadable(path, error)

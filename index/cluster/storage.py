@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.extras import EXTRAS, install_command
+from index.files.names import is_plain_path
 
 CACHE_VARIABLE = "CAIRN_CACHE"
 _TOKENS = ".tokens"  # folder, of a cache, with what the store said of each file when it was fetched
@@ -215,7 +216,11 @@ class ObjectStorage:
                 found = self._files.find(path, detail=True)
             except FileNotFoundError:
                 return {}
-        return {str(one)[len(self._root) + 1 :]: dict(info) for one, info in found.items()}
+        named = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in found.items()}
+        for relative in named:
+            if not is_plain_path(relative):  # a store takes any name, and the copy would lie elsewhere
+                raise StorageError(f"{self.place} holds {relative[:200]!r}, which is no name: remove it there.")
+        return named
 
     def _remove_file(self, relative: str) -> None:
         with _refusals(f"{self.place}/{relative}"), contextlib.suppress(FileNotFoundError):

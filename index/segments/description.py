@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, hash_file, load_json
-from index.errors import CairnError, Unreadable, refuse_unreadable
+from index.errors import CairnError, Damaged, Unreadable, refuse_unreadable
 from index.postings.plain_lists import PlainLists
 from index.postings.word_lists import CodedLists
 
@@ -106,13 +106,13 @@ def part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, in
 
 def damaged(path: Path) -> CairnError:
     """The error of a damaged file."""
-    return CairnError(f"{path} is damaged: run cairn check, then cairn repair.")
+    return Damaged(f"{path} is damaged: run cairn check, then cairn repair.")
 
 
 def read_description(folder: Path) -> dict[str, Any]:
     """meta.json, which says by its own hash whether it is as written."""
     if not folder.is_dir():
-        raise CairnError(f"The segment {folder} is missing: run cairn check, then cairn repair.")
+        raise Damaged(f"The segment {folder} is missing: run cairn check, then cairn repair.")
     meta = load_json(folder / META)
     if not isinstance(meta, dict):
         raise damaged(folder / META)
@@ -152,6 +152,8 @@ def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
     for name in PARTS[form]:
         if arrays[name].ndim != 1 or arrays[name].dtype.kind != "u":
             yield name
+    if arrays["image_numbers"].dtype.itemsize > 4:
+        yield "image_numbers"
     if not len(arrays["image_numbers"]) or (arrays["image_numbers"][1:] <= arrays["image_numbers"][:-1]).any():
         yield "image_numbers"
     yield from (PlainLists if form == 1 else CodedLists).misfits(arrays)
@@ -160,7 +162,11 @@ def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
             fits = array.ndim == 1 and array.dtype == np.uint8
         elif name == SIGNATURES:
             fits = (
-                form == 2 and array.shape == (int(arrays["offsets"][-1]), *array.shape[1:2]) and array.dtype == np.uint8
+                form == 2
+                and array.ndim == 2
+                and array.shape[1] > 0
+                and len(array) == int(arrays["offsets"][-1])
+                and array.dtype == np.uint8
             )
         elif name not in PARTS[form]:
             fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import CairnError
+from index.files.reading import read_regular
 from index.text import shown
 
 # Oxford5K's query files, and they alone, write `oxc1_all_souls_000013` for the photo `all_souls_000013`.
@@ -135,7 +136,7 @@ def _read_query_line(path: Path) -> tuple[str, tuple[float, float, float, float]
 def _read_lines(path: Path) -> Sequence[tuple[int, str]]:
     """Return the lines that are not blank, each with its number."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         raise CairnError(f"The ground-truth file {str(path)!r} cannot be read: {error.strerror}.") from None
     lines = []

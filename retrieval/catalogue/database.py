@@ -15,6 +15,8 @@ from sqlalchemy.orm import DeclarativeBase, Session
 
 from index.errors import CairnError
 from index.extras import install_command
+from index.files.reading import refuse_irregular_database
+from retrieval.catalogue.sqlite_schema import foreign_object
 from retrieval.metadata.places import great_circle_km
 
 # How long SQLite waits for another process that is writing, in milliseconds.
@@ -42,6 +44,10 @@ class DatabaseError(CairnError):
     def __init__(self, message: str, cause: str = "") -> None:  # with a default, for a worker process to send it
         super().__init__(message)
         self.cause = cause
+
+
+class ForeignObject(DatabaseError):
+    """A catalogue that is an SQLite file holds what Cairn has not made, such as a trigger or a view."""
 
 
 class _WithoutLog(sqlite3.Connection):
@@ -103,7 +109,7 @@ class Database:
         logging.getLogger("psycopg").addHandler(_SILENT)
         if self._is_sqlite:
             sa.event.listen(self._engine, "do_connect", self._connect_sqlite)
-            sa.event.listen(self._engine, "connect", _set_up_sqlite)
+            sa.event.listen(self._engine, "connect", self._set_up_sqlite)
             sa.event.listen(self._engine, "checkout", _renew_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         elif self.address.get_backend_name() == "postgresql":
@@ -249,11 +255,24 @@ class Database:
             connection.execute(f'SET search_path TO "{self.schema}"')  # its name was checked
         connection.autocommit = earlier
 
+    def _set_up_sqlite(self, connection: sqlite3.Connection, _record: object) -> None:
+        """Look what a new connection is to, and let it work as all do."""
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").close()
+            refuse_foreign_objects(connection, self)
+            _set_up_sqlite(connection)
+        except BaseException:
+            connection.close()
+            raise
+
     def _connect_sqlite(
         self, _dialect: object, _record: object, _arguments: Sequence[Any], options: dict[str, Any]
     ) -> sqlite3.Connection | None:
         """Open a file that may only be read as such; None: SQLAlchemy opens it as any other."""
-        if self.file is None or os.access(self.file.parent, os.W_OK) or not self.file.exists():
+        if self.file is None or not self.file.exists():
+            return None
+        refuse_irregular_database(self.file)
+        if os.access(self.file.parent, os.W_OK):
             return None
         return connect_for_reading(self.file, **options)
 
@@ -261,22 +280,61 @@ class Database:
         return printable_address(self.address)
 
 
-def connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
+def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> sqlite3.Connection:
     """Open an SQLite file for reading only, also where its folder may not be written.
 
     Parameters
     ----------
     file : Path
+    checked : bool
+        Refuse one that holds what Cairn has not made.
     **options
         For `sqlite3.connect`.
 
     Raises
     ------
     DatabaseError
-        Its log holds what was written last, and cannot be read there.
+        Its log holds what was written last, and cannot be read there; or it holds what Cairn has not made.
+    CairnError
+        It is not a regular file, or of a later version.
     sqlite3.Error
         It cannot be read.
     """
+    refuse_irregular_database(file)
+    connection = _connect_for_reading(file, **options)
+    try:
+        if checked:
+            refuse_foreign_objects(connection, file)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None:
+    """Refuse an SQLite file with what Cairn has not made beside its tables: to be called before any other question.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    name : object
+        What the catalogue is called in the sentence.
+
+    Raises
+    ------
+    ForeignObject
+        There is such a thing; `cause` says which.
+    LaterVersion
+        There is, and the catalogue says that a later version has made it.
+    sqlite3.Error
+        It cannot be read.
+    """
+    found = foreign_object(connection, name)
+    if found is not None:
+        raise ForeignObject(f"The catalogue {name} is not used. {found} Run cairn check, then cairn repair.", found)
+
+
+def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
     address = f"{file.resolve().as_uri()}?mode=ro"
     connection = sqlite3.connect(address, uri=True, factory=_WithoutLog, **options)
     try:
@@ -361,13 +419,12 @@ def printable_address(address: str | sa.URL) -> str:
     return address.render_as_string(hide_password=True)
 
 
-def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+def _set_up_sqlite(connection: sqlite3.Connection) -> None:
     # None: transactions begin where SQLAlchemy says so (`_begin_sqlite`), not where Python's module thinks they should.
     connection.isolation_level = None
     connection.create_function("casefold", 1, _casefold, deterministic=True)
     connection.create_function("great_circle_km", 4, great_circle_km, deterministic=True)
-    # The time-out first: to change the journal mode needs a lock as well.
-    for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "journal_mode = WAL", "foreign_keys = ON"):
+    for pragma in ("journal_mode = WAL", "foreign_keys = ON"):
         try:
             connection.execute(f"PRAGMA {pragma}").close()
         except sqlite3.OperationalError as error:

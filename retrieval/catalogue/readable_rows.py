@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from index.files.names import is_plain_name
 from retrieval.catalogue.database import connect_for_reading
-from retrieval.catalogue.migrations import REVISIONS
-from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_COPY_KEY, REVISION_KEY, Base
+from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_COPY_KEY, REVISION_KEY, REVISIONS, Base, SegmentRow
+from retrieval.catalogue.sqlite_schema import is_own
 
 _KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
 
@@ -38,17 +39,19 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
     """
     partial = set()
     with (
-        contextlib.closing(connect_for_reading(source)) as damaged,
+        contextlib.closing(connect_for_reading(source, checked=False)) as damaged,
         contextlib.closing(sqlite3.connect(copy)) as made,
     ):
         damaged.text_factory = _text
         wanted = [*_KINDS, REVISIONS.name]
         marks = ", ".join("?" * len(wanted))
-        query = f"SELECT type, name, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql NOT NULL"
-        for kind, name, sql in damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall():
+        query = f"SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql NOT NULL"
+        for entry in filter(is_own, damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall()):
+            kind, name, _, sql = entry
             made.execute(sql)
             if kind != "index" and not _copy_table(damaged, made, name):
                 partial.add(name)
+        partial |= {name for name in _KINDS if not _has(made, name)}
         counters = [(NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")]
         made.executemany("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", counters)
         change = "UPDATE settings SET value = CAST(? AS TEXT) WHERE key IN (?, ?)"
@@ -69,6 +72,10 @@ def fill_gaps(file: Path, older: Path, tables: Collection[str]) -> None:
                 rows = f"SELECT {names} FROM older.{table.name}"
                 connection.execute(f"INSERT OR IGNORE INTO main.{table.name} ({names}) {rows}")
         connection.commit()
+
+
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", [table]).fetchone() is not None
 
 
 def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str) -> bool:
@@ -102,6 +109,8 @@ def is_sound(name: str, row: Mapping[str, Any]) -> bool:
         if kind_of_value is bool and value in (0, 1):  # SQLite knows numbers alone
             continue
         if not (column.nullable if value is None else isinstance(value, kind_of_value)):
+            return False
+        if column is SegmentRow.__table__.c.folder and not is_plain_name(value):
             return False
     derived = {one.name for one in dataclasses.fields(kind) if not one.init}
     again = kind(**{key: value for key, value in values.items() if key not in derived})

@@ -7,6 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column
 
+from index.errors import CairnError
+from index.files.names import is_plain_name
+
 FORMAT = 8
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
@@ -17,6 +20,10 @@ FORMAT_KEY, NEXT_NUMBER_KEY, REVISION_KEY = "cairn.format", "cairn.next_number",
 NEXT_FOLDER_KEY = "cairn.next_folder"
 # The revision again: where the two differ, the catalogue is damaged. Catalogues of format 3 may have none.
 REVISION_COPY_KEY = "cairn.revision_copy"
+
+
+class ForeignName(CairnError):
+    """What should be the plain name of a folder leads elsewhere, or is no text."""
 
 
 def _where(condition: str) -> dict[str, Any]:
@@ -73,13 +80,33 @@ def values_of_row(row: Base) -> dict[str, Any]:
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
 
+class _PlainName(sa.types.TypeDecorator[str]):
+    """The name of one folder: what else the database holds in its place, such as a path, is never given to anybody."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value is not None and not is_plain_name(value):
+            raise ValueError(f"{value!r} is no name of a folder")
+        return value
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value is not None and not is_plain_name(value):
+            raise ForeignName(
+                f"The catalogue names {str(value)[:60]!r} as the folder of a segment, which is no plain name: run "
+                "cairn check, then cairn repair."
+            )
+        return value
+
+
 class SegmentRow(Base, kw_only=True):
     """A segment that belongs to the collection."""
 
     __tablename__ = "segments"
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
-    folder: Mapped[str] = mapped_column(sa.String(255), unique=True)  # its name inside segments/
+    folder: Mapped[str] = mapped_column(_PlainName(255), unique=True)  # its name inside segments/
     images: Mapped[int]
     features: Mapped[int] = mapped_column(sa.BigInteger)
     bytes: Mapped[int] = mapped_column(sa.BigInteger)
@@ -329,6 +356,15 @@ class Setting(Base, kw_only=True):
 
     key: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
     value: Mapped[str] = mapped_column(sa.Text)
+
+
+# Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.
+REVISIONS = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 
 def count_writing(session: Session | sa.Connection) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from index.arrays import check_format, fingerprint, hash_file, load_json, save_json
 from index.borrowed import Borrowed
 from index.errors import CairnError, LaterVersion
+from index.files.names import is_plain_name
 from index.segments.description import META, SIGNATURE, verify_segment
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
@@ -214,7 +215,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         if kept["sha256"] != _checksum(kept):
             raise ValueError("it is not what was written")
         check_format(path, kept["format"], _FORMAT)
-        if not all(name == Path(name).name for name in kept["segments"]):
+        if not all(map(is_plain_name, kept["segments"])):
             raise ValueError("it is not what was written")
     except (TypeError, KeyError, ValueError) as error:
         raise CairnError(f"{path} is damaged: run cairn repair, then cairn group.") from error

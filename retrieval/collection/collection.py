@@ -1,5 +1,6 @@
 """A collection: one folder with its options, catalogue, vocabulary and segments."""
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from index.hamming.kinds import SignatureKind, full_name, parse_signature
 from index.hamming.sources import SignatureSource, make_source
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
+from index.segments.description import COLUMN_PREFIX, SIGNATURES, damaged
 from index.segments.segment import Segment
 from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
@@ -30,8 +32,9 @@ from retrieval.collection.layout import (
     UNFINISHED,
     VOCABULARY,
     VOCABULARY_KEY,
+    is_vocabulary,
 )
-from retrieval.collection.locking import lock_folder
+from retrieval.collection.locking import lock_folder, refuse_links
 from retrieval.collection.opening import (
     catalogue_place,
     open_catalogue,
@@ -40,6 +43,7 @@ from retrieval.collection.opening import (
 )
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.collection.seal import is_as_sealed
+from retrieval.collection.segments import open_segment
 from retrieval.collection.statistics import content_key, read_statistics
 from retrieval.collection.vocabulary_descriptor import descriptor_of
 from retrieval.descriptors.contract import Descriptor
@@ -104,6 +108,7 @@ class Collection:
         CairnError
             There is none, a part of it is damaged, or the catalogue is another collection's.
         """
+        refuse_links(folder)
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
             raise CollectionNotFound(f"There is no collection at {folder}: make one with cairn index.")
@@ -125,6 +130,7 @@ class Collection:
         from retrieval.descriptors.learnt import read_model_file
         from retrieval.foreign.extractor import make_extractor
 
+        refuse_links(folder)
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
         if there is not None and there.has_vocabulary:
@@ -251,9 +257,8 @@ class Collection:
     def vocabulary_folder(self) -> Path:
         """Where the vocabulary is, or will be."""
         name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
-        # It may be in a database that others write: it must not lead out of the collection.
-        if Path(name).name != name or not name.startswith(VOCABULARY):
-            raise CairnError(f"The catalogue of {self.folder} names {name!r} as its vocabulary: run cairn check.")
+        if not is_vocabulary(name):
+            raise CairnError(f"The catalogue of {self.folder} names {name[:60]!r} as its vocabulary: run cairn check.")
         return self.folder / name
 
     @property
@@ -376,6 +381,7 @@ class Collection:
                         break
                     self._read.vocabulary = None
                 continue
+            self._check_widths(opened.values())
             self._read.opened = opened
             made_from = content_key(self.folder, rows, removed, self.vocabulary.fingerprint)
             augmentation = None
@@ -385,12 +391,22 @@ class Collection:
             return Content(self.folder, facts, segments, removed, self.signature, made_from, augmentation)
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
+    def _check_widths(self, segments: Iterable[Segment]) -> None:
+        """Raise CairnError where signatures or descriptors are of another length than the collection's."""
+        kind = self.signature
+        for segment in segments:
+            descriptors = segment.columns.get("descriptor")
+            if kind is not None and segment.signatures is not None and 8 * segment.signatures.shape[1] != kind.bits:
+                raise damaged(segment.folder / f"{SIGNATURES}.npy")
+            if descriptors is not None and descriptors.shape[1] != self.vocabulary.dim:
+                raise damaged(segment.folder / f"{COLUMN_PREFIX}descriptor.npy")
+
     def _open_segment(self, key: tuple[object, ...], folder: str) -> Segment:
         """Open a segment, or give the one that is open: what is written is never changed."""
         segment = self._read.opened.get(key)
         if segment is not None and segment.vocabulary_fingerprint == self.vocabulary.fingerprint:
             return segment
-        return Segment.open(
+        return open_segment(
             self.folder / SEGMENTS / folder,
             vocabulary_fingerprint=self.vocabulary.fingerprint,
             descriptor_fingerprint=self.features_fingerprint,

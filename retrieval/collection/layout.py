@@ -66,4 +66,4 @@ UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 def is_vocabulary(name: str) -> bool:
     """Whether a name is that of a vocabulary's folder."""
-    return re.fullmatch(rf"{VOCABULARY}(-\d{{6}})?", name) is not None
+    return re.fullmatch(rf"{VOCABULARY}(-[0-9]{{6,18}})?", name) is not None

@@ -8,12 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.collection.layout import LINKS_LOCK, LOCK
+from index.files.names import find_link_out
+from index.files.reading import IrregularFile
+from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
+from retrieval.photos.listing import CACHE
+from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
 
 CHANGING = "Another cairn command is changing"
 LINKING = "Another process is looking for links in"
 """How the sentences begin that refuse what another process holds."""
 
+# Folders with very many files: what is below those in them is written and removed by hash, or where no file is.
+_MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
 _unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
 
 
@@ -21,9 +27,25 @@ class CollectionLocked(CairnError):
     """Another process is changing the collection."""
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse a collection where a link leads out of its folder: what is written or removed there would be elsewhere.
+
+    Raises
+    ------
+    CairnError
+        There is such a link.
+    """
+    link = find_link_out(folder, _MANY)
+    if link is not None:
+        raise CairnError(
+            f"{link} is a link that leads out of the collection: put what it leads to in its place, or remove the link."
+        )
+
+
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the collection in a folder; CollectionLocked where one is doing so."""
+    refuse_links(folder)
     with lock_file(folder / LOCK, f"{CHANGING} {folder}: wait until it has ended."):
         yield
 
@@ -48,17 +70,16 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
     except ImportError:  # Windows
         yield
         return
-    # A link or a pipe may lie there in a collection that somebody sent. What it leads to is neither opened nor emptied.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        opened = os.open(path, flags, 0o666)
+        # What it leads to, as a link, or holds is never written.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except FileNotFoundError:
         raise CairnError(f"The folder {path.parent} is no longer there: check that its drive is connected.") from None
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise CairnError(f"{path} is no file of its own: remove it, then try again.") from None
-        raise
-    with os.fdopen(opened, "wb") as file:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            raise
+        raise IrregularFile(path) from error
+    with open(handle, "rb") as file:  # noqa: PTH123
         try:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,6 +12,7 @@ import tomli_w
 
 from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
+from retrieval.collection.layout import DESCRIPTOR
 from retrieval.features.options import FeatureOptions
 from retrieval.photos.options import ImageOptions
 
@@ -69,7 +70,10 @@ def read_options(path: Path) -> CollectionOptions:
         found = table.pop("format", None)
         if found != 1 or found is True:  # which has the same options, but for those that came later
             check_format(path.parent, found, FORMAT)
-        return _build(CollectionOptions, table)
+        options = _build(CollectionOptions, table)
+        if options.descriptor.endswith(".npz") and options.descriptor != DESCRIPTOR:
+            raise ValueError("'descriptor' names a file that is not the collection's own")
+        return options
     except (TypeError, ValueError) as error:
         raise CairnError(f"{path} is damaged{_detail(error)}: restore it from a copy.") from error
 

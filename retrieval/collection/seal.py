@@ -11,7 +11,8 @@ from typing import Any
 
 from index.arrays import check_format, fingerprint, save_bytes
 from index.errors import CairnError, refuse_unreadable
-from retrieval.collection.layout import SEAL
+from index.files.names import is_plain_path
+from retrieval.collection.layout import SEAL, is_vocabulary
 
 FORMAT = 1
 _LARGEST_SEAL = 1 << 26  # bytes
@@ -84,7 +85,8 @@ def read_seal(path: Path) -> Seal | None:
         all(number is None or type(number) is int for number in (kept.revision, kept.snapshot))
         and isinstance(kept.work, int | float)
         and isinstance(kept.database, str)
-        and all(text is None or isinstance(text, str) for text in (kept.catalogue, kept.vocabulary))
+        and (kept.catalogue is None or isinstance(kept.catalogue, str))
+        and (kept.vocabulary is None or (isinstance(kept.vocabulary, str) and is_vocabulary(kept.vocabulary)))
     )
     if not fits:
         raise damaged
@@ -120,9 +122,9 @@ def is_as_sealed(folder: Path, part: str) -> bool:
     }
 
 
-def _entry(name: object, entry: Mapping[str, Any]) -> SealedFile:
+def _entry(name: str, entry: Mapping[str, Any]) -> SealedFile:
     """An entry of a seal; ValueError, TypeError or KeyError where it is none, or its path leads elsewhere."""
-    if not isinstance(name, str) or name.startswith("/") or ".." in Path(name).parts or "\\" in name:
+    if not is_plain_path(name):
         raise ValueError("a path leads out of the collection")
     made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])
     if not _HASH.fullmatch(made.sha256) or type(made.bytes) is not int or type(made.mtime_ns) is not int:

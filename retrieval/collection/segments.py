@@ -5,11 +5,13 @@ from pathlib import Path
 
 from index.arrays import hash_file, load_array
 from index.errors import CairnError
-from index.segments.description import META, TEMPORARY_SUFFIX
+from index.segments.description import COLUMN_PREFIX, META, TEMPORARY_SUFFIX, damaged
 from index.segments.segment import Segment
+from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
 from retrieval.collection.layout import SEGMENTS
+from retrieval.features.encoding import misshapen_columns
 
 
 def segment_row(segment: Segment) -> SegmentRow:
@@ -25,12 +27,62 @@ def segment_row(segment: Segment) -> SegmentRow:
     )
 
 
+def open_segment(
+    folder: Path,
+    *,
+    vocabulary_fingerprint: str | None = None,
+    descriptor_fingerprint: str | None = None,
+    with_notes: bool = True,
+) -> Segment:
+    """Open a segment of photos: see `Segment.open`; its columns have the shapes and types that Cairn writes."""
+    segment = Segment.open(
+        folder,
+        vocabulary_fingerprint=vocabulary_fingerprint,
+        descriptor_fingerprint=descriptor_fingerprint,
+        with_notes=with_notes,
+    )
+    for name in misshapen_columns(segment.columns):
+        raise damaged(folder / f"{COLUMN_PREFIX}{name}.npy")
+    return segment
+
+
+def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnError | None:
+    """Look for damage in a collection as far as it shows without reading it all, such as files that were cut short.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the collection.
+    catalogue : Catalogue
+    vocabulary : Path
+        Folder of the vocabulary.
+
+    Returns
+    -------
+    CairnError or None
+        Its sentence names the first file that is damaged.
+    """
+    try:
+        rows = catalogue.segments()
+        for row in rows:
+            try:
+                open_segment(folder / SEGMENTS / row.folder)
+            except CairnError:
+                if row.id in {one.id for one in catalogue.segments()}:  # else it was merged with others meanwhile
+                    raise
+        if rows:
+            load_array(vocabulary / CENTRES_FILE, mmap=True)
+    except CairnError as error:
+        return error
+    return None
+
+
 def check_sound(segments: Iterable[Segment]) -> None:
     """Raise CairnError where a file of a segment is not what was written: it must not be written again as if it was."""
     for segment in segments:
-        damaged = segment.verify()
-        if damaged:
-            raise CairnError(f"{segment.folder / damaged[0]} is damaged: run cairn check, and cairn repair.")
+        bad = segment.verify()
+        if bad:
+            raise damaged(segment.folder / bad[0])
 
 
 def is_there(folder: Path, row: SegmentRow) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from index.arrays import flush_to_disk
 from index.errors import refuse_unreadable
-from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError, primary_code
+from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError, primary_code, refuse_foreign_objects
 from retrieval.catalogue.schema import REVISION_KEY
 
 _END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
@@ -123,6 +123,7 @@ def _examine(copy: Path) -> int:
     """The revision of a copied catalogue; ValueError or sqlite3.Error where it is damaged."""
     # As one that nobody writes, so that SQLite makes no files beside it.
     with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?immutable=1", uri=True)) as connection:
+        refuse_foreign_objects(connection, copy)
         (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if told != "ok":
             raise ValueError(" ".join(str(told).split())[:200])

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint, save_bytes
+from index.files.reading import IrregularFile, open_regular, read_regular
 from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.segments import is_there
@@ -127,10 +128,10 @@ def statistics_augmentation(path: Path) -> str | None:
 def _header(path: Path) -> dict[str, Any]:
     """The line at the beginning of statistics; nothing where it is missing, or no such line."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header = json.loads(file.readline(_LARGEST_HEADER))
         return header if isinstance(header, dict) else {}
-    except (OSError, ValueError, RecursionError):
+    except (IrregularFile, OSError, ValueError, RecursionError):
         return {}
 
 
@@ -147,8 +148,8 @@ def is_of_later_format(path: Path) -> bool:
 def _sound_body(path: Path) -> bytes | None:
     """All of a file but its checksum; None where it is missing, or not what was written."""
     try:
-        contents = path.read_bytes()
-    except OSError:
+        contents = read_regular(path)
+    except (IrregularFile, OSError):
         return None
     body, digest = contents[:-_DIGEST], contents[-_DIGEST:]
     return body if hashlib.sha256(body).hexdigest().encode() == digest else None

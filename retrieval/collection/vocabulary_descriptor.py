@@ -7,6 +7,7 @@ from pathlib import Path
 
 from index.arrays import save_bytes
 from index.errors import CairnError
+from index.files.reading import open_regular
 from retrieval.collection.layout import DESCRIPTOR
 from retrieval.descriptors.registry import find_descriptor, model_file
 
@@ -33,7 +34,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
         return str(vocabulary / DESCRIPTOR)
     path = vocabulary / NAME_FILE
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             name = file.read(_LARGEST + 1).decode("ascii", "replace").strip()
     except (FileNotFoundError, NotADirectoryError):
         return None

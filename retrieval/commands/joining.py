@@ -34,7 +34,8 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
         return
     from index.cluster.connection import Cluster
     from index.cluster.storage import open_storage, send_new
-    from retrieval.collection.layout import OPTIONS, STORAGE_KEY
+    from retrieval.collection.layout import OPTIONS
+    from retrieval.collection.storage_place import keep_storage_place, storage_place
     from retrieval.indexing.on_cluster import ClusterPreparer
 
     if place is not None:
@@ -42,11 +43,10 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
     with Cluster.connect(address) as cluster:
 
         def join(collection: "Collection") -> "Preparer":
-            where = place or collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
-            storage = open_storage(where)
+            storage = open_storage(place or storage_place(collection))
             send_new(storage, OPTIONS, collection.folder / OPTIONS)  # says what is wrong with it
             if place is not None:
-                collection.catalogue.set_setting(STORAGE_KEY, place)
+                keep_storage_place(collection, place)
             return ClusterPreparer(collection, cluster, storage)
 
         yield join

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
+from index.files.reading import IrregularFile, read_regular
 from retrieval.catalogue.schema import ImageRow
 
 RECORD, FILE_FOLDER = "record.json", "photo"
@@ -159,9 +160,9 @@ def find_binned(folder: Path, entry: str) -> Binned | None:
 
 def _record(entry: Path) -> Binned | None:
     try:
-        said = json.loads((entry / RECORD).read_bytes())
+        said = json.loads(read_regular(entry / RECORD))
         record = Binned(**{key: said[key] for key in Binned.__dataclass_fields__})
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (IrregularFile, OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     texts = (record.path, record.name, record.sha256, record.collection, record.moved)
     if not all(isinstance(text, str) for text in texts) or type(record.number) is not int:

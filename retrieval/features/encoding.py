@@ -1,12 +1,13 @@
 """Geometry of features as a segment keeps it: 5 bytes a feature, in units of the photo's longer side."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import Damaged
 from retrieval.features.extraction import Features
 from retrieval.regions.geometry import Frames, rotations, upright_frames
 
@@ -34,6 +35,27 @@ CENTRE_ERROR = 0.52 / 2047
 FRAME_ERROR = 0.08
 # Of the columns `position` and `shape`, which segments had before.
 _POSITION_STEPS = 65_535
+
+
+# The columns that have to do with geometry, and the form of a row of each.
+_FORMS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
+    "geometry": (np.uint8, (_BYTES,)),
+    "angle": (np.float16, ()),
+    "position": (np.uint16, (2,)),
+    "shape": (np.float16, (3,)),
+}
+
+
+def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+    """Give the names of columns of a segment of photos that are not as Cairn writes them, or are missing."""
+    for name, (dtype, shape) in _FORMS.items():
+        if name in columns and (columns[name].dtype != dtype or columns[name].shape[1:] != shape):
+            yield name
+    if "geometry" not in columns:
+        yield from (name for name in ("position", "shape") if name not in columns)
+    descriptor = columns.get("descriptor")
+    if descriptor is not None and (descriptor.ndim != 2 or descriptor.dtype.kind not in "fu"):
+        yield "descriptor"
 
 
 def frames_of(features: Features, side: float, turn: float = 0.0) -> Frames:
@@ -78,7 +100,11 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
     else:
         frames = _decode_position_and_shape(columns["position"][rows], columns["shape"][rows])
     if "angle" in columns:
-        return Frames(frames.centres, frames.linear @ rotations(columns["angle"][rows].astype(np.float32)))
+        frames = Frames(frames.centres, frames.linear @ rotations(columns["angle"][rows].astype(np.float32)))
+    elif "geometry" in columns:  # of which each number stands for a frame
+        return frames
+    if not np.isfinite(frames.linear).all():
+        raise Damaged("A segment has shapes of features that are no numbers: run cairn check, then cairn repair.")
     return frames
 
 

@@ -1,6 +1,7 @@
 """Features in COLMAP's database."""
 
 import contextlib
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.files.reading import refuse_irregular_database
 from retrieval.foreign.arrays import MOST, entry_of
 from retrieval.foreign.contract import Entry, missing
 
 MAGIC = b"SQLite format 3\0"
 _TABLES = ("images", "cameras", "keypoints", "descriptors")
+# What a module, or a formula, would stand behind in place of values; columns of COLMAP's have no such names.
+_COMPUTED = re.compile(r"\b(VIRTUAL|AS)\b", re.IGNORECASE)
 _ORIGIN = 0.5  # coordinate of the centre of the top-left pixel
 
 
@@ -49,11 +53,12 @@ class ColmapDatabase:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that changes nothing, to a database in which the tables that are read are tables."""
+    """A connection that changes nothing, to a database in which the tables that are read are tables of values."""
+    refuse_irregular_database(path)
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         database.execute("PRAGMA trusted_schema = OFF")
-        kinds = dict(database.execute("SELECT name, type FROM sqlite_master").fetchall())
-        if any(kinds.get(name) != "table" for name in _TABLES):
+        made = dict(database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
+        if any(not isinstance(made.get(name), str) or _COMPUTED.search(made[name]) for name in _TABLES):
             raise CairnError(f"{path} is no database of COLMAP's: it has no tables {', '.join(_TABLES)}")
         yield database
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
+from index.files.reading import IrregularFile, read_regular
 from index.progress import Progress
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import rejected_pairs
@@ -208,13 +209,13 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
 def groups_are_whole(path: Path) -> bool | None:
     """Whether kept groups are, byte for byte, what was written; None where an earlier version wrote no checksum."""
     try:
-        contents = path.read_bytes()
+        contents = read_regular(path)
         kept = json.loads(contents)
         if set(kept) == {"format", "state", "inliers", "photos", "groups"}:
             return None
         as_written = json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
         return contents == as_written.encode() and kept.pop("sha256", None) == fingerprint({}, kept)
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (IrregularFile, ValueError, TypeError, AttributeError, RecursionError):
         return False
 
 

@@ -25,7 +25,7 @@ from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
-from retrieval.collection.segments import check_sound, is_there
+from retrieval.collection.segments import check_sound, is_there, open_segment
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
 from retrieval.photos.thumbnails import forget_thumbnails
 
@@ -195,7 +195,7 @@ class TierMerger:
         for row in rows:
             folder = self._collection.folder / SEGMENTS / row.folder
             try:
-                segment = Segment.open(folder, vocabulary_fingerprint=vocabulary, descriptor_fingerprint=descriptor)
+                segment = open_segment(folder, vocabulary_fingerprint=vocabulary, descriptor_fingerprint=descriptor)
                 is_sound = is_there(self._collection.folder, row) and not segment.verify()
             except (Unreadable, LaterVersion) as error:
                 self.notes.append(str(error))

@@ -39,7 +39,7 @@ from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.options import FORMAT, options_format, write_options
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import sign, write_photos
-from retrieval.collection.segments import check_sound, segment_row
+from retrieval.collection.segments import check_sound, open_segment, segment_row
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.collection.vocabulary_descriptor import files_of, kept_files, write_files
 from retrieval.descriptors.foreign import is_foreign
@@ -155,7 +155,7 @@ class _Retraining:
         self.is_new = self.extractor.fingerprint != collection.extractor.fingerprint
         self.segments = [
             # Whatever vocabulary they are of: it may be the one that is damaged.
-            Segment.open(
+            open_segment(
                 collection.folder / SEGMENTS / row.folder, descriptor_fingerprint=collection.extractor.fingerprint
             )
             for row in self.rows
@@ -327,7 +327,7 @@ class _Retraining:
         folder = self.folder / SEGMENTS / row.folder
         errors = folder.with_name(f"{row.folder}.npy")
         if folder.is_dir():
-            known = Segment.open(folder)
+            known = open_segment(folder)
             wanted = [number for number in self._live(segment) if number not in self.unreadable]
             if known.vocabulary_fingerprint == vocabulary.fingerprint and known.image_numbers.tolist() == wanted:
                 return load_array(errors)
@@ -387,7 +387,7 @@ class _Retraining:
             if len(error):
                 final = target / SEGMENTS / catalogue.next_folder(target / SEGMENTS)
                 publish_folder(self.folder / SEGMENTS / row.folder, final)
-                segment = Segment.open(final, vocabulary_fingerprint=vocabulary.fingerprint)
+                segment = open_segment(final, vocabulary_fingerprint=vocabulary.fingerprint)
                 new.append(Rewritten(segment_row(segment), segment.image_numbers, error))
         if self.signature is not None and options_format(target / OPTIONS) < FORMAT:
             # Earlier versions must refuse the collection: they do not know signatures.

@@ -5,6 +5,7 @@ What a segment or a cache holds is checked by the checksums in it, all else by t
 processes may go on writing.
 """
 
+import contextlib
 import re
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from index.errors import CairnError, LaterVersion
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.schema import FILE, ForeignName
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -39,6 +40,7 @@ from retrieval.collection.layout import (
     VOCABULARY_KEY,
     is_vocabulary,
 )
+from retrieval.collection.locking import refuse_links
 from retrieval.collection.opening import catalogue_place, open_catalogue
 from retrieval.collection.seal import Seal, SealDamagedError, read_seal
 from retrieval.collection.segments import has_foreign_photos, published
@@ -85,6 +87,7 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
         raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
+    refuse_links(folder)
     check = _Check(Findings(folder, progress), catalogue)
     try:
         check.run()
@@ -298,7 +301,10 @@ class _Check:
             else:
                 self.findings.note(f"{name} is none of the collection's files.")
         if self.catalogue is not None:
-            for orphan in self.catalogue.orphans(self.folder / SEGMENTS):
+            orphans = []
+            with contextlib.suppress(ForeignName):  # which is told
+                orphans = self.catalogue.orphans(self.folder / SEGMENTS)
+            for orphan in orphans:
                 foreign = has_foreign_photos(orphan, self.catalogue)
                 what = f"{left}; cairn index removes it"
                 if foreign:

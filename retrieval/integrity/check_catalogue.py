@@ -10,7 +10,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from index.errors import Unreadable
-from retrieval.catalogue.database import Database, connect_for_reading, primary_code
+from retrieval.catalogue.database import Database, ForeignObject, connect_for_reading, primary_code
 from retrieval.catalogue.schema import REVISION_COPY_KEY, REVISION_KEY, Setting
 from retrieval.collection.layout import SNAPSHOT
 from retrieval.collection.seal import Seal, hash_database, sound_seal
@@ -75,6 +75,8 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
                 elif what is None:
                     what = _examine(connection)
                     tell(file.stat().st_size)
+        except ForeignObject as error:
+            what = error.cause
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if primary_code(error) in _REFUSALS:
                 raise Unreadable(

@@ -67,8 +67,6 @@ def _check_segment(
     if found is None:
         return None
     row, images = found
-    if Path(row.folder).name != row.folder or row.folder in ("", ".", ".."):
-        return f"It names {row.folder[:40]!r} as a segment."
     folder = findings.folder / SEGMENTS / row.folder
     damaged = dict(_damaged_files(findings, folder, row.sha256))
     what = None

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from index.segments.segment import Segment
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import (
     FAILED,
@@ -24,6 +23,7 @@ from retrieval.catalogue.schema import (
     value_hash_of,
 )
 from retrieval.collection.segment_notes import read_notes
+from retrieval.collection.segments import open_segment
 
 _AT_ONCE = 10_000  # rows
 
@@ -85,7 +85,7 @@ def compare_segment(
     CairnError
         The segment or its notes cannot be opened.
     """
-    segment = Segment.open(folder)
+    segment = open_segment(folder)
     name = f"segments/{row.folder}"
     for thing in ("vocabulary", "descriptor"):
         recorded = getattr(row, f"{thing}_fingerprint")

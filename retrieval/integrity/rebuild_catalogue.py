@@ -14,11 +14,10 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.arrays import load_array, load_json
+from index.arrays import hash_file, load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
-from index.segments.segment import Segment
 from index.vocabulary import META_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import (
@@ -48,18 +47,26 @@ from retrieval.catalogue.schema import (
     count_writing,
 )
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
-from retrieval.collection.layout import OPTIONS, SEGMENTS, SIGNATURE_KEY, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
+from retrieval.collection.layout import (
+    OPTIONS,
+    SEGMENTS,
+    SIGNATURE_KEY,
+    SNAPSHOT,
+    VOCABULARY,
+    VOCABULARY_KEY,
+    is_vocabulary,
+)
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.sealing import COPIES_KEY
 from retrieval.collection.segment_notes import read_notes
-from retrieval.collection.segments import is_there, segment_row
+from retrieval.collection.segments import is_there, open_segment, segment_row
 from retrieval.collection.snapshot import restore_snapshot, write_snapshot
 from retrieval.integrity.check_segments import check_segments
 from retrieval.integrity.report import Findings
 from retrieval.metadata.photo import read_metadata
 
-_FOLDER = re.compile(r"\d{6,18}")
+_FOLDER = re.compile(r"[0-9]{6,18}")
 NOTHING_LEFT = (
     "There is no sound snapshot of the catalogue: photos that were removed after their segment was written are back, "
     "the list of those removed for good, imported metadata, albums, saved searches and reasons of failures are lost; "
@@ -178,8 +185,8 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
             )
         if unknown:
             notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
-        paths = [(row.number, Path(row.path)) for row in catalogue.rows(added) if row.state == INDEXED]
-        read = [(number, read_metadata(path)) for number, path in paths if path.is_file()]
+        rows = [row for row in catalogue.rows(added) if row.state == INDEXED]
+        read = [(row.number, read_metadata(Path(row.path))) for row in rows if _is_as_indexed(row)]
         if read:
             catalogue.store_metadata(read)
             notes.append(f"The metadata of {len(read)} photos were read from their files.")
@@ -195,6 +202,13 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
                 forget_decisions_on_none(session)
         database.close()
     return notes
+
+
+def _is_as_indexed(row: ImageRow) -> bool:
+    """Whether the file of a photo is what was indexed: its path may be that of any file on this machine."""
+    with contextlib.suppress(OSError):
+        return hash_file(Path(row.path)) == row.sha256
+    return False
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
@@ -279,7 +293,7 @@ def _exchange(folder: Path, temporary: Path) -> None:
 
 def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
     """Name of the vocabulary's folder, which the catalogue is told: what it said, else the seal, else the newest."""
-    names = sorted(path.name for path in folder.glob(f"{VOCABULARY}*") if path.is_dir())
+    names = sorted(path.name for path in folder.iterdir() if is_vocabulary(path.name) and path.is_dir())
     known = catalogue.setting(VOCABULARY_KEY)
     wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
     name = next((name for name in wanted if name is not None and name in names), VOCABULARY)
@@ -385,7 +399,7 @@ def _read_segments(folder: Path) -> Iterator[_Found]:
     for name in sorted(name for name in names if _FOLDER.fullmatch(name)):
         where = parent / name
         if not verify_segment(where):
-            segment = Segment.open(where)
+            segment = open_segment(where)
             notes = read_notes(segment.notes) if segment.notes else []
             yield _Found(segment_row(segment), segment.image_numbers.tolist(), notes, sound=True)
             continue

@@ -10,7 +10,6 @@ import numpy as np
 from index.errors import CairnError
 from index.progress import Progress
 from index.segments.description import SIGNATURE
-from index.segments.segment import Segment
 from index.text import printable_name
 from retrieval.catalogue.changes import Move, Rewritten
 from retrieval.catalogue.failures import Failure
@@ -18,6 +17,7 @@ from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STAGING
 from retrieval.collection.segment_writing import quantise, write_photos
+from retrieval.collection.segments import open_segment
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.integrity.find_photos import PhotoFinder
 
@@ -108,7 +108,7 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
         Of all its photos, those that were removed too, ascending.
     """
     old = collection.folder / SEGMENTS / row.folder
-    readable = Segment.open(old, with_notes=False)
+    readable = open_segment(old, with_notes=False)
     images = readable.some_images(np.arange(readable.images))
     if readable.signatures is not None:
         signatures = readable.signatures_of(np.arange(readable.images))

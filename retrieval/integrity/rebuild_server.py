@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import CHUNK, Database, DatabaseError
-from retrieval.catalogue.migrations import REVISIONS, make_schema, make_tables
+from retrieval.catalogue.migrations import make_schema, make_tables
 from retrieval.catalogue.readable_rows import is_sound
 from retrieval.catalogue.schema import (
     FILE,
@@ -27,6 +27,7 @@ from retrieval.catalogue.schema import (
     NEXT_NUMBER_KEY,
     REVISION_COPY_KEY,
     REVISION_KEY,
+    REVISIONS,
     AlbumRow,
     Base,
     SavedSearchRow,

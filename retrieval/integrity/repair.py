@@ -12,6 +12,7 @@ import numpy as np
 
 from index.arrays import hash_file, load_array, load_json, save_bytes
 from index.errors import CairnError
+from index.files.names import is_plain_name
 from index.neighbours import DESCRIPTION_FILE, EARLIER_INDEX_FILE, INDEX_FILE
 from index.progress import Progress
 from index.search_backends import search_backend
@@ -33,6 +34,7 @@ from retrieval.collection.layout import (
     STATISTICS,
     VOCABULARY,
     VOCABULARY_KEY,
+    is_vocabulary,
 )
 from retrieval.collection.locking import CollectionLocked, lock_folder, lock_links
 from retrieval.collection.opening import catalogue_place
@@ -208,7 +210,8 @@ class _Repair:
                 wrong = sealed is not None and hashlib.sha256(copy).hexdigest() != sealed.sha256
                 top, _, rest = name.partition("/")
                 path = self.folder / name
-                ours = name in known or (top == _vocabulary_of(catalogue) and rest and Path(rest).name == rest)
+                in_use = is_vocabulary(top) and top == _vocabulary_of(catalogue)
+                ours = name in known or (in_use and is_plain_name(rest))
                 same = path.is_file() and path.stat().st_size == len(copy) and path.read_bytes() == copy
                 if wrong or not ours or same:
                     continue

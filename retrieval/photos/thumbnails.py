@@ -13,6 +13,8 @@ from PIL import Image
 
 from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
+from index.files.reading import IrregularFile, read_regular
+from index.files.rights import make_folders
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
 
@@ -20,6 +22,7 @@ SIZES = (128, 256, 512)
 """Longer sides that there are, pixels."""
 
 QUALITY = 82
+_NAME = re.compile(r"[0-9a-f]{64}-[0-9]+\.jpg")
 FOLDER = "thumbnails"
 # A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
@@ -37,8 +40,8 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     path : Path
         The photo's file.
     sha256 : str, optional
-        Of its content when it was indexed, 64 hexadecimal digits. Without it nothing is kept; and a file that has
-        changed since is shown as it is now, and not kept either.
+        Of its content when it was indexed, 64 hexadecimal digits: another file is not shown. None: whatever the file
+        is, it is shown, and nothing is kept.
     size : int
         Longer side, pixels: one of `SIZES`. A smaller photo is not enlarged.
     cache : Path
@@ -52,7 +55,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     Raises
     ------
     CairnError
-        There is no such size, or the photo has gone or is damaged.
+        There is no such size, or the photo has gone, has changed or is damaged.
     """
     if size not in SIZES:
         raise CairnError(f"A thumbnail is {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} pixels, not {size}.")
@@ -61,20 +64,21 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if known is not None:
         return known
     kept = thumbnail_file(sha256, size, cache) if sha256 else None
+    is_known = sha256 is not None and refuse_other_content(path, sha256)
     made = with_checksum(encode_jpeg(_read(path, size)))
-    if kept is not None and _content_of(path) == sha256:
+    if kept is not None and is_known:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            save_bytes(kept, made)
+            _, mode = make_folders(Path(cache), FOLDER, kept.parent.name)
+            save_bytes(kept, made, mode=mode)
     return made
 
 
 def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
     """Give the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
     if sha256:
-        with contextlib.suppress(OSError):
-            made = thumbnail_file(sha256, size, cache).read_bytes()
+        with contextlib.suppress(OSError, IrregularFile):
+            made = read_regular(thumbnail_file(sha256, size, cache))
             if is_whole(made):
                 return made
     return None
@@ -120,18 +124,36 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
         raise CairnError(f"{path.name} cannot be shown: {error}. Restore it, or index its folder again.") from error
 
 
-def _content_of(path: Path) -> str | None:
+def refuse_other_content(path: Path, sha256: str | None) -> bool:
+    """Refuse a file that is not what was indexed: the path may be that of any picture on this machine.
+
+    Returns
+    -------
+    bool
+        False where it cannot be read: who decodes it says why.
+
+    Raises
+    ------
+    CairnError
+        It has another content.
+    """
     try:
-        return hash_file(path)
+        found = hash_file(path)
     except OSError:
-        return None
+        return False
+    if found != sha256:
+        raise CairnError(
+            f"{path.name} cannot be shown: it is no longer the file that was indexed. Restore it, or index its folder "
+            "again."
+        )
+    return True
 
 
 def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
     """Remove what a cache keeps of photos whose hashes are not among those that are known; give the number of files."""
     removed = 0
-    for path in (cache / FOLDER).glob("*/*.jpg"):
-        if path.name.partition("-")[0] not in known:
+    for path in (cache / FOLDER).glob("[0-9a-f][0-9a-f]/*.jpg"):
+        if _NAME.fullmatch(path.name) and path.name.partition("-")[0] not in known and not path.parent.is_symlink():
             path.unlink(missing_ok=True)
             removed += 1
     return removed

@@ -17,8 +17,9 @@ from index.segments.description import META
 from index.segments.segment import Segment
 from index.word_weights import Whole
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import AUGMENTATION, SEGMENTS, STORAGE_KEY
+from retrieval.collection.layout import AUGMENTATION, SEGMENTS
 from retrieval.collection.options import CollectionOptions
+from retrieval.collection.storage_place import storage_place
 
 Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
 """Segments of what photos borrow, by their names, each with which of its photos count."""
@@ -154,7 +155,7 @@ def open_epoch(collection: Collection, shards: int) -> Epoch:
         "shards": shards,
         "folder": str(collection.folder.resolve()),
     }
-    place = collection.catalogue.setting(STORAGE_KEY) or str(collection.folder.resolve())
+    place = storage_place(collection)
     every = (*content.segments, *(content.augmentation.segments if borrowers and content.augmentation else ()))
     publish(open_storage(place), collection.folder, [segment.folder for segment in every])
     basics = Basics(

@@ -13,6 +13,8 @@ from index.cluster.storage import open_storage
 from index.errors import CairnError
 from index.segments.segment import ImageFeatures, Segment
 from index.similarity import SimilarityMatrix
+from retrieval.collection.layout import SEGMENTS
+from retrieval.collection.segments import open_segment
 from retrieval.matching.verification import Verification
 from retrieval.search.engines.contract import Engine
 from retrieval.search.options import SearchOptions
@@ -253,7 +255,8 @@ class Holder:
         key = (str(path), f"{made.st_mtime_ns} {made.st_ino}", basics.vocabulary, basics.descriptor)
         segment = self._segments.get(key)
         if segment is None:
-            segment = self._segments[key] = Segment.open(
+            opening = open_segment if path.parent.name == SEGMENTS else Segment.open  # else borrowed features
+            segment = self._segments[key] = opening(
                 path, vocabulary_fingerprint=basics.vocabulary, descriptor_fingerprint=basics.descriptor
             )
         return segment

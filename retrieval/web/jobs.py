@@ -21,7 +21,7 @@ from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
 from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
 from retrieval.photos.options import ImageOptions
-from retrieval.photos.thumbnails import SIZES, encode_jpeg, thumbnail
+from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
 from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -197,6 +197,12 @@ class SearchJobs:
     def _picture(self, searches: Searches, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions
 
+        numbers = [request["photo"], request["queries"][0]["photo"]]
+        for row in (photo_row(searches.collection, number) for number in numbers if number is not None):
+            try:
+                refuse_other_content(Path(row.path), row.sha256)
+            except CairnError as error:
+                raise Refused(str(error), "gone") from None
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()
@@ -247,6 +253,8 @@ class PictureJobs:
         try:
             if job == "thumbnail":
                 return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]))
+            if job == "image":
+                refuse_other_content(path, request["sha256"])
             limit = MAX_PIXELS if job == "preview" else ImageOptions.max_pixels
             pixels, width, height = read_colour_sized(path, ImageOptions(max_side=size, max_pixels=limit))
         except CairnError as error:

@@ -22,12 +22,12 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.curation.albums import AlbumNotFound, NoName
 from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
-from retrieval.web.pool.workers import Refused
+from retrieval.web.pool.job_process import DAMAGED, Refused
 
 BUSY_SECONDS = 2  # after which a client may try again
 
 _KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 413, "photo": 415}
-_KINDS |= {"memory": 503, "cluster": 503}
+_KINDS |= {"memory": 503, "cluster": 503, DAMAGED: 503}
 _KNOWN = {
     404: "There is nothing at this address.",
     405: "This address does not take that kind of request.",

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.collection.segments import find_damage
 from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import OutsideError, Work, allowed
 from retrieval.jobs.opening import ALONE, queue_of
@@ -32,12 +34,15 @@ from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
 from retrieval.web.kept import Kept
 from retrieval.web.late_seal import LateSeal
 from retrieval.web.models import Photo, PhotoDetails
+from retrieval.web.pool.job_process import DAMAGED, Refused
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.recent import RecentRows
 from retrieval.web.taking.exports import ExportOptions
 from retrieval.web.uploads import Receiver, UploadOptions
 
+LOOK = 30.0
+"""Seconds at least between two looks for damage where nobody searches."""
 MOST_TAGS = 5000
 """That are counted."""
 
@@ -71,6 +76,10 @@ class ServeOptions:
     )
     search_jobs: type[Jobs] = SearchJobs  # made with a `Place`; tests give others
     picture_jobs: type[Jobs] = PictureJobs  # made with nothing
+
+
+class BrokenOff(ProblemError):
+    """The process died that worked on a request."""
 
 
 class Service:
@@ -109,6 +118,8 @@ class Service:
         self.keeping_lock = threading.Lock()  # of two first uploads at once one makes it
         self.listeners = Listeners()  # connections that are told of jobs
         self.exporting = 0  # requests whose files are looked at
+        self.damage: CairnError | None = None  # of the collection, as far as it is known
+        self._looked = -LOOK  # when it was last looked for
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
     def start(self) -> None:
@@ -142,6 +153,22 @@ class Service:
             self.keeping = None
         self.collection.catalogue.close()
 
+    def is_ready(self) -> bool:
+        """Whether all is open that searches need, and no damage shows, which is looked for now and then."""
+        if not self.searching.is_open:
+            return False
+        if time.monotonic() - self._looked > LOOK:
+            self._look_for_damage()
+        return self.damage is None
+
+    def _look_for_damage(self) -> None:
+        self._looked = time.monotonic()
+        collection = self.collection
+        try:
+            self.damage = find_damage(collection.folder, collection.catalogue, collection.vocabulary_folder)
+        except CairnError as error:
+            self.damage = error
+
     def wrote(self) -> None:
         """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
         self.sealing.wrote()
@@ -173,7 +200,19 @@ class Service:
 
     async def search(self, job: str, request: dict[str, Any]) -> Answer:
         """Have a worker search, and wait."""
-        return await run_job(self.searching, job, request)
+        try:
+            answer = await run_job(self.searching, job, request)
+        except BrokenOff:  # the system kills who reads on where a file was cut short
+            await run_in_threadpool(self._look_for_damage)
+            if self.damage is not None:
+                raise ProblemError(503, str(self.damage)) from None
+            raise
+        except Refused as error:
+            if error.kind == DAMAGED:
+                self.damage = error
+            raise
+        self.damage = None
+        return answer
 
     async def decode(self, job: str, request: dict[str, Any]) -> Answer:
         """Have a worker decode a photo, and wait."""
@@ -190,7 +229,7 @@ async def run_job(pool: Pool, job: str, request: dict[str, Any]) -> Answer:
         seconds = pool.options.seconds
         raise ProblemError(504, f"This took more than {seconds:g} seconds and was given up: ask for less.") from None
     except Died:
-        raise ProblemError(
+        raise BrokenOff(
             503, "The work on this request broke off, most likely for want of memory: try again, or with another photo."
         ) from None
     except Failed as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -204,7 +205,7 @@ class _Form:
         if count >= self._options.photos:
             raise ProblemError(413, f"At most {self._options.photos} photos can be sent at once.")
         path = self._folder / secrets.token_hex(16)
-        self._file = path.open("xb")
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self.uploads.photos.append(path)
         self.uploads.names.append(_called(parameters.get(b"filename", b""), count))
 

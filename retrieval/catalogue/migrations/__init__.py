@@ -20,6 +20,7 @@ from retrieval.catalogue.schema import (
     NEXT_NUMBER_KEY,
     REVISION_COPY_KEY,
     REVISION_KEY,
+    REVISIONS,
     Base,
     ImageRow,
     SegmentRow,
@@ -30,13 +31,6 @@ from retrieval.catalogue.schema import (
 # What every catalogue has had from the first format on.
 FIRST_TABLES = {row.__tablename__ for row in (ImageRow, SegmentRow, Setting)}
 _COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
-# Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.
-REVISIONS = sa.Table(
-    "alembic_version",
-    sa.MetaData(),
-    sa.Column("version_num", sa.String(32), nullable=False),
-    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
-)
 # PostgreSQL's advisory lock while a catalogue is made or migrated: any number that no other program takes.
 LOCK = int.from_bytes(b"cairn", "big")
 

@@ -149,7 +149,7 @@ def change_entry(path: Path, name: str, *, token: bool, entry: Entry | None) -> 
                 lines.append(line)
     if entry is not None:
         lines.append(f"{entry.name}:{entry.role}:{entry.hash}")
-    save_bytes(path, "".join(f"{line}\n" for line in lines).encode(), private=True)
+    save_bytes(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
     return found
 
 

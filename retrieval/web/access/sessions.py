@@ -84,7 +84,7 @@ class Sessions:
         self._ended = {number: until for number, until in self._ended.items() if until > time.time()}
         text = json.dumps({"key": self._key, "ended": self._ended})
         with contextlib.suppress(OSError):  # a folder that may not be written
-            save_bytes(self._path, text.encode(), private=True)
+            save_bytes(self._path, text.encode(), mode=0o600)
 
 
 def _read(path: Path | None) -> tuple[str, dict[str, float]]:

@@ -174,7 +174,7 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
     @router.get("/api/ready", tags=["server"], responses={503: {"description": "Not yet."}})
     def ready(request: Request, response: Response) -> dict[str, bool]:
         """Tell whether all is open that searches need; for those who watch over the server, without signing in."""
-        found = all(service.searching.is_open for service in services())
+        found = all([service.is_ready() for service in services()])
         response.status_code = 200 if found else 503
         response.headers["Cache-Control"] = "no-store"
         return {"ready": found}

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from index.errors import CairnError
+from index.errors import CairnError, Damaged
 
 Answer = tuple[dict[str, Any], bytes]
 """What a job gives: an object, and bytes."""
@@ -21,6 +21,10 @@ OPENING, OPENED = {"opening": True}, {"opened": True}
 """What a process says before and after it opens anew what has changed: that time is not the job's."""
 OUTDATED = {"outdated": True}
 """What a process says that has not done a job, as what it has open has changed."""
+
+
+DAMAGED = "damaged"
+"""The kind of a refusal for a file of the collection that is not what was written."""
 
 
 class Refused(CairnError):
@@ -71,7 +75,8 @@ def work(pipe: Connection, jobs: Jobs) -> None:
                 done, body = jobs.do(job, request)
                 head = {"done": done}
             except CairnError as error:
-                kind = error.kind if isinstance(error, Refused) else "request"
+                kind = DAMAGED if isinstance(error, Damaged) else "request"
+                kind = error.kind if isinstance(error, Refused) else kind
                 head = {"refused": str(error), "kind": kind}
             except MemoryError:
                 head = {"refused": "There is not enough memory for this request.", "kind": "memory"}

@@ -24,6 +24,7 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.files.rights import make_folders
 from retrieval.collection.layout import OPTIONS, UPLOADS
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.listing import PHOTO_SUFFIXES, stays_below
@@ -295,15 +296,17 @@ def _remove_abandoned(folder: Path) -> None:
 def _keep(service: Service, received: list[Path], names: list[str], within: PurePosixPath) -> list[str]:
     """Give received photos a place and a name of their own; nothing is overwritten, what is there already stays one."""
     uploads = service.folder / UPLOADS
-    folder = uploads / datetime.now(UTC).strftime("%Y-%m-%d")
+    folder = uploads
     try:
-        _make_own(folder, service.folder)
-        for part in within.parts:
+        _make_own(uploads, service.folder)
+        for part in (datetime.now(UTC).strftime("%Y-%m-%d"), *within.parts):
             folder /= part
             while os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):  # a photo of that name
                 folder = folder.with_name(f"{folder.name}_")
-            folder.mkdir(exist_ok=True)
         below = folder.relative_to(uploads)
+        _, mode = make_folders(uploads, *below.parts)
+        for path in received:
+            path.chmod(mode)
         return [(below / _place(path, folder, name)).as_posix() for path, name in zip(received, names, strict=True)]
     except OSError as error:
         raise ProblemError(507, f"The server cannot keep the photo ({error.strerror}): free some room there.") from None
@@ -311,7 +314,7 @@ def _keep(service: Service, received: list[Path], names: list[str], within: Pure
 
 def _make_own(folder: Path, above: Path) -> None:
     """Make a folder of uploads; ProblemError where it is a link that leads elsewhere."""
-    folder.mkdir(exist_ok=True)
+    make_folders(folder)
     if not stays_below(folder, [above]):
         raise ProblemError(
             409, "The folder of uploads of this collection leads elsewhere: put a folder in the place of the link."

@@ -34,7 +34,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     if asked.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)
         photos = [
-            {"path": row.path, "sha256": row.sha256, "caption": one.title or one.name}
+            {"path": row.path, "sha256": row.sha256 or "", "caption": one.title or one.name}
             for row, one in zip(rows, described, strict=True)
         ]
         form = "png" if asked.form == "png" else "pdf"

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from index.arrays import load_json
 from index.errors import CairnError
+from index.files.reading import IrregularFile, open_regular
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.descriptors.foreign import is_foreign
 from retrieval.web.languages import map_texts, told
@@ -94,9 +95,9 @@ def improve_picture(request: Request) -> Response:
     """Draw the last verdict: what searches found before and with what was learnt."""
     path = service_of(request).collection.folder / IMPROVEMENT_PICTURE
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             picture = file.read(_LARGEST)
-    except OSError:
+    except (IrregularFile, OSError):
         raise ProblemError(404, "The search of this collection was not improved yet.") from None
     language = language_of(request)
     text = map_texts(picture.decode("utf-8", "replace"), lambda text: told(text, language))

@@ -114,7 +114,8 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
         return Response(status_code=304, headers=_cached(tag))
     made = kept_thumbnail(row.sha256, size, service.cache)
     if made is None:
-        wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
+        known = row.sha256 or ""  # of no file: what is not known is not shown
+        wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
         _, made = await service.decode("thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
@@ -127,7 +128,8 @@ async def image(request: Request, number: Number, size: Annotated[int, Query(ge=
     tag = f'"{row.sha256}-image-{size}"'
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
-    _, made = await service.decode("image", {"path": row.path, "name": row.name, "size": size})
+    wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
+    _, made = await service.decode("image", wanted)
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 

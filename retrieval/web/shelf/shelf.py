@@ -13,6 +13,7 @@ from typing import Any
 
 from index.arrays import save_bytes
 from index.errors import CairnError
+from index.files.reading import IrregularFile, read_regular
 from retrieval.catalogue.browsing import Cover, Glance, glance
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import OPTIONS
@@ -28,7 +29,7 @@ TITLES = "shelf.json"
 BIN = "bin"
 """Folder of the home that collections are moved to in place of being deleted."""
 
-_DAMAGED = (ValueError, RecursionError)  # what is no JSON
+_DAMAGED = (IrregularFile, ValueError, RecursionError)  # what is no JSON
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class Shelf:
         titles: dict[str, str] = {}
         covers: dict[str, int] = {}
         with contextlib.suppress(FileNotFoundError):
-            kept = json.loads((self.home / TITLES).read_bytes())
+            kept = json.loads(read_regular(self.home / TITLES))
             if isinstance(kept, dict) and isinstance(found := kept.get("titles"), dict):
                 titles = {str(name): title for name, title in found.items() if isinstance(title, str)}
             if isinstance(kept, dict) and isinstance(found := kept.get("covers"), dict):

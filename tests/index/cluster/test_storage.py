@@ -171,3 +171,15 @@ def test_a_folder_is_sent_by_being_there(tmp_path: Path) -> None:
     before = path.stat().st_ino
     storage.send("it", tmp_path / "it")
     assert path.stat().st_ino == before
+
+
+def test_an_object_is_never_copied_out_of_the_cache(tmp_path: Path) -> None:
+    place = f"memory://{tmp_path.name}"
+    store, root = fsspec.url_to_fs(place)
+    store.pipe_file(f"{root}/segments/1/meta.json", b"{}")
+    storage = ObjectStorage(place, tmp_path / "deep" / "cache")
+    assert storage.fetch("segments").is_dir()
+    store.store[f"{root}/segments/../../../written"] = store.store[f"{root}/segments/1/meta.json"]
+    with pytest.raises(StorageError, match="which is no name"):
+        storage.fetch("segments")
+    assert not list(tmp_path.rglob("written"))

@@ -1,5 +1,7 @@
 """The same features from every format that is read, and one sentence for all that is wrong with them."""
 
+import contextlib
+import os
 import pickle
 import sqlite3
 import zipfile
@@ -196,6 +198,34 @@ def test_hdf5_leads_nowhere_else(tmp_path: Path) -> None:
     for name, reason in (("linked", "no features of it"), ("1.jpg", "no array of numbers")):
         with pytest.raises(CairnError, match=reason):
             read(path, (name,))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIEW keypoints AS SELECT 1 AS image_id, 1 AS rows, 2 AS cols, zeroblob(8) AS data",
+        "CREATE TABLE keypoints (image_id, rows, cols, data BLOB AS (zeroblob(1 << 30)))",
+        "CREATE VIRTUAL TABLE keypoints USING fts4(image_id, rows, cols, data)",
+    ],
+)
+def test_colmaps_tables_hold_values_alone(tmp_path: Path, sql: str) -> None:
+    path = write_colmap(tmp_path, KEYPOINTS, ROWS)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE keypoints")
+        database.execute(sql)
+        database.commit()
+    with pytest.raises(CairnError, match="no database of COLMAP's"):
+        read(path)
+
+
+def test_nothing_beside_colmaps_database_is_waited_for(tmp_path: Path) -> None:
+    path = write_colmap(tmp_path, KEYPOINTS, ROWS)
+    for suffix in ("-journal", "-wal"):
+        os.mkfifo(f"{path}{suffix}")
+        with pytest.raises(CairnError, match="not a regular file"):
+            read(path)
+        os.unlink(f"{path}{suffix}")  # noqa: PTH108
+    assert read(path)
 
 
 def test_a_photo_takes_no_other_photos_features(tmp_path: Path) -> None:

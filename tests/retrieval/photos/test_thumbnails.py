@@ -69,13 +69,18 @@ def test_what_is_kept_is_used_until_it_is_damaged(tmp_path: Path) -> None:
         thumbnail(photo, sha256, 128, cache)
 
 
-def test_a_photo_that_has_changed_is_shown_but_not_kept_for_the_old_one(tmp_path: Path) -> None:
+def test_a_file_that_is_not_what_was_indexed_is_not_shown(tmp_path: Path) -> None:
     photo, cache = tmp_path / "photo.jpg", tmp_path / "cache"
     sha256 = write_photo(photo)
     before = thumbnail(photo, sha256, 128, cache)
     Image.fromarray(data.astronaut()).save(photo)
     assert thumbnail(photo, sha256, 128, cache) == before  # kept
-    assert decode(thumbnail(photo, sha256, 256, cache)).shape[:2] == (256, 256)
+    for known in (sha256, "", "0" * 64):
+        with pytest.raises(
+            CairnError, match=r"photo\.jpg cannot be shown: it is no longer the file that was indexed\."
+        ):
+            thumbnail(photo, known, 256, cache)
+    assert decode(thumbnail(photo, None, 256, cache)).shape[:2] == (256, 256)
     assert files(cache) == [thumbnail_file(sha256, 128, cache)]
 
 

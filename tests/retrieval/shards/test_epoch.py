@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from index.cluster.storage import open_storage
 from index.errors import CairnError
 from retrieval.collection.layout import STORAGE_KEY
+from retrieval.collection.storage_place import keep_storage_place
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.options import SearchOptions
 from retrieval.shards.engine import sharded_searcher
@@ -63,6 +64,10 @@ def test_shards_are_found_in_the_storage_of_the_collection(album: Album) -> None
     place = album.folder / "storage"
     with album.open() as collection:
         collection.catalogue.set_setting(STORAGE_KEY, str(place))
+        with pytest.raises(CairnError, match="which you have not named"):  # whoever sent the collection may have
+            local_shards(collection, 2, 2)
+        assert not place.exists()
+        keep_storage_place(collection, str(place))
         shards = local_shards(collection, 2, 2)
         assert shards.epoch.basics.place == str(place)
         assert open_storage(str(place)).names("segments") == [one.folder.name for one in collection.segments]

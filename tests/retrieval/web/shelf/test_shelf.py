@@ -42,7 +42,7 @@ def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.Monk
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(Path, "read_bytes", refuse)
+        unreadable.setattr("retrieval.web.shelf.shelf.read_regular", refuse)
         with pytest.raises(CairnError, match="Permission denied"):
             shelf.rename("ete-a-paris-2", "Rome")
         assert shelf.title(name) == name  # the list is shown all the same

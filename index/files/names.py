@@ -1,0 +1,67 @@
+"""Names that are read from a file or a database: each is that of one file or folder, and never a path."""
+
+import os
+import re
+from collections.abc import Container
+from pathlib import Path
+
+# No separator of any system, no control character, and no drive or stream of Windows.
+_PLAIN = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|]{1,255}')
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether what is read as a name is that of one file or folder, in the folder where it is looked for.
+
+    >>> is_plain_name("000001"), is_plain_name(".."), is_plain_name("a/b"), is_plain_name(1)
+    (True, False, False, False)
+    """
+    if not isinstance(name, str) or not _PLAIN.fullmatch(name) or not name.strip(". "):
+        return False
+    try:
+        return len(name.encode()) <= 255
+    except UnicodeEncodeError:  # half a character
+        return False
+
+
+def is_plain_path(path: object) -> bool:
+    """Whether what is read as a path is made of plain names with ``/`` between them: it leads nowhere but down.
+
+    >>> is_plain_path("vocabulary/meta.json"), is_plain_path("/etc/passwd"), is_plain_path("a/../b")
+    (True, False, False)
+    """
+    return isinstance(path, str) and all(map(is_plain_name, path.split("/")))
+
+
+def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
+    """Give a link below a folder that leads out of it; None where there is none.
+
+    Parameters
+    ----------
+    folder : Path
+        It may be a link itself.
+    shallow : container of str
+        Folders, as paths below it with ``/``, of which the entries are looked at, and not what is in those.
+    """
+    root = folder.resolve()
+    left = [(folder, "")]
+    while left:
+        where, name = left.pop()
+        try:
+            entries = os.scandir(where)
+        except OSError:
+            continue  # nothing can be read or written there either
+        with entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    if not _leads_into(Path(entry.path), root):
+                        return Path(entry.path)
+                elif name.rstrip("/") not in shallow and entry.is_dir(follow_symlinks=False):
+                    left.append((Path(entry.path), f"{name}{entry.name}/"))
+    return None
+
+
+def _leads_into(link: Path, root: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a circle of links: it leads nowhere
+        return True

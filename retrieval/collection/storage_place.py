@@ -1,0 +1,44 @@
+"""Where the files of a collection are sent for other machines: what its user has named, never what it says alone."""
+
+import os
+
+from index.errors import CairnError
+from retrieval.collection.collection import Collection
+from retrieval.collection.identity import IDENTITY_KEY
+from retrieval.collection.layout import STORAGE_KEY
+from retrieval.state.places import is_noted, note_place
+
+STORAGE_VARIABLE = "CAIRN_STORAGE"
+"""Environment variable that names the place, for a user who has not named it with `--storage`."""
+
+
+def storage_place(collection: Collection) -> str:
+    """Give the place of a collection's files: that which its catalogue keeps, or else its folder.
+
+    Raises
+    ------
+    CairnError
+        The catalogue keeps one that this user has never named: it may come from whoever sent the collection.
+    """
+    place = collection.catalogue.setting(STORAGE_KEY)
+    if place is None:
+        return str(collection.folder.resolve())
+    named = place == os.environ.get(STORAGE_VARIABLE)
+    if not named and not is_noted(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place):
+        raise CairnError(
+            f"The catalogue of {collection.folder} says that its files are sent to {place[:200]!r}, which you have not "
+            f"named: if that is right, set {STORAGE_VARIABLE} to it, or run cairn index with --storage."
+        )
+    return place
+
+
+def keep_storage_place(collection: Collection, place: str) -> None:
+    """Keep in the catalogue the place that the user has named, and note that this was the user.
+
+    Raises
+    ------
+    CairnError
+        The state folder cannot be used.
+    """
+    collection.catalogue.set_setting(STORAGE_KEY, place)
+    note_place(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place)
