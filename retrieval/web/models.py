@@ -170,7 +170,8 @@ class Health(BaseModel):
     status: Literal["ok"]
     collection: str
     images: int
-    originals: bool = Field(description="Whether the files of photos may be taken away.")
+    originals: bool = Field(description="Whether the files of photos may be taken away: see --originals.")
+    folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
     shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
     role: Role = Field(description="What the one who asks may do.")

@@ -129,6 +129,12 @@ class AccessOptions:
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
             raise CairnError(f"--root-path takes a path such as /photos: {self.root_path!r} is none.")
 
+    @property
+    def expects_others(self) -> bool:
+        """Whether an option says that others than this machine's own user come, such as through a proxy."""
+        names = all(is_loopback(name) for name in self.hosts or ())
+        return bool(self.password_file or self.forwarded_from or self.cors or self.root_path) or not names
+
 
 @dataclass(frozen=True)
 class NetworkOptions:

@@ -43,6 +43,7 @@ def health(request: Request) -> Health:
         collection=service.name,
         images=images,
         originals=service.options.exports.files,
+        folders=bool(service.options.roots),
         ready=service.searching.is_open,
         shelf=request.scope.get(SHELF),
         role=role_of(request),

@@ -39,6 +39,7 @@ class ShelfHealth(BaseModel):
 
     status: Literal["ok"]
     collections: int
+    folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Who asks, by the password file; null: there is none.")
     server: str = Field(description="Tells this run of the server from others.")
@@ -138,6 +139,7 @@ def health(request: Request) -> ShelfHealth:
     return ShelfHealth(
         status="ok",
         collections=len(service.shelf.names()),
+        folders=bool(service.options.roots),
         role=role_of(request),
         user=user_of(request),
         server=service.id,

@@ -162,8 +162,26 @@ def _work_through(port: int, certificate: Path, tokens: dict[str, str]) -> None:
             headers={"X-Cairn": "1"},
         )
         assert answer.status_code == 201, answer.text
+        _reach_no_files(stranger)
     bearer = {"Authorization": f"Bearer {tokens['read']}", **sent}
     with httpx.Client(base_url=base, verify=context, headers=bearer, timeout=60) as monitoring:
         monitoring.event_hooks["request"] = [lambda request: request.extensions.update(sni_hostname=NAME)]
         assert "cairn_requests" in monitoring.get("/metrics").text
         assert monitoring.post("/api/jobs", json={"kind": "compact"}).status_code == 403
+        _reach_no_files(monitoring)
+
+
+def _reach_no_files(client: httpx.Client) -> None:
+    """No file is given out, and no folder of the machine is shown or indexed, whatever the role."""
+    known = client.get("/api/health").json()
+    assert (known["originals"], known["folders"]) == (False, False)
+    refused = client.post("/api/export", json={"photos": [0], "form": "zip"}, headers={"X-Cairn": "1"})
+    assert refused.status_code == 403 and "--originals" in refused.json()["detail"]
+    assert client.get("/api/roots").json().get("roots", []) == []
+    job = {"kind": "index", "source": "folder", "root": 0, "path": ""}
+    for answer in (
+        client.get("/api/roots/0/folders"),
+        client.get("/api/roots/0/folders", params={"path": "Pictures"}),
+        client.post("/api/jobs", json=job, headers={"X-Cairn": "1"}),
+    ):
+        assert answer.status_code == (404 if known["role"] == "write" else 403), answer.text
