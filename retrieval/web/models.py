@@ -176,6 +176,7 @@ class Health(BaseModel):
     shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Name of the one who asks; null where there is no password.")
+    session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
     server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
 
 

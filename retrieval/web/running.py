@@ -164,7 +164,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
             file=sys.stderr,
         )
     set_up_logs(options.log_level, options.access.access_log)
-    say(f"Serving at {where} (end with Ctrl-C)")
+    say(f"Serving at {with_token(where, options.access.token)} (end with Ctrl-C)")
     sys.stdout.flush()
     begun(where)
 
@@ -175,7 +175,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
     config = uvicorn.Config(
         told,
-        http=patient_protocol(most_connections()),
+        http=patient_protocol(most_connections(), users=options.access.own_user),
         log_config=None,  # it is set up above
         access_log=False,
         server_header=False,
@@ -187,6 +187,13 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
+
+
+def with_token(address: str, token: str) -> str:
+    """Give an address that lets its browser in, where there is a token."""
+    from retrieval.web.access.own_user import PARAMETER
+
+    return f"{address}?{PARAMETER}={token}" if token else address
 
 
 def show(address: str) -> None:

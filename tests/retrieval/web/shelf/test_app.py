@@ -16,7 +16,8 @@ from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.rights import ROLE
+from retrieval.web.access.rights import CALLER, Caller
+from retrieval.web.access.roles import Role
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf.app import create_shelf_app
 from retrieval.web.shelf.opened import OpenCollections
@@ -186,7 +187,7 @@ def test_who_may_only_read_changes_nothing_in_any_collection(tmp_path: Path) -> 
 
     class Reader(BaseHTTPMiddleware):
         async def dispatch(self, request: Request, answer: RequestResponseEndpoint) -> Response:
-            request.scope[ROLE] = "read"
+            request.scope[CALLER] = Caller("ben", Role.READ)
             return await answer(request)
 
     app.add_middleware(Reader)

@@ -29,6 +29,7 @@ def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
     monkeypatch.setenv("BROWSER", "none")
+    monkeypatch.setenv("CAIRN_STATE", str(tmp_path / "state"))
     home = tmp_path / "home"
     home.mkdir()
     master, terminal = pty.openpty()
@@ -122,6 +123,7 @@ def test_a_collection_outside_a_home_is_served_once(
     tmp_path: Path, indexed: Indexed, cairn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CAIRN_STATE", str(tmp_path / "state"))
     alone = Path(shutil.copytree(indexed.folder, tmp_path / "elsewhere" / "demo.cairn"))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "cairn", "open", str(alone), "--no-browser", "--port", "0"]
