@@ -49,6 +49,7 @@ def test_signing_in_and_out_and_in_again(chromium: Any, shelf: str) -> None:
         page.wait_for_url(f"{shelf}/c/photos/albums?sort=name")
         # The session ends while the page is open: what is asked next leads to signing in, and back.
         page.get_by_role("button", name="Sign out").wait_for()
+        page.wait_for_load_state("networkidle")  # nothing that was asked before is answered by the page to sign in
         page.context.clear_cookies()
         page.get_by_role("button", name="New album").first.click()
         page.get_by_role("dialog").get_by_role("textbox").fill("Mine")
