@@ -41,7 +41,7 @@ Originals = Annotated[
     typer.Option(
         "--originals/--no-originals",
         help="Let the files of photos be taken away, with what cameras wrote into them (default: where the server is "
-        "for this machine alone, so not with --password-file, --forwarded-from or --allowed-host).",
+        "for you alone, so not with --password-file, --forwarded-from, --allowed-host or --every-user).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -50,8 +50,8 @@ Roots = Annotated[
     list[Path] | None,
     typer.Option(
         "--photos",
-        help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder where "
-        "the server is for this machine alone, and none with --password-file, --forwarded-from or --allowed-host).",
+        help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
+        "and none with --password-file, --forwarded-from, --allowed-host or --every-user, which let others in).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -87,7 +87,9 @@ class RunOptions:
     originals: bool | None = None  # whether photos' files may be taken away; None: where `is_local`
     photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder where `is_local`
     bin: Path | None = None  # folder that duplicates may be moved to
-    access: AccessOptions = field(default_factory=lambda: AccessOptions(hosts=LOOPBACK))  # who is answered
+    access: AccessOptions = field(
+        default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
+    )  # who is answered
     log_level: LogLevel = LogLevel.WARNING  # what is logged
 
     @classmethod
@@ -108,7 +110,7 @@ class RunOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is for this machine alone: it listens to no other, and nothing says that others come.
+        """Whether the server is for its own user alone: it listens to no other machine, and no option says others come.
 
         Whoever a proxy on this machine lets in comes from this machine, too: the address tells nothing then.
         """

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retrieval.web.access.limits import CLIENT, LIMITER, Limiter, client_key
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.own_user import own_user
-from retrieval.web.access.passwords import Accounts, Entry, may_see
+from retrieval.web.access.passwords import Accounts, Entry
 from retrieval.web.access.rights import CALLER, STILL, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.access.sessions import Sessions
@@ -79,45 +79,50 @@ class Gate:
 
     def _judge(self, request: Request) -> Response | None:
         """Say in the scope who asks; give what is answered in the application's place, or ProblemError."""
-        scope, headers = request.scope, request.headers
-        address = request.client.host if request.client else ""
-        path = str(scope["path"]).removeprefix(
-            scope.get("root_path", "")
-        )  # an address made of the Host may be anything
-        scope[CLIENT] = client_key(address)
-        caller = Caller(None, Role.READ)
-        if self._accounts is None:
-            if not is_this_machine(address) or not _is_asked_directly(headers):
-                raise ProblemError(403, NO_PASSWORD)
-            if self._own is not None:
-                if (answer := self._own.enter(request)) is not None:
-                    return answer
-                open_to_all = path in OPEN or path.startswith(STATIC)
-                if not open_to_all and not self._own.admits(request, _token(headers)):
-                    raise ProblemError(401, self._own.refusal())
-            caller = Caller(None, Role.WRITE)
-        else:
-            scope[LIMITER] = self._searches
-            entry = self._identify(request)
-            if entry is not None:
-                by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
-                caller = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
-                scope[CLIENT] = client_key(address, entry.name)
-            known = entry is not None
-            if path == METRICS:
-                local = is_this_machine(address) and _is_asked_directly(headers)
-                known = _token(headers) is not None or local
-                if caller.collections:
-                    raise ProblemError(403, "The figures are of all collections, and this token is for some.")
-            if not known and path not in OPEN and not path.startswith(STATIC):
-                return _ask_to_sign_in(request, path)
-            outside = self._collection is not None and not may_see(caller.collections, self._collection)
-            if outside and path not in OPEN and not path.startswith((STATIC, ACCOUNT, SESSIONS)):
-                raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
-            scope[STILL] = lambda: self._is_still(request, entry)
-        scope[CALLER] = caller
-        if request.method not in SAFE and path not in SIGNING and not self._is_own(request):
+        scope = request.scope
+        # An address made of the Host may be anything.
+        path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+        scope[CALLER], scope[CLIENT] = Caller(None, Role.READ), client_key(_address(request))
+        answer = (self._judge_machine if self._accounts is None else self._judge_caller)(request, path)
+        if answer is None and request.method not in SAFE and path not in SIGNING and not self._is_own(request):
             raise ProblemError(403, "A request that changes something needs the header X-Cairn.")
+        return answer
+
+    def _judge_machine(self, request: Request, path: str) -> Response | None:
+        """Without a password: this machine alone is answered, or its user alone, who may do all."""
+        if not is_this_machine(_address(request)) or not _is_asked_directly(request.headers):
+            raise ProblemError(403, NO_PASSWORD)
+        if self._own is not None:
+            if (answer := self._own.enter(request)) is not None:
+                return answer
+            if not _is_open(path) and not self._own.admits(request, _token(request.headers)):
+                raise ProblemError(401, self._own.refusal())
+        request.scope[CALLER] = Caller(None, Role.WRITE)
+        return None
+
+    def _judge_caller(self, request: Request, path: str) -> Response | None:
+        """With a password file: who is in it may do what it says."""
+        scope, headers = request.scope, request.headers
+        scope[LIMITER] = self._searches
+        entry = self._identify(request)
+        known = entry is not None
+        if entry is not None:
+            by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
+            scope[CALLER] = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
+            scope[CLIENT] = client_key(_address(request), entry.name)
+        if path == METRICS:
+            local = is_this_machine(_address(request)) and _is_asked_directly(headers)
+            known = _token(headers) is not None or local
+            if entry is not None and entry.collections:
+                raise ProblemError(403, "The figures are of all collections, and this token is for some.")
+        if _is_open(path):
+            return None
+        if not known:
+            return _ask_to_sign_in(request, path)
+        foreign = self._collection is not None and entry is not None and not entry.may_see(self._collection)
+        if foreign and not path.startswith((ACCOUNT, SESSIONS)):
+            raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
+        scope[STILL] = lambda: self._is_still(request, entry)
         return None
 
     def _identify(self, request: Request) -> Entry | None:
@@ -141,8 +146,7 @@ class Gate:
                     403, "You are signed in, but not known here: ask whoever runs this server to add you."
                 )
             return entry
-        address = request.client.host if request.client else ""
-        return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), address)
+        return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), _address(request))
 
     def _is_still(self, request: Request, entry: Entry | None) -> bool:
         """Whether one who was let in would be let in now, with the same rights."""
@@ -184,6 +188,16 @@ def is_this_machine(address: str) -> bool:
         found = ipaddress.ip_address(address)
         return (getattr(found, "ipv4_mapped", None) or found).is_loopback
     return False
+
+
+def _address(request: Request) -> str:
+    """Where a request comes from, by the word of a proxy that is believed."""
+    return request.client.host if request.client else ""
+
+
+def _is_open(path: str) -> bool:
+    """Whether all get an answer at an address who may ask at all."""
+    return path in OPEN or path.startswith(STATIC)
 
 
 def _is_asked_directly(headers: Headers) -> bool:

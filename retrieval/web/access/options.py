@@ -36,7 +36,7 @@ PasswordFile = Annotated[
     typer.Option(
         "--password-file",
         metavar="FILE",
-        help="Who may come in, as cairn password and cairn token write it; without one only this machine is answered.",
+        help="Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
         rich_help_panel=PANEL,
         show_default=False,
     ),
@@ -180,9 +180,9 @@ class AccessOptions:
 
     @property
     def expects_others(self) -> bool:
-        """Whether an option says that others than this machine's own user come, such as through a proxy."""
-        names = all(is_loopback(name) for name in self.hosts or ())
-        return bool(self.password_file or self.forwarded_from or self.cors or self.root_path) or not names
+        """Whether an option says that others than the server's own user come, such as through a proxy."""
+        said = self.password_file or self.forwarded_from or self.cors or self.root_path or not self.own_user
+        return bool(said) or not all(is_loopback(name) for name in self.hosts or ())
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ def test_a_collection_that_does_not_open_is_one_sentence(tmp_path: Path) -> None
         ({"password_file": Path("people")}, False),
         ({"forwarded_from": ["127.0.0.1"]}, False),
         ({"root_path": "/photos"}, False),
+        ({"every_user": True}, False),
         ({"cors": ["https://www.example.org"]}, False),
     ],
 )
