@@ -91,7 +91,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
         app.include_router(router)
     app.mount("/static", Static(), name="static")
     if options.access is not None:
-        surround(app, options.access, lambda: [service])
+        surround(app, options.access, lambda: [service], service.folder.name)
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""What surrounds every answer: security headers, the check of the host's name, and the last resort for defects."""
+"""What surrounds every answer: security headers, checks of the host's name and of a request's end, and defects."""
 
 import logging
 import traceback
@@ -50,12 +50,18 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = MutableHeaders(scope=message)
+                answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
+                    answered[name] = value
             await send(message)
 
-        if self._hosts is not None and host_name(Headers(scope=scope).get("host", "")) not in self._hosts:
+        headers = Headers(scope=scope)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy may see the end of the request at another place than this server (RFC 9112, 6.1).
+            sentence = "A request has the header Transfer-Encoding or Content-Length, and not both."
+            await JSONResponse({"detail": sentence}, 400, {"Connection": "close"})(scope, receive, guarded)
+            return
+        if self._hosts is not None and host_name(headers.get("host", "")) not in self._hosts:
             sentence = "This server does not go by this name: open it at localhost, or name it with --allowed-host."
             await JSONResponse({"detail": sentence}, 400)(scope, receive, guarded)
             return

@@ -170,11 +170,13 @@ class Health(BaseModel):
     status: Literal["ok"]
     collection: str
     images: int
-    originals: bool = Field(description="Whether the files of photos may be taken away.")
+    originals: bool = Field(description="Whether the files of photos may be taken away: see --originals.")
+    folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     ready: bool = Field(description="Whether all is open that searches need; they wait for that otherwise.")
     shelf: str | None = Field(None, description="Address of the list of collections; null: there is only this one.")
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Name of the one who asks; null where there is no password.")
+    session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
     server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
 
 

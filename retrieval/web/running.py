@@ -40,8 +40,8 @@ Originals = Annotated[
     bool | None,
     typer.Option(
         "--originals/--no-originals",
-        help="Let the files of photos be taken away, with what cameras wrote into them (default: where only this "
-        "machine can reach the server).",
+        help="Let the files of photos be taken away, with what cameras wrote into them (default: where the server is "
+        "for you alone, so not with --password-file, --forwarded-from, --allowed-host or --every-user).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -51,7 +51,7 @@ Roots = Annotated[
     typer.Option(
         "--photos",
         help="Folder below which photos may be chosen in the browser; may be repeated (default: your home folder, "
-        "where only this machine can reach the server).",
+        "and none with --password-file, --forwarded-from, --allowed-host or --every-user, which let others in).",
         rich_help_panel=PHOTOS,
         show_default=False,
     ),
@@ -84,10 +84,12 @@ class RunOptions:
     host: str = "127.0.0.1"  # address to listen at
     port: int = 8000  # 0: any that is free
     workers: int = 2  # processes that search a collection, and as many that decode photos
-    originals: bool | None = None  # whether photos' files may be taken away; None: where only this machine may ask
-    photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder, as with originals
+    originals: bool | None = None  # whether photos' files may be taken away; None: where `is_local`
+    photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder where `is_local`
     bin: Path | None = None  # folder that duplicates may be moved to
-    access: AccessOptions = field(default_factory=lambda: AccessOptions(hosts=LOOPBACK))  # who is answered
+    access: AccessOptions = field(
+        default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
+    )  # who is answered
     log_level: LogLevel = LogLevel.WARNING  # what is logged
 
     @classmethod
@@ -108,8 +110,11 @@ class RunOptions:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine itself reaches the server."""
-        return is_loopback(self.host)
+        """Whether the server is for its own user alone: it listens to no other machine, and no option says others come.
+
+        Whoever a proxy on this machine lets in comes from this machine, too: the address tells nothing then.
+        """
+        return is_loopback(self.host) and not self.access.expects_others
 
     def roots(self) -> tuple[Path, ...]:
         """Folders below which photos may be chosen in the browser; CairnError where one is none."""
@@ -154,14 +159,14 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     from retrieval.web.access.watch import set_up_logs
 
     where = address_of(listening, options.host)
-    if not options.is_local and options.access.password_file is None:
+    if not is_loopback(options.host) and options.access.password_file is None:
         print(
             f"cairn: there is no password, so this machine alone is answered, though others reach {options.host}: "
             "let people in with --password-file.",
             file=sys.stderr,
         )
     set_up_logs(options.log_level, options.access.access_log)
-    say(f"Serving at {where} (end with Ctrl-C)")
+    say(f"Serving at {with_token(where, options.access.token)} (end with Ctrl-C)")
     sys.stdout.flush()
     begun(where)
 
@@ -172,7 +177,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
     config = uvicorn.Config(
         told,
-        http=patient_protocol(most_connections()),
+        http=patient_protocol(most_connections(), users=options.access.own_user),
         log_config=None,  # it is set up above
         access_log=False,
         server_header=False,
@@ -184,6 +189,13 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listening])
+
+
+def with_token(address: str, token: str) -> str:
+    """Give an address that lets its browser in, where there is a token."""
+    from retrieval.web.access.own_user import PARAMETER
+
+    return f"{address}?{PARAMETER}={token}" if token else address
 
 
 def show(address: str) -> None:

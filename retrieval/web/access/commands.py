@@ -1,12 +1,15 @@
 """The commands password and token."""
 
 import sys
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from index.errors import CairnError
+from index.text import printable_name
 from retrieval.commands.console import say
 from retrieval.web.access.roles import Role
 
@@ -17,13 +20,35 @@ PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and token
 RoleOption = Annotated[
     Role, typer.Option(help="read: look, search and take away; write: change what is known of photos, and add some.")
 ]
+CollectionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collection",
+        metavar="NAME",
+        help="Folder of a collection, without what lies above it, that alone may be seen. May be repeated; without it "
+        "all may be.",
+        show_default=False,
+    ),
+]
 Remove = Annotated[bool, typer.Option("--remove", help="Take it out of the file.")]
 
 
 def password(
     file: PasswordsFile,
-    name: Annotated[str, typer.Argument(help="Who signs in with it.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Who signs in with it; without a name, all are listed.", show_default=False)
+    ] = None,
     role: RoleOption = Role.WRITE,
+    collection: CollectionsOption = None,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="A name that only a proxy signs in: see --trusted-user-header.")
+    ] = False,
+    keep_password: Annotated[
+        bool, typer.Option("--keep-password", help="Change the role and the collections alone.")
+    ] = False,
+    sign_out: Annotated[
+        bool, typer.Option("--sign-out", help="End all sessions of the name, and change nothing.")
+    ] = False,
     remove: Remove = False,
 ) -> None:
     """Set the password of one who may sign in to cairn serve --password-file FILE.
@@ -32,19 +57,40 @@ def password(
     hash of it, and only its owner may read it. A server that runs takes the change at once: whoever was signed in with
     another password has to sign in again.
     """
-    from retrieval.web.access.passwords import Entry, check_name, hash_password
+    from retrieval.web.access.passwords import NO_PASSWORD, Entry, check_name, hash_password
 
-    check_name(name)
-    if remove:
-        _remove(file, name, token=False)
+    if sum((no_password, keep_password, sign_out, remove)) > 1:
+        raise CairnError("Of --no-password, --keep-password, --sign-out and --remove, give one.")
+    if name is None:
+        _list_people(file)
         return
-    _change(file, Entry(name, role, hash_password(_ask())), "password")
+    check_name(name)
+    seen = _collections(collection)
+    if sign_out:
+        _sign_out(file, name)
+    elif remove:
+        _remove(file, name, token=False)
+    elif keep_password:
+        _change(file, replace(_known(file, name), role=role, collections=seen), "role")
+    else:
+        hashed = NO_PASSWORD if no_password else hash_password(_ask())
+        _change(file, Entry(name, role, hashed, seen), "line without a password" if no_password else "password")
 
 
 def token(
     file: PasswordsFile,
-    name: Annotated[str, typer.Argument(help="What program, or whose, it is for.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="What program, or whose, it is for; without a name, all are listed.", show_default=False),
+    ] = None,
     role: RoleOption = Role.READ,
+    collection: CollectionsOption = None,
+    expires: Annotated[
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which it is taken.", show_default=False)
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option(min=0, max=36500, help="The same in days from today.", show_default=False)
+    ] = None,
     remove: Remove = False,
 ) -> None:
     """Draw a token with which a program may ask cairn serve --password-file FILE, and print it.
@@ -54,20 +100,59 @@ def token(
     """
     from retrieval.web.access.passwords import Entry, check_name, new_token
 
+    if name is None:
+        _list_tokens(file)
+        return
     check_name(name)
+    last = _last_day(expires, days)
     if remove:
         _remove(file, name, token=True)
         return
     drawn, kept = new_token()
-    _change(file, Entry(name, role, kept), "token")
+    _change(file, Entry(name, role, kept, _collections(collection), last), "token")
     print(drawn)
+
+
+def _last_day(expires: str | None, days: int | None) -> date | None:
+    today = datetime.now(UTC).date()
+    if expires is not None and days is not None:
+        raise CairnError("Give --expires or --days, and not both.")
+    if days is not None:
+        return today + timedelta(days)
+    if expires is None:
+        return None
+    try:
+        last = date.fromisoformat(expires)
+    except ValueError:
+        raise CairnError(f"--expires takes a day such as 2027-01-31: {expires!r} is none.") from None
+    if last < today:
+        raise CairnError(f"--expires {last} has passed: give a day to come.")
+    return last
+
+
+def _collections(named: list[str] | None) -> tuple[str, ...]:
+    """Names of folders, each once."""
+    for one in named or ():
+        if one in ("", ".", "..") or {"/", "\\", "\0"} & {*one} or not one.isprintable():
+            raise CairnError(f"--collection takes the name of a folder, such as holiday.cairn: {one!r} is none.")
+    return tuple(dict.fromkeys(named or ()))
+
+
+def _known(file: Path, name: str) -> "Entry":
+    from retrieval.web.access.passwords import read_entries
+
+    for one in read_entries(file):
+        if one.name == name and not one.is_token:
+            return one
+    raise CairnError(f"{file} has no password of {name}.")
 
 
 def _change(file: Path, entry: "Entry", what: str) -> None:
     from retrieval.web.access.passwords import change_entry
 
     before = change_entry(file, entry.name, token=entry.is_token, entry=entry)
-    print(f"{file}: {entry.name} has a {'new ' if before else ''}{what} ({entry.role}).", file=sys.stderr)
+    rights = ", ".join([entry.role, *entry.collections, *([f"until {entry.expires}"] if entry.expires else [])])
+    print(f"{file}: {entry.name} has {'a new' if before else 'a'} {what} ({rights}).", file=sys.stderr)
 
 
 def _remove(file: Path, name: str, *, token: bool) -> None:
@@ -76,6 +161,49 @@ def _remove(file: Path, name: str, *, token: bool) -> None:
     if not file.exists() or not change_entry(file, name, token=token, entry=None):
         raise CairnError(f"{file} has no {'token' if token else 'password'} of {name}.")
     say(f"{file}: {name} is out.")
+
+
+def _sign_out(file: Path, name: str) -> None:
+    from retrieval.web.access.passwords import Accounts
+    from retrieval.web.access.sessions import Sessions, sessions_file
+
+    _known(file, name)
+    ended = Sessions(Accounts(file), sessions_file(file)).end_listed(name)
+    say(f"{file}: {name} was signed in on {ended} device{'' if ended == 1 else 's'}, and is signed out everywhere.")
+
+
+def _list_people(file: Path) -> None:
+    from retrieval.web.access.passwords import NO_PASSWORD, Accounts
+    from retrieval.web.access.sessions import Sessions, sessions_file
+
+    accounts = Accounts(file)
+    sessions = Sessions(accounts, sessions_file(file))
+    for one in accounts:
+        if not one.is_token:
+            by = ["without a password"] if one.hash == NO_PASSWORD else []
+            print(f"{one.name}: {', '.join([one.role, *by, *one.collections])}")
+            for _, session in sessions.listed(one.name):
+                device = " on ".join(filter(None, (session.browser, session.system))) or "unknown device"
+                where = f"{device}, {printable_name(session.address)}"
+                print(f"  signed in {_when(session.begun)}, used {_when(session.used)}: {where}")
+
+
+def _list_tokens(file: Path) -> None:
+    from retrieval.web.access.passwords import Accounts
+    from retrieval.web.access.sessions import Sessions, sessions_file
+
+    accounts = Accounts(file)
+    sessions = Sessions(accounts, sessions_file(file))
+    for one in accounts:
+        if one.is_token:
+            used = sessions.token_used(one)
+            until = f"{'was ' if one.is_over else ''}for use until {one.expires}" if one.expires else "without an end"
+            last = "never used" if used is None else f"used {_when(used)}"
+            print(f"{one.name}: {', '.join([one.role, *one.collections, until, last])}")
+
+
+def _when(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _ask() -> str:

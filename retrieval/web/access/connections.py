@@ -11,6 +11,10 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from retrieval.web.access.gate import is_this_machine
+from retrieval.web.access.own_user import PEER_USER
+from retrieval.web.access.peers import connecting_user
+
 HEAD_SECONDS = 15.0
 """In which the head of a request must have arrived."""
 SEND_SECONDS = 60.0
@@ -37,7 +41,7 @@ def most_connections() -> int:
 
 
 def patient_protocol(
-    most: int, seconds: float = HEAD_SECONDS, send_seconds: float = SEND_SECONDS
+    most: int, seconds: float = HEAD_SECONDS, send_seconds: float = SEND_SECONDS, *, users: bool = False
 ) -> type[asyncio.Protocol]:
     """Make the class of connections of one server.
 
@@ -49,6 +53,8 @@ def patient_protocol(
         In which the head of a request must have arrived.
     send_seconds : float
         In which a client must take what the server keeps for it.
+    users : bool
+        Ask the kernel of which user each connection of this machine is, for the state of its requests: `PEER_USER`.
 
     Returns
     -------
@@ -63,6 +69,9 @@ def patient_protocol(
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if users and self.client and self.server and is_this_machine(self.client[0]):
+                # Of the connection, and not of each request: a port may be another user's by then.
+                self.app_state = {**self.app_state, PEER_USER: connecting_user(self.client, self.server)}
             if len(self.connections) > most:
                 oldest = next(iter(idle), None)
                 (oldest or self).transport.abort()

@@ -2,7 +2,6 @@
 
 import contextlib
 import ipaddress
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -11,15 +10,21 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.web.access.limits import CLIENT, LIMITER, Limiter, client_key
-from retrieval.web.access.passwords import Accounts
-from retrieval.web.access.rights import ROLE, USER
+from retrieval.web.access.options import AccessOptions
+from retrieval.web.access.own_user import own_user
+from retrieval.web.access.passwords import Accounts, Entry
+from retrieval.web.access.rights import CALLER, STILL, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.access.sessions import Sessions
-from retrieval.web.problems import problem
+from retrieval.web.problems import ProblemError, problem
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 """Methods that change nothing."""
 LOGIN, LOGOUT, METRICS = "/login", "/logout", "/metrics"
+ACCOUNT, SESSIONS = "/account", "/api/sessions"
+"""Page of where one is signed in, and what it asks."""
+PEER = "cairn.peer"
+"""Where the scope of a request says the address that its connection came from, whatever a proxy says of it."""
 SIGNING = (LOGIN, LOGOUT)  # their forms have a protection of their own
 OPEN = (*SIGNING, "/api/ready")  # for all who may ask at all
 STATIC = "/static/"
@@ -33,74 +38,132 @@ class Gate:
     ----------
     app : ASGI application
         What answers.
+    options : AccessOptions
+        Who is answered.
     accounts : Accounts, or None
         Who may come in; None: this machine alone, and it may do all.
     sessions : Sessions, or None
         Who is signed in; needed with `accounts`.
-    searches : Limiter, or None
-        How often those may search who are known by `accounts`.
-    origins : sequence of str
-        Origins of other sites whose pages may ask.
+    collection : str, or None
+        Name of the folder of the only collection; None: there are several, and each has an address of its own.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        accounts: Accounts | None,
-        sessions: Sessions | None,
-        searches: Limiter | None = None,
-        origins: Sequence[str] = (),
+        options: AccessOptions,
+        accounts: Accounts | None = None,
+        sessions: Sessions | None = None,
+        collection: str | None = None,
     ) -> None:
-        self._app, self._accounts, self._sessions = app, accounts, sessions
-        self._searches, self._origins = searches, frozenset(origins)
+        self._app, self._options, self._accounts, self._sessions = app, options, accounts, sessions
+        self._collection, self._origins = collection, frozenset(options.cors)
+        self._searches = Limiter(options.searches, 60) if options.searches else None
+        self._own = own_user(options.token) if options.own_user and accounts is None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
-        if scope["type"] == "http" and (refusal := self._judge(scope)) is not None:
-            await refusal(scope, receive, send)
-        elif scope["type"] != "websocket":  # there are none
-            await self._app(scope, receive, send)
-        else:
+        if scope["type"] == "websocket":  # there are none
             await send({"type": "websocket.close"})
+            return
+        if scope["type"] == "http":
+            request = Request(scope)
+            try:
+                refusal = self._judge(request)
+            except ProblemError as error:
+                refusal = problem(request, error.status, error.sentence, _ASKING if error.status == 401 else None)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
-    def _judge(self, scope: Scope) -> Response | None:
-        """Say in the scope who asks; give the refusal where they may not."""
-        request = Request(scope)
-        headers = request.headers
-        address = request.client.host if request.client else ""
-        path = str(scope["path"]).removeprefix(
-            scope.get("root_path", "")
-        )  # an address made of the Host may be anything
-        scope[USER], scope[ROLE] = None, Role.READ
-        scope[CLIENT] = client_key(address)
-        known = False
-        if self._accounts is None:
-            if not is_this_machine(address) or not _is_asked_directly(headers):
-                return problem(request, 403, NO_PASSWORD)
-            scope[ROLE] = Role.WRITE
-            known = True
-        elif (token := _token(headers)) is not None:
+    def _judge(self, request: Request) -> Response | None:
+        """Say in the scope who asks; give what is answered in the application's place, or ProblemError."""
+        scope = request.scope
+        # An address made of the Host may be anything.
+        path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+        scope[CALLER], scope[CLIENT] = Caller(None, Role.READ), client_key(_address(request))
+        answer = (self._judge_machine if self._accounts is None else self._judge_caller)(request, path)
+        if answer is None and request.method not in SAFE and path not in SIGNING and not self._is_own(request):
+            raise ProblemError(403, "A request that changes something needs the header X-Cairn.")
+        return answer
+
+    def _judge_machine(self, request: Request, path: str) -> Response | None:
+        """Without a password: this machine alone is answered, or its user alone, who may do all."""
+        if not is_this_machine(_address(request)) or not _is_asked_directly(request.headers):
+            raise ProblemError(403, NO_PASSWORD)
+        if self._own is not None:
+            if (answer := self._own.enter(request)) is not None:
+                return answer
+            if not _is_open(path) and not self._own.admits(request, _token(request.headers)):
+                raise ProblemError(401, self._own.refusal())
+        request.scope[CALLER] = Caller(None, Role.WRITE)
+        return None
+
+    def _judge_caller(self, request: Request, path: str) -> Response | None:
+        """With a password file: who is in it may do what it says."""
+        scope, headers = request.scope, request.headers
+        scope[LIMITER] = self._searches
+        entry = self._identify(request)
+        known = entry is not None
+        if entry is not None:
+            by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
+            scope[CALLER] = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
+            scope[CLIENT] = client_key(_address(request), entry.name)
+        if path == METRICS:
+            local = is_this_machine(_address(request)) and _is_asked_directly(headers)
+            known = _token(headers) is not None or local
+            if entry is not None and entry.collections:
+                raise ProblemError(403, "The figures are of all collections, and this token is for some.")
+        if _is_open(path):
+            return None
+        if not known:
+            return _ask_to_sign_in(request, path)
+        foreign = self._collection is not None and entry is not None and not entry.may_see(self._collection)
+        if foreign and not path.startswith((ACCOUNT, SESSIONS)):
+            raise ProblemError(403, "You have no right to this collection: ask whoever runs this server for one.")
+        scope[STILL] = lambda: self._is_still(request, entry)
+        return None
+
+    def _identify(self, request: Request) -> Entry | None:
+        """Who asks, by the password file; None for one who says nothing of that.
+
+        ProblemError for one who says something that is wrong.
+        """
+        assert self._accounts is not None and self._sessions is not None
+        if (token := _token(request.headers)) is not None:
             entry = self._accounts.program(token)
             if entry is None:
-                return problem(request, 401, "This token is not known here.", _ASKING)
-            scope[USER], scope[ROLE] = entry.name, entry.role
-            known = True
-        elif self._sessions is not None:
-            entry = self._sessions.check(cookie_of(headers, self._sessions.cookie))
-            if entry is not None:
-                scope[USER], scope[ROLE] = entry.name, entry.role
-                known = True
-        if self._accounts is not None:
-            scope[LIMITER] = self._searches
-            scope[CLIENT] = client_key(address, scope[USER])
-            if path == METRICS:
-                local = is_this_machine(address) and _is_asked_directly(headers)
-                known = _token(headers) is not None or local
-            if not known and path not in OPEN and not path.startswith(STATIC):
-                return _ask_to_sign_in(request, path)
-        if request.method not in SAFE and path not in SIGNING and not self._is_own(request):
-            return problem(request, 403, "A request that changes something needs the header X-Cairn.")
-        return None
+                raise ProblemError(401, "This token is not known here.")
+            if entry.is_over:
+                raise ProblemError(401, f"This token was for use until {entry.expires}: ask for a new one.")
+            self._sessions.use_token(entry)
+            return entry
+        if (name := self._told_by_proxy(request)) is not None:
+            entry = self._accounts.person(name)
+            if entry is None:
+                raise ProblemError(
+                    403, "You are signed in, but not known here: ask whoever runs this server to add you."
+                )
+            return entry
+        return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), _address(request))
+
+    def _is_still(self, request: Request, entry: Entry | None) -> bool:
+        """Whether one who was let in would be let in now, with the same rights."""
+        try:
+            return self._identify(request) == entry
+        except ProblemError:
+            return False
+
+    def _told_by_proxy(self, request: Request) -> str | None:
+        """The name that a proxy says somebody has signed in by; None where none does."""
+        header = self._options.user_header
+        if not header or not self._options.is_proxy(request.scope.get(PEER, "")):
+            return None
+        named = request.headers.getlist(header)
+        if len(named) > 1:  # one of them may be the visitor's own
+            raise ProblemError(400, "The proxy names several people: it must put its own name in place of a visitor's.")
+        return named[0] if named and named[0] else None
 
     def _is_own(self, request: Request) -> bool:
         """Whether no other site can have made a browser send this request."""
@@ -125,6 +188,16 @@ def is_this_machine(address: str) -> bool:
         found = ipaddress.ip_address(address)
         return (getattr(found, "ipv4_mapped", None) or found).is_loopback
     return False
+
+
+def _address(request: Request) -> str:
+    """Where a request comes from, by the word of a proxy that is believed."""
+    return request.client.host if request.client else ""
+
+
+def _is_open(path: str) -> bool:
+    """Whether all get an answer at an address who may ask at all."""
+    return path in OPEN or path.startswith(STATIC)
 
 
 def _is_asked_directly(headers: Headers) -> bool:

@@ -8,12 +8,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.web.access import signing
-from retrieval.web.access.gate import Gate
-from retrieval.web.access.limits import Limiter
+from retrieval.web.access.audit import Audit, AuditFile
+from retrieval.web.access.gate import PEER, Gate
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts
 from retrieval.web.access.patience import Patience
-from retrieval.web.access.sessions import Sessions
+from retrieval.web.access.sessions import Sessions, sessions_file
 from retrieval.web.access.watch import Figures, Watch
 from retrieval.web.guard import Guard
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from retrieval.web.service import Service
 
 
-def surround(app: FastAPI, options: AccessOptions, services: "Callable[[], Iterable[Service]]") -> None:
+def surround(
+    app: FastAPI, options: AccessOptions, services: "Callable[[], Iterable[Service]]", collection: str | None = None
+) -> None:
     """Put around an application what decides who is answered, and add the routes for that.
 
     Parameters
@@ -31,24 +33,26 @@ def surround(app: FastAPI, options: AccessOptions, services: "Callable[[], Itera
     options : AccessOptions
     services : callable
         Gives the collections that are served now.
+    collection : str, optional
+        Name of the folder of the only collection; None: there are several.
 
     Raises
     ------
     CairnError
-        The file of passwords cannot be used.
+        The file of passwords, or the audit log, cannot be used.
     """
     accounts = sessions = desk = None
     if options.password_file is not None:
         accounts = Accounts(options.password_file)
-        key = options.password_file.with_name(options.password_file.name + ".key")
-        sessions = Sessions(accounts, options.session_seconds, key)
+        sessions = Sessions(accounts, sessions_file(options.password_file), options.session_seconds)
         desk = signing.Desk(accounts, sessions, options)
     figures = Figures(services)
     app.include_router(signing.routes(desk, figures, services))
-    searches = Limiter(options.searches, 60) if options.searches else None
     # The last one is the outermost.
     app.add_middleware(Patience, options=options)
-    app.add_middleware(Gate, accounts=accounts, sessions=sessions, searches=searches, origins=options.cors)
+    app.add_middleware(Gate, options=options, accounts=accounts, sessions=sessions, collection=collection)
+    if options.audit_log is not None:
+        app.add_middleware(Audit, file=AuditFile(options.audit_log))
     if options.cors:
         app.add_middleware(
             CORSMiddleware,
@@ -65,6 +69,26 @@ def surround(app: FastAPI, options: AccessOptions, services: "Callable[[], Itera
         from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(options.forwarded_from))
+        app.add_middleware(Remembering)
+
+
+class Remembering:
+    """Remembers where a connection came from, before what a proxy says takes its place.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            scope = {**scope, PEER: (scope.get("client") or ("",))[0]}
+        await self._app(scope, receive, send)
 
 
 class Below:

@@ -36,7 +36,7 @@ PasswordFile = Annotated[
     typer.Option(
         "--password-file",
         metavar="FILE",
-        help="Who may come in, as cairn password and cairn token write it; without one only this machine is answered.",
+        help="Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
         rich_help_panel=PANEL,
         show_default=False,
     ),
@@ -71,6 +71,35 @@ ForwardedFrom = Annotated[
         show_default=False,
     ),
 ]
+UserHeader = Annotated[
+    str,
+    typer.Option(
+        "--trusted-user-header",
+        metavar="NAME",
+        help="Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
+        "must be in the password file.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+AuditLog = Annotated[
+    Path | None,
+    typer.Option(
+        "--audit-log",
+        metavar="FILE",
+        help="File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        rich_help_panel=PANEL,
+        show_default=False,
+    ),
+]
+EveryUser = Annotated[
+    bool,
+    typer.Option(
+        "--every-user",
+        help="Without a password, answer all users of this machine, and not only the one who started the server.",
+        rich_help_panel=PANEL,
+    ),
+]
 Cors = Annotated[
     list[str] | None,
     typer.Option(
@@ -102,9 +131,13 @@ class AccessOptions:
     """Who is answered, and how."""
 
     password_file: Path | None = None  # None: this machine alone is answered, and may do all
+    own_user: bool = False  # of this machine, without a password, the server's own user alone is answered
+    token: str = ""  # lets this user in where the kernel does not say whose connection it is
     hosts: frozenset[str] | None = None  # names that the server goes by; None: any
     root_path: str = ""  # such as "/photos"; "" where the server has a host of its own
     forwarded_from: tuple[str, ...] = ()  # addresses and networks of proxies that are believed
+    user_header: str = ""  # in which those say who has signed in
+    audit_log: Path | None = None  # file with a line for each change
     cors: tuple[str, ...] = ()  # origins whose pages may use the API
     searches: int = 240  # searches and uploads of one client in a minute; 0: any number
     logins: int = 10  # wrong passwords of one address in five minutes
@@ -123,11 +156,33 @@ class AccessOptions:
                 raise CairnError(
                     f"--forwarded-from takes an address or a network such as 10.0.0.0/8: {one!r}."
                 ) from None
+        if self.user_header and not (self.forwarded_from and self.password_file):
+            raise CairnError(
+                "--trusted-user-header needs --forwarded-from, which names the proxies that are believed, and "
+                "--password-file with the names that they may say."
+            )
+        if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
+            raise CairnError(f"--trusted-user-header takes a name such as X-Remote-User: {self.user_header!r} is none.")
         for one in self.cors:
             if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+", one):
                 raise CairnError(f"--cors takes an origin such as https://www.example.org: {one!r} is none.")
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
             raise CairnError(f"--root-path takes a path such as /photos: {self.root_path!r} is none.")
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether an address is one of `forwarded_from`."""
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        found = getattr(found, "ipv4_mapped", None) or found
+        return any(found in ipaddress.ip_network(one, strict=False) for one in self.forwarded_from)
+
+    @property
+    def expects_others(self) -> bool:
+        """Whether an option says that others than the server's own user come, such as through a proxy."""
+        said = self.password_file or self.forwarded_from or self.cors or self.root_path or not self.own_user
+        return bool(said) or not all(is_loopback(name) for name in self.hosts or ())
 
 
 @dataclass(frozen=True)
@@ -138,10 +193,13 @@ class NetworkOptions:
     allowed_host: AllowedHosts = None
     root_path: RootPath = ""
     forwarded_from: ForwardedFrom = None
+    trusted_user_header: UserHeader = ""
     cors: Cors = None
     search_limit: SearchLimit = AccessOptions.searches
     log_level: Level = LogLevel.WARNING
     access_log: Access = AccessLog.NONE
+    audit_log: AuditLog = None
+    every_user: EveryUser = False
 
     def access_options(self, host: str) -> AccessOptions:
         """Say who is answered by a server that listens at an address.
@@ -162,9 +220,12 @@ class NetworkOptions:
             hosts = LOOPBACK | {host.lower()} | {one.lower() for one in self.allowed_host or ()}
         return AccessOptions(
             password_file=self.password_file,
+            own_user=not self.every_user,
             hosts=hosts,
             root_path=self.root_path.rstrip("/"),
             forwarded_from=tuple(self.forwarded_from or ()),
+            user_header=self.trusted_user_header,
+            audit_log=self.audit_log,
             cors=tuple(one.rstrip("/") for one in self.cors or ()),
             searches=self.search_limit,
             access_log=self.access_log,

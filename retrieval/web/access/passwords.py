@@ -1,16 +1,20 @@
 """Who may come in: a file with a line for each password and each token, of which it keeps hashes alone."""
 
+import contextlib
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from index.arrays import save_bytes
 from index.errors import CairnError
@@ -20,9 +24,13 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 SHORTEST, LONGEST = 8, 1024  # characters of a password
+NO_PASSWORD = "-"  # in place of a hash: this name is signed in by the proxy alone
 TOKEN = "cairn_"  # begins every token, so that one in a public place is recognised
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _TOKEN_HASH = re.compile(r"sha256\$[0-9a-f]{64}")
+_PASSWORD_HASH = re.compile(r"\$argon2[!-9;-~]+")  # without a colon
+
+log = logging.getLogger("cairn.access")
 
 
 @dataclass(frozen=True)
@@ -35,17 +43,44 @@ class Entry:
         Of a person, or of a program.
     role : Role
     hash : str
-        Of a password, by Argon2; or of a token, by SHA-256: a token is drawn at random, so none can be guessed.
+        Of a password, by Argon2; or of a token, by SHA-256: a token is drawn at random, so none can be guessed; or
+        `NO_PASSWORD`.
+    collections : tuple of str
+        Names of folders of the collections that may be seen; (): all.
+    expires : date, optional
+        Last day (UTC) on which a token is taken.
     """
 
     name: str
     role: Role
     hash: str
+    collections: tuple[str, ...] = ()
+    expires: date | None = None
 
     @property
     def is_token(self) -> bool:
         """Whether a program comes in with it."""
         return self.hash.startswith("sha256$")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last day on which it is taken has passed."""
+        return self.expires is not None and datetime.now(UTC).date() > self.expires
+
+    def may_see(self, collection: str) -> bool:
+        """Whether the collection of this name may be seen."""
+        return may_see(self.collections, collection)
+
+    def line(self) -> str:
+        """The line of the file."""
+        more = [f"collection={quote(one, safe='')}" for one in self.collections]
+        more += [f"expires={self.expires}"] if self.expires else []
+        return ":".join([self.name, self.role, self.hash, *more])
+
+
+def may_see(collections: tuple[str, ...], name: str) -> bool:
+    """Whether one who may see some collections, () for all, may see the one of this name."""
+    return not collections or name in collections
 
 
 @cache
@@ -81,16 +116,38 @@ def _parse(text: str, path: Path) -> Iterator[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        name, _, rest = line.strip().partition(":")
-        role, _, hashed = rest.partition(":")
-        right = _NAME.fullmatch(name) and role in set(Role)
-        if not right or not (_TOKEN_HASH.fullmatch(hashed) or hashed.startswith("$argon2")):
-            raise CairnError(f"Line {number} of {path} is not NAME:ROLE:HASH: write it with cairn password.")
-        entry = Entry(name, Role(role), hashed)
-        if (name, entry.is_token) in known:
-            raise CairnError(f"Line {number} of {path} names {name} again: remove one of the two.")
-        known.add((name, entry.is_token))
+        entry = _entry(line.strip())
+        if entry is None:
+            raise CairnError(
+                f"Line {number} of {path} is not NAME:ROLE:HASH, followed by :collection=NAME and :expires=DATE where "
+                "these are wanted: write it with cairn password."
+            )
+        if (entry.name, entry.is_token) in known:
+            raise CairnError(f"Line {number} of {path} names {entry.name} again: remove one of the two.")
+        known.add((entry.name, entry.is_token))
         yield entry
+
+
+def _entry(line: str) -> Entry | None:
+    """The entry of a line; None where it is none."""
+    name, role, hashed, *more = [*line.split(":"), "", ""][: max(3, line.count(":") + 1)]
+    right = _NAME.fullmatch(name) and role in set(Role)
+    if not right or not (hashed == NO_PASSWORD or _TOKEN_HASH.fullmatch(hashed) or _PASSWORD_HASH.fullmatch(hashed)):
+        return None
+    collections: list[str] = []
+    expires = None
+    for field in more:
+        key, _, value = field.partition("=")
+        if key == "collection" and value:
+            collections.append(unquote(value))
+        elif key == "expires" and expires is None and _TOKEN_HASH.fullmatch(hashed):
+            try:
+                expires = date.fromisoformat(value)
+            except ValueError:
+                return None
+        else:  # of a later version: a right that is not understood is none
+            return None
+    return Entry(name, Role(role), hashed, tuple(collections), expires)
 
 
 def check_name(name: str) -> None:
@@ -148,9 +205,29 @@ def change_entry(path: Path, name: str, *, token: bool, entry: Entry | None) -> 
             else:
                 lines.append(line)
     if entry is not None:
-        lines.append(f"{entry.name}:{entry.role}:{entry.hash}")
-    save_bytes(path, "".join(f"{line}\n" for line in lines).encode(), mode=0o600)
+        lines.append(entry.line())
+    write_private(path, "".join(f"{line}\n" for line in lines).encode())
     return found
+
+
+def write_private(path: Path, contents: bytes) -> None:
+    """Write a file for its owner alone; whose it was before, theirs it stays, where this process may say so."""
+    owner = None
+    with contextlib.suppress(FileNotFoundError):
+        owner = path.stat()
+    save_bytes(path, contents, mode=0o600)
+    if owner is not None and os.name == "posix" and owner.st_uid != os.geteuid():
+        with contextlib.suppress(OSError):  # only root may
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def stamp_of(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file's content, owner or permissions; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
 
 
 class Accounts:
@@ -172,28 +249,22 @@ class Accounts:
     def __init__(self, path: Path, hasher: "PasswordHasher | None" = None) -> None:
         self._path, self._hasher = path, hasher or usual_hasher()
         self._nobody = self._hasher.hash(secrets.token_hex(16))
-        self._stamp = self._now()
+        self._stamp = stamp_of(path)
         self._entries = read_entries(path)
 
     def __iter__(self) -> Iterator[Entry]:
-        stamp = self._now()
+        stamp = stamp_of(self._path)
         if stamp != self._stamp:
             try:
                 self._entries = read_entries(self._path)
-            except CairnError:
+            except CairnError as error:
+                log.error("Nobody is let in until this is mended: %s", error)
                 self._entries = []
             self._stamp = stamp
         return iter(self._entries)
 
-    def _now(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
-
     def person(self, name: str) -> Entry | None:
-        """Who has a password under a name."""
+        """Who goes by a name, with a password or by the word of the proxy."""
         return next((one for one in self if one.name == name and not one.is_token), None)
 
     def verify(self, name: str, password: str) -> Entry | None:
@@ -202,13 +273,14 @@ class Accounts:
 
         entry = self.person(name)
         try:
-            self._hasher.verify(self._nobody if entry is None else entry.hash, password[: LONGEST + 1])
+            hashed = self._nobody if entry is None or entry.hash == NO_PASSWORD else entry.hash
+            self._hasher.verify(hashed, password[: LONGEST + 1])
         except (VerificationError, InvalidHashError):
             return None
-        return entry
+        return entry if entry is not None and hashed == entry.hash else None
 
     def program(self, token: str) -> Entry | None:
-        """Whose token this is."""
+        """Whose token this is; it may be over."""
         hashed = hash_token(token)
         found = None
         for one in self:

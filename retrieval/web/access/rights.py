@@ -1,31 +1,57 @@
 """What the one who asks may do."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Depends, Request
+from starlette.types import Scope
 
 from retrieval.web.access.roles import Role as Role
 from retrieval.web.problems import ProblemError
 
-ROLE = "cairn.role"
-"""Where the scope of a request says the role of the one who asks."""
-USER = "cairn.user"
-"""Where the scope of a request says the name of the one who asks; None for one who has none."""
+CALLER = "cairn.caller"
+"""Where the scope of a request has the `Caller`."""
+STILL = "cairn.still"
+"""Where the scope of a request has a function that says whether the one who asked would be let in now, as then."""
+WRITE = "cairn.write"
+"""Where the scope of a request has a dict, which a route that changes something fills: see `audit.py`."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One who asks."""
+
+    name: str | None  # None where this machine alone is answered
+    role: Role
+    collections: tuple[str, ...] = ()  # names of folders of those that may be seen; (): all
+    signed_in: bool = False  # on the page to sign in, and may sign out
+
+
+_ANYBODY = Caller(None, Role.WRITE)  # where nothing stands before the routes
+
+
+def caller_of(scope: Scope) -> Caller:
+    """Give who asks."""
+    caller = scope.get(CALLER, _ANYBODY)
+    assert isinstance(caller, Caller)
+    return caller
 
 
 def role_of(request: Request) -> Role:
     """Give the role of the one who asks."""
-    return Role(request.scope.get(ROLE, Role.WRITE))
+    return caller_of(request.scope).role
 
 
 def user_of(request: Request) -> str | None:
     """Give the name of the one who asks; None where this machine alone is answered."""
-    user = request.scope.get(USER)
-    return None if user is None else str(user)
+    return caller_of(request.scope).name
 
 
 def require_write(request: Request) -> None:
-    """Refuse those who may only read."""
+    """Refuse those who may only read; say in the scope which route it was."""
+    written: dict[str, Any] = request.scope.get(WRITE, {})
+    root, route = request.scope.get("root_path", ""), request.scope.get("route")
+    written |= {"root": root, "route": getattr(route, "path", ""), "ids": dict(request.path_params)}
     if role_of(request) is not Role.WRITE:
         raise ProblemError(403, "You may look at this collection, but not change it.")
 

@@ -1,101 +1,271 @@
-"""Who is signed in: signed cookies, which hold only while a password does."""
+"""Who is signed in: one list of sessions beside the password file, for all servers that share it.
+
+A session is listed by the SHA-256 of its cookie, so that the list opens nothing. What is not listed is no session: one
+that was ended is ended for every server, and after a restart.
+"""
 
 import contextlib
 import hashlib
 import hmac
 import json
+import logging
+import os
 import secrets
+import stat
+import threading
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from index.arrays import save_bytes
-from retrieval.web.access.passwords import Accounts, Entry
+from index.errors import CairnError
+from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.web.access.passwords import Accounts, Entry, stamp_of, write_private
 
 FORM_SECONDS = 3600
 """After which a login page that was opened has to be opened again."""
+SESSION_SECONDS = 14 * 86400
+"""After which one has to sign in again."""
+USED_SECONDS = 600
+"""Between two times that the last use of a session or a token is written."""
+LOCK_SECONDS = 2.0
+"""That another server is waited for."""
+MOST = 50
+"""Sessions of one name; one more ends the oldest."""
+
+log = logging.getLogger("cairn.access")
+
+
+@dataclass(frozen=True)
+class Session:
+    """That somebody is signed in on a device."""
+
+    name: str  # who
+    mark: str  # changes with the password
+    browser: str  # "" where it is not known
+    system: str
+    address: str  # of the last use
+    begun: float  # seconds since 1970
+    used: float
+
+
+@dataclass
+class _Kept:
+    """What the file holds."""
+
+    key: str = field(default_factory=lambda: secrets.token_hex(32))  # signs forms
+    sessions: dict[str, Session] = field(default_factory=dict)  # by the SHA-256 of their cookies
+    tokens: dict[str, float] = field(default_factory=dict)  # when the token of a name was used last
+
+
+def sessions_file(password_file: Path) -> Path:
+    """The file beside a password file that lists who is signed in."""
+    return password_file.with_name(password_file.name + ".key")
 
 
 class Sessions:
-    """Begins, checks and ends sessions.
+    """Begins, checks, lists and ends sessions.
 
     Parameters
     ----------
     accounts : Accounts
         Who has a password.
+    path : Path, optional
+        File with the sessions, and with the key that signs forms: made where it is not there, for its owner alone. Each
+        change is made under a lock to what the file holds then, and a file that changes is read again. Where it cannot
+        be written, or without one, sessions last as long as the process.
     seconds : int
         After which a session ends.
-    path : Path, optional
-        File with the key that signs cookies, and with the sessions that were ended before their time. It is made where
-        it is not there, for its owner alone. Where it can be neither read nor made, or without one, the key lasts as
-        long as the process.
+
+    Raises
+    ------
+    CairnError
+        Others may read the file. While the server runs, such a file holds no session.
     """
 
-    def __init__(self, accounts: Accounts, seconds: int, path: Path | None = None) -> None:
-        self._accounts, self._seconds, self._path = accounts, seconds, path
-        self._key, self._ended = _read(path)
-        self._save()
-        self._sessions = self._signer("session")
-        self._forms = self._signer("form")
-        # A name of its own: cookies are sent to all servers of a host, whatever their ports.
-        mark = hashlib.sha256(self._key.encode()).hexdigest()[:8]
-        self.cookie, self.form_cookie = f"cairn-{mark}", f"cairn-form-{mark}"
+    def __init__(self, accounts: Accounts, path: Path | None = None, seconds: int = SESSION_SECONDS) -> None:
+        self._accounts, self._path, self._seconds = accounts, path, seconds
+        self._changing = threading.Lock()
+        self._kept, self._stamp = _Kept(), None if path is None else stamp_of(path)
+        if path is not None and self._stamp is not None:
+            _refuse_open(path)
+            self._kept = _read(path)
+        if self._stamp is None:
+            self._change(lambda kept: None)
 
-    def _signer(self, purpose: str) -> URLSafeTimedSerializer:
-        return URLSafeTimedSerializer(self._key, salt=purpose, signer_kwargs={"digest_method": hashlib.sha256})
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie: one of its own, as cookies are sent to all servers of a host, whatever their ports."""
+        return f"cairn-{self._of_key()}"
 
-    def begin(self, entry: Entry) -> str:
+    @property
+    def form_cookie(self) -> str:
+        """Name of the cookie that goes with a form."""
+        return f"cairn-form-{self._of_key()}"
+
+    def begin(self, entry: Entry, device: tuple[str, str] = ("", ""), address: str = "") -> str:
         """Begin a session; give the cookie's value, which nobody has had before."""
-        return str(self._sessions.dumps([secrets.token_urlsafe(16), entry.name, _mark(entry)]))
+        value, now = secrets.token_urlsafe(32), time.time()
+        session = Session(entry.name, _mark(entry), *device, address, now, now)
 
-    def check(self, value: str) -> Entry | None:
-        """Whose session a cookie's value is; None where it is nobody's, or no longer."""
-        with contextlib.suppress(BadData, ValueError, TypeError):
-            number, name, mark = self._sessions.loads(value, max_age=self._seconds)
-            entry = self._accounts.person(name)
-            if entry is not None and number not in self._ended and hmac.compare_digest(_mark(entry), mark):
-                return entry
-        return None
+        def add(kept: _Kept) -> None:
+            kept.sessions[session_id(value)] = session
+            for old, _ in [one for one in kept.sessions.items() if one[1].name == entry.name][:-MOST]:
+                del kept.sessions[old]
+
+        self._change(add)
+        return value
+
+    def check(self, value: str, address: str = "") -> Entry | None:
+        """Whose session a cookie's value is; None where it is nobody's, or no longer. It counts as a use."""
+        number = session_id(value)
+        session = self._now().sessions.get(number)
+        entry = None if session is None else self._entry(session)
+        if entry is not None and session is not None and abs(time.time() - session.used) > USED_SECONDS:
+            used = replace(session, used=time.time(), address=address or session.address)
+
+            def note(kept: _Kept) -> None:
+                if number in kept.sessions:  # nobody has ended it meanwhile
+                    kept.sessions[number] = used
+
+            self._change(note)
+        return entry
+
+    def listed(self, name: str) -> list[tuple[str, Session]]:
+        """Sessions of a name, the last used first, each after what it is listed by."""
+        found = [(number, one) for number, one in self._now().sessions.items() if one.name == name and self._entry(one)]
+        return sorted(found, key=lambda one: -one[1].used)
 
     def end(self, value: str) -> None:
-        """End a session: its cookie is taken no more, also after a restart."""
-        if self.check(value) is None:
-            return
-        number, *_ = self._sessions.loads(value, max_age=self._seconds)
-        self._ended[number] = time.time() + self._seconds
-        self._save()
+        """End the session of a cookie's value."""
+        self._end([session_id(value)])
+
+    def end_listed(self, name: str, number: str | None = None) -> int:
+        """End one session of a name by what it is listed by, or all of them; give how many there were."""
+        ending = [one for one, _ in self.listed(name) if number in (None, one)]
+        self._end(ending)
+        return len(ending)
+
+    def use_token(self, entry: Entry) -> None:
+        """Write that a token was used, from time to time."""
+        if time.time() - self._now().tokens.get(entry.name, 0.0) > USED_SECONDS:
+            self._change(lambda kept: kept.tokens.update({entry.name: time.time()}))
+
+    def token_used(self, entry: Entry) -> float | None:
+        """When a token was used last, seconds since 1970; None where that is not known."""
+        return self._now().tokens.get(entry.name)
 
     def form(self, nonce: str) -> str:
         """What a form holds beside a cookie with `nonce`: another site knows neither."""
-        return str(self._forms.dumps(nonce))
+        return str(self._signer().dumps(nonce))
 
     def is_form(self, nonce: str, value: str) -> bool:
         """Whether a form was made for the browser that has the cookie."""
         with contextlib.suppress(BadData):
-            signed = self._forms.loads(value, max_age=FORM_SECONDS)
+            signed = self._signer().loads(value, max_age=FORM_SECONDS)
             return bool(nonce) and isinstance(signed, str) and hmac.compare_digest(signed.encode(), nonce.encode())
         return False
 
-    def _save(self) -> None:
-        if self._path is None:
+    def _entry(self, session: Session) -> Entry | None:
+        """Whose session this is, while it holds."""
+        entry = self._accounts.person(session.name)
+        if entry is None or not hmac.compare_digest(_mark(entry), session.mark):
+            return None
+        return entry if time.time() - session.begun < self._seconds else None
+
+    def _end(self, numbers: list[str]) -> None:
+        if any(one in self._now().sessions for one in numbers):
+            self._change(lambda kept: [kept.sessions.pop(one, None) for one in numbers])
+
+    def _signer(self) -> URLSafeTimedSerializer:
+        return URLSafeTimedSerializer(self._now().key, salt="form", signer_kwargs={"digest_method": hashlib.sha256})
+
+    def _of_key(self) -> str:
+        return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]
+
+    def _now(self) -> _Kept:
+        """What the file holds, read again where it has changed; what is in memory where there is no file."""
+        if self._path is not None and (stamp := stamp_of(self._path)) != self._stamp:
+            self._stamp = stamp
+            try:
+                _refuse_open(self._path)
+                self._kept = _read(self._path)
+            except CairnError as error:
+                log.error("All sessions are ended: %s", error)
+                self._kept = _Kept()
+        return self._kept
+
+    def _change(self, do: Callable[[_Kept], object]) -> None:
+        """Change the list, under a lock, as it is now."""
+        with self._changing, self._locked():
+            before = self._now()
+            kept = _Kept(before.key, dict(before.sessions), dict(before.tokens))
+            do(kept)
+            kept.sessions = {number: one for number, one in kept.sessions.items() if self._entry(one)}
+            self._kept = kept
+            if self._path is None:
+                return
+            held = {number: asdict(one) for number, one in kept.sessions.items()}
+            text = json.dumps({"key": kept.key, "sessions": held, "tokens": kept.tokens})
+            try:
+                write_private(self._path, text.encode())
+                self._stamp = stamp_of(self._path)
+            except OSError as error:  # such as a folder that may not be written
+                log.warning("The list of sessions %s cannot be written (%s): it is kept in memory.", self._path, error)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other servers from changing the list; one that holds it for too long is not waited for."""
+        with contextlib.ExitStack() as stack:
+            if self._path is not None:
+                lock = self._path.with_name(f"{self._path.name}.lock")
+                with contextlib.suppress(OSError, CairnError):
+                    os.close(os.open(lock, os.O_RDWR | os.O_CREAT, 0o600))  # no other user may hold it
+                    _enter(stack, lock)
+            yield
+
+
+def _enter(stack: contextlib.ExitStack, lock: Path) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            stack.enter_context(lock_file(lock, "Another server changes the list of sessions."))
             return
-        self._ended = {number: until for number, until in self._ended.items() if until > time.time()}
-        text = json.dumps({"key": self._key, "ended": self._ended})
-        with contextlib.suppress(OSError):  # a folder that may not be written
-            save_bytes(self._path, text.encode(), mode=0o600)
+        except CollectionLocked:
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
-def _read(path: Path | None) -> tuple[str, dict[str, float]]:
-    """The key and the sessions that were ended; a new key where there is none."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        if path is not None:
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            key, ended = kept["key"], {str(number): float(until) for number, until in kept["ended"].items()}
-            if isinstance(key, str) and len(key) >= 64:
-                return key, ended
-    return secrets.token_hex(32), {}
+def _refuse_open(path: Path) -> None:
+    """Refuse a file that others may read or write; CairnError."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise CairnError(f"Others may read {path}: remove it, and all have to sign in again.")
+
+
+def _read(path: Path) -> _Kept:
+    """What a file holds; nothing, and a new key, where it is not there or is none."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        sessions = {str(number): _session(one) for number, one in said.get("sessions", {}).items()}
+        tokens = {str(name): float(used) for name, used in said.get("tokens", {}).items()}
+        if isinstance(said["key"], str) and len(said["key"]) >= 64:
+            return _Kept(said["key"], sessions, tokens)
+    return _Kept()
+
+
+def _session(said: dict[str, Any]) -> Session:
+    name, mark, browser, system, address = (str(said[one]) for one in ("name", "mark", "browser", "system", "address"))
+    return Session(name, mark, browser, system, address, float(said["begun"]), float(said["used"]))
+
+
+def session_id(value: str) -> str:
+    """What a session is listed by: the SHA-256 of its cookie's value."""
+    return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _mark(entry: Entry) -> str:

@@ -2,20 +2,24 @@
 
 import asyncio
 import secrets
+from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import Path as InPath
 from fastapi.responses import RedirectResponse
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.web.access.gate import LOGIN, LOGOUT, METRICS, cookie_of
+from retrieval.web.access.devices import device_of
+from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, cookie_of
 from retrieval.web.access.limits import Limiter, client_key, waited
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, Entry
-from retrieval.web.access.rights import USER
-from retrieval.web.access.sessions import FORM_SECONDS, Sessions
+from retrieval.web.access.rights import WRITE, caller_of, user_of
+from retrieval.web.access.sessions import FORM_SECONDS, Sessions, session_id
 from retrieval.web.languages import told
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import language_of, show_page
@@ -30,6 +34,31 @@ FORM_BYTES = 16_000
 FORM_TIME = 15.0  # seconds in which it must have arrived
 VERIFYING = 2  # passwords at a time: each takes 64 MiB and a core
 WAITING = 64  # that wait for that
+
+
+class OpenSession(BaseModel):
+    """That somebody is signed in on a device."""
+
+    id: str = Field(description="What it is ended by.")
+    browser: str = Field(description="Such as Firefox; empty where it is not known.")
+    system: str = Field(description="Such as Android; empty where it is not known.")
+    address: str = Field(description="From where it was used last.")
+    begun: str = Field(description="ISO 8601, UTC.")
+    used: str = Field(description="ISO 8601, UTC; as of ten minutes ago at the latest.")
+    current: bool = Field(description="Whether this request is of it.")
+
+
+class OpenSessions(BaseModel):
+    """Where one is signed in, the last used first."""
+
+    user: str
+    sessions: list[OpenSession]
+
+
+class EndedSessions(BaseModel):
+    """Sessions that were ended."""
+
+    ended: int
 
 
 class Desk:
@@ -81,6 +110,10 @@ class Desk:
                 limiter.give_back(key)
         return entry
 
+    def known(self, name: str) -> str | None:
+        """A name, where somebody has it."""
+        return None if self._accounts.person(name) is None else name
+
     def page(self, request: Request, target: str, problem: ProblemError | None = None, name: str = "") -> Response:
         """The page to sign in, or to sign out for one who is signed in; with what was wrong, where something was."""
         cookie = self.sessions.form_cookie
@@ -88,7 +121,7 @@ class Desk:
         if not (len(nonce) == 32 and nonce.isalnum()):
             nonce = secrets.token_hex(16)
         hidden = f'<input type="hidden" name="form" value="{escape(self.sessions.form(nonce))}">'
-        user = request.scope.get(USER)
+        user = user_of(request)
         answer = show_page(
             request,
             "logout" if user else "login",
@@ -123,13 +156,55 @@ class Desk:
 
     def sign_in(self, answer: Response, request: Request, entry: Entry) -> None:
         """Begin a new session; one that was there is ended."""
-        self.sessions.end(cookie_of(request.headers, self.sessions.cookie))
-        _set(answer, request, self.sessions.cookie, self.sessions.begin(entry), self._seconds)
+        self.sessions.end(self._cookie(request))
+        device = device_of(request.headers.get("user-agent", "")[:1000])
+        value = self.sessions.begin(entry, device, _address(request))
+        _set(answer, request, self.sessions.cookie, value, self._seconds)
 
     def sign_out(self, answer: Response, request: Request) -> None:
         """End the session."""
-        self.sessions.end(cookie_of(request.headers, self.sessions.cookie))
+        self.sessions.end(self._cookie(request))
         _set(answer, request, self.sessions.cookie, "", 0)
+
+    def listed(self, request: Request) -> list[OpenSession]:
+        """The sessions of the one who asks."""
+        here = session_id(self._cookie(request))
+        return [
+            OpenSession(
+                id=number,
+                browser=one.browser,
+                system=one.system,
+                address=one.address,
+                begun=_iso(one.begun),
+                used=_iso(one.used),
+                current=number == here,
+            )
+            for number, one in self.sessions.listed(_signed_in(request))
+        ]
+
+    def _cookie(self, request: Request) -> str:
+        return cookie_of(request.headers, self.sessions.cookie)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _signed_in(request: Request) -> str:
+    """The name of one who signed in with a password; ProblemError for others, such as a program of the same name."""
+    caller = caller_of(request.scope)
+    if caller.name is None or not caller.signed_in:
+        raise ProblemError(403, "Only who signed in here with a password has sessions.")
+    return caller.name
+
+
+def _note(request: Request, event: str, user: str | None) -> None:
+    """Have the audit log tell of what is no change of a collection."""
+    request.scope.get(WRITE, {}).update(event=event, user=user, route=request.scope["route"].path)
 
 
 def _old() -> ProblemError:
@@ -204,9 +279,9 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
             return desk.page(request, home(request), _old())
         target = own_path(fields.get("next", ""), home(request)[:-1])
         name = fields.get("name", "")
-        address = request.client.host if request.client else ""
+        _note(request, "sign-in refused", desk.known(name))  # what is no name may be a password
         try:
-            entry = await desk.verify(address, name, fields.get("password", ""))
+            entry = await desk.verify(_address(request), name, fields.get("password", ""))
         except ProblemError as error:
             answer = desk.page(request, target, error, name)
             answer.headers["Retry-After"] = str(error.retry or 2)
@@ -215,6 +290,7 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
             return desk.page(request, target, ProblemError(401, "The name or the password is wrong."), name)
         answer = RedirectResponse(target, 303, {"Cache-Control": "no-store"})
         desk.sign_in(answer, request, entry)
+        _note(request, "sign-in", entry.name)
         return answer
 
     @router.post(LOGOUT, include_in_schema=False)
@@ -226,7 +302,38 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
         headers = {"Cache-Control": "no-store"}
         by_form = "x-cairn" not in request.headers
         answer = RedirectResponse(home(request)[:-1] + LOGIN, 303, headers) if by_form else Response(None, 204, headers)
+        _note(request, "sign-out", user_of(request))
         desk.sign_out(answer, request)
         return answer
+
+    @router.get(ACCOUNT, include_in_schema=False)
+    def account_page(request: Request) -> Response:
+        if desk is None:
+            return RedirectResponse(home(request), 303)
+        return show_page(request, "account")
+
+    @router.get(SESSIONS, tags=["server"])
+    def open_sessions(request: Request) -> OpenSessions:
+        """List where the one who asks is signed in; for who signed in with a password."""
+        name = _signed_in(request)
+        return OpenSessions(user=name, sessions=desk.listed(request) if desk else [])
+
+    @router.delete(SESSIONS, tags=["server"])
+    def end_sessions(request: Request) -> EndedSessions:
+        """Sign the one who asks out everywhere, here too."""
+        name = _signed_in(request)
+        _note(request, "sign-out", name)
+        return EndedSessions(ended=desk.sessions.end_listed(name) if desk else 0)
+
+    @router.delete(f"{SESSIONS}/{{number}}", tags=["server"])
+    def end_session(
+        request: Request, number: Annotated[str, InPath(max_length=64, description="As /api/sessions lists it.")]
+    ) -> EndedSessions:
+        """Sign the one who asks out on one device."""
+        name = _signed_in(request)
+        _note(request, "sign-out", name)
+        if desk is None or not desk.sessions.end_listed(name, number):
+            raise ProblemError(404, "There is no such session: it may have been ended.")
+        return EndedSessions(ended=1)
 
     return router

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.text import printable_name
 from retrieval.web.access.options import AccessLog, LogLevel
-from retrieval.web.access.rights import USER
+from retrieval.web.access.rights import caller_of
 
 if TYPE_CHECKING:
     from retrieval.web.service import Service
@@ -125,7 +125,7 @@ class Watch:
                     "status": status,
                     "ms": round(1000 * seconds, 1),
                     "bytes": size,
-                    "user": scope.get(USER),
+                    "user": caller_of(scope).name,
                     "peer": printable_name(peer),
                 }
                 line = '{peer} {user} "{method} {path}" {status} {ms} ms {bytes} bytes'

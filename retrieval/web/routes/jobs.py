@@ -22,7 +22,7 @@ from retrieval.jobs.store import ENDED
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.limits import CLIENT, Place
-from retrieval.web.access.rights import WRITING
+from retrieval.web.access.rights import STILL, WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
@@ -340,6 +340,7 @@ def _own(service: Service, number: int) -> QueuedJob:
 
 async def _events(request: Request, service: Service, place: Place) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
+    still: Callable[[], bool] = request.scope.get(STILL, lambda: True)
     began = looked = said = time.monotonic()
     version, before = -1, ""
     try:
@@ -347,6 +348,8 @@ async def _events(request: Request, service: Service, place: Place) -> AsyncIter
         while not (stopping and stopping()) and time.monotonic() - began < (LONGEST if stopping else UNTOLD):
             if place not in service.listeners:  # others of the client took its places
                 yield f"retry: {OUSTED}\n\n"
+                return
+            if not still():  # signed out meanwhile, or with other rights
                 return
             now = time.monotonic()
             if service.queue.version != version or now - looked >= OTHERS:

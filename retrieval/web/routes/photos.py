@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
-from retrieval.web.access.rights import role_of, user_of
+from retrieval.web.access.rights import caller_of, role_of, user_of
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
@@ -43,10 +43,12 @@ def health(request: Request) -> Health:
         collection=service.name,
         images=images,
         originals=service.options.exports.files,
+        folders=bool(service.options.roots),
         ready=service.searching.is_open,
         shelf=request.scope.get(SHELF),
         role=role_of(request),
         user=user_of(request),
+        session=caller_of(request.scope).signed_in,
         server=service.options.server,
     )
 

@@ -1,6 +1,8 @@
 """One server a home: a file in it says at which address, so that a second one is not started."""
 
 import contextlib
+import hashlib
+import html
 import ipaddress
 import json
 import os
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 from index.arrays import save_bytes
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.state.folder import state_folder
 from retrieval.web.access.options import LOOPBACK
 
 FILE = "server.json"
@@ -83,6 +86,34 @@ def running_server(home: Path) -> str | None:
         if is_it:
             return f"http://{parts.netloc}/"
     return None
+
+
+def keep_token(place: Path, token: str) -> None:
+    """Keep the token of a server for its user's next `cairn open`, and for nobody else."""
+    with contextlib.suppress(CairnError, OSError):  # the address that was printed has it, too
+        save_bytes(_token_file(place), token.encode(), mode=0o600)
+
+
+def kept_token(place: Path) -> str:
+    """The token of the server that was announced in a folder; "" where there is none, or it is another user's."""
+    with contextlib.suppress(CairnError, OSError, UnicodeError):
+        return _token_file(place).read_text(encoding="ascii")
+    return ""
+
+
+def _token_file(place: Path) -> Path:
+    return state_folder("open") / hashlib.sha256(os.fsencode(place.resolve())).hexdigest()[:32]
+
+
+def leading_file(address: str) -> Path:
+    """Write a page for this user alone that leads a browser to an address; CairnError where that cannot be."""
+    path = state_folder("open") / "lead.html"
+    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(address)}">'
+    try:
+        save_bytes(path, page.encode(), mode=0o600)
+    except OSError as error:
+        raise CairnError(f"{path} cannot be written ({error.strerror}): open {address} in your browser.") from None
+    return path
 
 
 def _is_here(host: str) -> bool:

@@ -7,6 +7,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from retrieval.web.access.rights import caller_of
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import SHELF
 from retrieval.web.shelf.service import ShelfService
@@ -37,8 +38,8 @@ class Mounted:
         root = scope.get("root_path", "")
         name, slash, rest = scope["path"].removeprefix(root).removeprefix("/").partition("/")
         opened = self._service.opened
-        if opened.app(name) is None:
-            await run_in_threadpool(self._service.shelf.find, name)
+        if opened.app(name) is None or caller_of(scope).collections:
+            await run_in_threadpool(self._service.find, scope, name)
         if not slash:
             if scope["method"] not in ("GET", "HEAD"):
                 raise ProblemError(405, "This address does not take that kind of request.")

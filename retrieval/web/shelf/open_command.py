@@ -3,6 +3,8 @@
 import os
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +15,7 @@ from retrieval.commands.console import say
 from retrieval.commands.option_groups import grouped
 from retrieval.photos.listing import CACHE, COLLECTION_FILE, stays_below
 from retrieval.web.access.options import NetworkOptions
-from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show
+from retrieval.web.running import FileOptions, Host, RunOptions, Workers, listen, run, show, with_token
 
 PORT = 8000
 """Where a server listens that no port was named for, if it is free: so its address can be kept."""
@@ -55,15 +57,29 @@ def open_collections(
     """
     home, page = find_home(folder)
     running = RunOptions.of_command(host, PORT if port is None else port, workers, files, network)
+    if running.access.password_file is None and running.access.own_user:
+        running = replace(running, access=replace(running.access, token=secrets.token_urlsafe(24)))
+    token = running.access.token
     fallback = port is None
     if page is not None:
-        _serve_once(home, page, lambda begun: _serve_shelf(home, running, begun, fallback=fallback), browser=browser)
+        _serve_once(home, page, token, partial(_serve_shelf, home, running, fallback=fallback), browser=browser)
     elif os.access(home, os.W_OK) and stays_below(place := home.resolve() / CACHE, [home]):
-        _serve_once(place, "", lambda begun: _serve_alone(home, running, begun, fallback=fallback), browser=browser)
+        serve = partial(_serve_alone, home, running, fallback=fallback)
+        _serve_once(place, "", token, serve, browser=browser)
     else:  # nothing can be written in the collection itself that a second one would see
-        _serve_alone(
-            home, running, (lambda address, _: show(address)) if browser else lambda *_: None, fallback=fallback
-        )
+        open_it = (lambda address, _: show_own(address, token)) if browser else lambda *_: None
+        _serve_alone(home, running, open_it, fallback=fallback)
+
+
+def show_own(address: str, token: str) -> None:
+    """Open an address in the web browser, with the token where the kernel does not say whose browser it is.
+
+    All users see how a program was called, so that the token is in a file that leads the browser on.
+    """
+    from retrieval.web.access.peers import kernel_tells
+    from retrieval.web.shelf.instance import leading_file
+
+    show(address if not token or kernel_tells() else leading_file(with_token(address, token)).as_uri())
 
 
 def find_home(folder: Path | None) -> tuple[Path, str | None]:
@@ -108,20 +124,22 @@ def _serve_alone(collection: Path, running: RunOptions, begun: Begun, *, fallbac
     serve_collection(collection, running, lambda address: begun(address, server), fallback=fallback, server=server)
 
 
-def _serve_once(place: Path, page: str, serve: Callable[[Begun], None], *, browser: bool) -> None:
+def _serve_once(place: Path, page: str, token: str, serve: Callable[[Begun], None], *, browser: bool) -> None:
     """Serve, or lead to the server that does so already; a file in the folder `place` says where it answers."""
     from retrieval.collection.locking import CollectionLocked
-    from retrieval.web.shelf.instance import announce, await_server, only_server, running_server
+    from retrieval.web.shelf.instance import announce, await_server, keep_token, kept_token, only_server, running_server
 
     def lead(address: str) -> None:
-        say(f"Your collections are open already, at {address}")
+        known = kept_token(place)
+        say(f"Your collections are open already, at {with_token(address, known)}")
         if browser:
-            show(address + page)
+            show_own(address + page, known)
 
     def begun(address: str, server: str) -> None:
         announce(place, address, server)
+        keep_token(place, token)
         if browser:
-            show(address + page)
+            show_own(address + page, token)
 
     found = running_server(place)
     if found is not None:

@@ -14,7 +14,7 @@ from index.errors import CairnError
 from retrieval.catalogue.browsing import Cover as KnownCover
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
-from retrieval.web.access.rights import WRITING, Role, role_of, user_of
+from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_of
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import show_page
@@ -39,8 +39,10 @@ class ShelfHealth(BaseModel):
 
     status: Literal["ok"]
     collections: int
+    folders: bool = Field(description="Whether folders of the server may be chosen: see --photos.")
     role: Role = Field(description="What the one who asks may do.")
     user: str | None = Field(description="Who asks, by the password file; null: there is none.")
+    session: bool = Field(description="Whether the one who asks signed in here with a password, and may sign out.")
     server: str = Field(description="Tells this run of the server from others.")
 
 
@@ -137,9 +139,11 @@ def health(request: Request) -> ShelfHealth:
     service = shelf_of(request)
     return ShelfHealth(
         status="ok",
-        collections=len(service.shelf.names()),
+        collections=len(service.names(request.scope)),
+        folders=bool(service.options.roots),
         role=role_of(request),
         user=user_of(request),
+        session=caller_of(request.scope).signed_in,
         server=service.id,
     )
 
@@ -148,13 +152,14 @@ def health(request: Request) -> ShelfHealth:
 def collections(request: Request) -> Collections:
     """List the collections."""
     service = shelf_of(request)
-    return Collections(collections=[_listed(service, card) for card in service.shelf.cards()])
+    return Collections(collections=[_listed(service, card) for card in service.cards(request.scope)])
 
 
 @router.post("/collections", status_code=201, dependencies=WRITING)
 def make(request: Request, wanted: NewCollection) -> MadeCollection:
     """Make a collection, and index a folder of photos into it."""
     service = shelf_of(request)
+    _refuse_some(request)
     folder = None if wanted.root is None else folder_below(service.options.roots, wanted.root, wanted.path)
     with _refused():
         name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail])
@@ -167,6 +172,8 @@ def rename(request: Request, name: Name, wanted: Renaming) -> Renamed:
     """Give a collection another title; its folder and its address stay."""
     service = shelf_of(request)
     with _refused():
+        service.find(request.scope, name)
+        _refuse_some(request)
         title = service.shelf.rename(name, wanted.title)
     app = service.opened.app(name)
     if app is not None:
@@ -178,7 +185,8 @@ def rename(request: Request, name: Name, wanted: Renaming) -> Renamed:
 async def discard(request: Request, name: Name) -> Discarded:
     """Move a collection to the bin, a folder beside the collections. Photos that were indexed stay where they are."""
     service = shelf_of(request)
-    await run_in_threadpool(service.shelf.find, name)
+    await run_in_threadpool(service.find, request.scope, name)
+    _refuse_some(request)
     async with service.opened.closed(name):
         if await run_in_threadpool(service.jobs, name):
             raise ProblemError(409, "Work on this collection is under way: wait until it has ended, or cancel it.")
@@ -193,6 +201,7 @@ async def discard(request: Request, name: Name) -> Discarded:
 def choose_cover(request: Request, name: Name, wanted: NewCover) -> None:
     """Have a photo of a collection stand for it."""
     with _refused():
+        shelf_of(request).find(request.scope, name)
         shelf_of(request).shelf.choose_cover(name, wanted.photo)
 
 
@@ -206,6 +215,7 @@ async def cover(
 ) -> Response:
     """Give a small picture of the photo that stands for a collection."""
     service = shelf_of(request)
+    await run_in_threadpool(service.find, request.scope, name)
     card = await run_in_threadpool(service.shelf.card, name)
     if card.cover is None or size not in SIZES:
         raise ProblemError(404, "There is no such picture.")
@@ -241,6 +251,12 @@ def root_folder(
 ) -> RootFolder:
     """Tell what lies in a folder below a root: folders, and how many photos."""
     return describe_folder(shelf_of(request).options.roots, root, path)
+
+
+def _refuse_some(request: Request) -> None:
+    """Refuse those who may see some collections alone: another title or name would tell them which others there are."""
+    if caller_of(request.scope).collections:
+        raise ProblemError(403, "Only who may see all collections can make, rename or remove one.")
 
 
 @contextlib.contextmanager

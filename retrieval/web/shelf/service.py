@@ -9,16 +9,19 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.requests import Request
+from starlette.types import Scope
 
 from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import index_of
 from retrieval.jobs.opening import queue_below
+from retrieval.web.access.passwords import may_see
+from retrieval.web.access.rights import caller_of
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
 from retrieval.web.pool.workers import Answer, Pool
 from retrieval.web.service import ServeOptions, Service, run_job
 from retrieval.web.shelf.opened import OpenCollections
-from retrieval.web.shelf.shelf import Shelf
+from retrieval.web.shelf.shelf import Card, Shelf, no_collection
 
 
 class ShelfService:
@@ -64,6 +67,22 @@ class ShelfService:
         """The collections that are served now."""
         apps = [self.opened.app(name) for name in self.opened.names]
         return [app.state.service for app in apps if app is not None]
+
+    def names(self, scope: Scope) -> list[str]:
+        """Names of the collections that the one who asks may see."""
+        caller = caller_of(scope)
+        return [name for name in self.shelf.names() if may_see(caller.collections, name)]
+
+    def cards(self, scope: Scope) -> list[Card]:
+        """What is shown of the collections that the one who asks may see."""
+        seen = caller_of(scope).collections
+        return [card for card in self.shelf.cards() if may_see(seen, card.name)]
+
+    def find(self, scope: Scope, name: str) -> Path:
+        """Give the folder of a collection; `Refused` where the one who asks may see none of this name."""
+        if not may_see(caller_of(scope).collections, name):
+            raise no_collection()
+        return self.shelf.find(name)
 
     def jobs(self, name: str) -> list[Job]:
         """Jobs of a collection that have not ended."""

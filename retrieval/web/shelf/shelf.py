@@ -83,7 +83,7 @@ class Shelf:
     def find(self, name: str) -> Path:
         """Give the folder of a collection; `Refused` where there is none of this name."""
         if name not in self.names():
-            raise Refused("There is no such collection: it may have been moved to the bin.", "missing")
+            raise no_collection()
         return self.home / name
 
     def title(self, name: str) -> str:
@@ -258,6 +258,11 @@ class Shelf:
         key = title_key(title)
         if any(title_key(_title(titles.get(name), name)) == key for name in self.names() if name != but):
             raise Refused("There is a collection of this name already: choose another name.", "request")
+
+
+def no_collection() -> Refused:
+    """What is said of a name that no collection has, or none that may be seen."""
+    return Refused("There is no such collection: it may have been moved to the bin.", "missing")
 
 
 def _is_collection(entry: "os.DirEntry[str]") -> bool:

@@ -80,6 +80,8 @@ def test_photos_are_listed_by_name_page_by_page(client: httpx.Client, indexed: I
     nobody = {
         "role": "write",
         "user": None,
+        "session": False,
+        "folders": False,
         "shelf": None,
         "server": None,
     }  # without a password, and no other collection

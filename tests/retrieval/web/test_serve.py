@@ -10,13 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
 import pytest
 
-from retrieval.web.access.options import is_loopback
+from retrieval.web.access.options import NetworkOptions, is_loopback
 from retrieval.web.guard import Guard, host_name, log_trace
+from retrieval.web.running import FileOptions, RunOptions
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 from tests.support.patience import patience
@@ -153,3 +155,29 @@ def test_a_collection_that_does_not_open_is_one_sentence(tmp_path: Path) -> None
                 open_collection(pool, tmp_path, seconds)
         finally:
             pool.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "local"),
+    [
+        ({}, True),
+        ({"allowed_host": ["127.0.0.1", "LOCALHOST"]}, True),
+        ({"allowed_host": ["photos.example.org"]}, False),
+        ({"password_file": Path("people")}, False),
+        ({"forwarded_from": ["127.0.0.1"]}, False),
+        ({"root_path": "/photos"}, False),
+        ({"every_user": True}, False),
+        ({"cors": ["https://www.example.org"]}, False),
+    ],
+)
+def test_a_server_that_others_are_let_into_gives_out_no_files_and_no_folders(
+    options: dict[str, Any], local: bool, tmp_path: Path
+) -> None:
+    """Behind a proxy on this machine everybody comes from this machine: the address that it listens at says nothing."""
+    network = NetworkOptions(**options)
+    usual = RunOptions.of_command("127.0.0.1", 0, 1, FileOptions(), network).serve_options()
+    assert (usual.exports.files, usual.roots) == ((True, (Path.home(),)) if local else (False, ()))
+    named = FileOptions(originals=True, photos=[tmp_path])
+    chosen = RunOptions.of_command("127.0.0.1", 0, 1, named, network).serve_options()
+    assert (chosen.exports.files, chosen.roots) == (True, (tmp_path,))
+    assert not RunOptions.of_command("0.0.0.0", 0, 1, FileOptions(), network).is_local

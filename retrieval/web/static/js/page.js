@@ -89,10 +89,10 @@ export async function start(main) {
   menu();
   settings();
   health()
-    .then(({ collection, images, originals, role, shelf, user }) => {
+    .then(({ collection, images, originals, role, session, shelf, user }) => {
       document.body.classList.toggle("no-originals", originals === false);
       document.body.classList.toggle("read-only", role === "read");
-      showUser(user);
+      showUser(user, session);
       if (shelf) leadBack(shelf);
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;

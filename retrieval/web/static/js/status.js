@@ -77,6 +77,14 @@ const ADVICE = {
     "The collection has outgrown its {n} words: make a new vocabulary."),
 };
 
+/** What the server does not offer, and what it is to be started with. */
+function refusals({ originals, folders, role }) {
+  return [
+    !originals && t("The files of photos are not given out: whoever runs this server may allow it with --originals."),
+    role === "write" && !folders && t("No folder of the server can be chosen: whoever runs this server may name some with --photos."),
+  ].filter(Boolean);
+}
+
 /** How well the vocabulary fits. */
 function fit(vocabulary) {
   if (!vocabulary) return [t("There is no vocabulary yet: it is made when the first photos are indexed.")];
@@ -156,16 +164,16 @@ function failures(failed) {
 }
 
 start(async () => {
-  const [facts, { collection: name }] = await Promise.all([read(), health()]);
+  const [facts, server] = await Promise.all([read(), health()]);
   const { descriptor, vocabulary, bytes, failed = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
     ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
     : facts.images ? t("Every photo was indexed") : "";
-  paragraphs("holdings", holdings(facts));
+  paragraphs("holdings", [...holdings(facts), ...refusals(server)]);
   paragraphs("fit", fit(vocabulary));
   const all = steps({ ...facts, failed });
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));
-  at("commands").replaceChildren(...commandLines(all, name));
+  at("commands").replaceChildren(...commandLines(all, server.collection));
   at("failures").hidden = !failed.length;
   at("failed").replaceChildren(...failures(failed), ...(failed.length ? [el("p", { class: "row" }, workButton(t("Try again"), "index", { source: "failed" }))] : []));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");

@@ -24,7 +24,7 @@ MACHINE, STRANGER = "127.0.0.1", "203.0.113.7"
 ANNA, BEN = ("anna", "correct horse"), ("ben", "battery staple")
 
 
-def make_app(options: AccessOptions) -> FastAPI:
+def make_app(options: AccessOptions, collection: str | None = None) -> FastAPI:
     """An application with a page, something to look at, to search, and to change."""
     app = FastAPI(redirect_slashes=False)
     problems.install(app)
@@ -50,7 +50,7 @@ def make_app(options: AccessOptions) -> FastAPI:
     def breaks() -> None:
         raise RuntimeError("a defect")
 
-    surround(app, options, lambda: [])
+    surround(app, options, lambda: [], collection)
     return app
 
 

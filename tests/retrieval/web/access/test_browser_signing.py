@@ -13,7 +13,7 @@ from retrieval.web.shelf.app import create_shelf_app
 from tests.conftest import Indexed
 from tests.retrieval.web.access.conftest import ANNA, BEN
 from tests.retrieval.web.shelf.test_app import small
-from tests.support.browser import DESKTOP, visiting
+from tests.support.browser import DESKTOP, SMALLEST, violations, visiting
 from tests.support.browser import chromium as chromium
 from tests.support.live import listening
 
@@ -49,6 +49,7 @@ def test_signing_in_and_out_and_in_again(chromium: Any, shelf: str) -> None:
         page.wait_for_url(f"{shelf}/c/photos/albums?sort=name")
         # The session ends while the page is open: what is asked next leads to signing in, and back.
         page.get_by_role("button", name="Sign out").wait_for()
+        page.wait_for_load_state("networkidle")  # nothing that was asked before is answered by the page to sign in
         page.context.clear_cookies()
         page.get_by_role("button", name="New album").first.click()
         page.get_by_role("dialog").get_by_role("textbox").fill("Mine")
@@ -85,3 +86,51 @@ def test_what_is_wrong_is_said_in_german(chromium: Any, shelf: str) -> None:
         page.get_by_text("Der Name oder das Passwort ist falsch.").wait_for()
         visit.excuse("401")
         assert page.locator("html").get_attribute("lang") == "de"
+
+
+PHONES = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Version/17.5 Mobile Safari/604.1"
+
+
+def _signed_in(visit: Any, shelf: str) -> Any:
+    page = visit.open("/")
+    page.locator("#name").fill(ANNA[0])
+    page.locator("#password").fill(ANNA[1])
+    page.locator("#password").press("Enter")
+    page.wait_for_url(f"{shelf}/")
+    return page
+
+
+def test_where_one_is_signed_in_is_listed_and_ended(chromium: Any, shelf: str) -> None:
+    with (
+        visiting(chromium, shelf, DESKTOP, reduced_motion="reduce", bypass_csp=True) as visit,
+        visiting(chromium, shelf, SMALLEST, user_agent=PHONES, locale="de-DE") as phone,
+    ):
+        page, small_page = _signed_in(visit, shelf), _signed_in(phone, shelf)
+        page.get_by_role("link", name=ANNA[0]).click()
+        page.wait_for_url(f"{shelf}/account")
+        page.get_by_text("2 devices").wait_for()
+        rows = page.locator("#sessions li")
+        assert rows.filter(has_text="Chrome on Linux").get_by_text("This device").is_visible()
+        assert rows.filter(has_text="Safari on iPhone").get_by_text("from 127.0.0.1").is_visible()
+        assert rows.get_by_role("button").count() == 1  # one's own way out is in the head
+        assert violations(page) == []
+        # On a phone, in German: all of it fits.
+        phone.open("/account")
+        small_page.get_by_text("2 Geräte").wait_for()
+        small_page.get_by_text("Safari auf iPhone").wait_for()
+        assert small_page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        # There is no room in the head, so the way out is among the settings.
+        assert small_page.get_by_role("button", name="Abmelden", exact=True).count() == 0
+        small_page.locator("#settings summary").click()
+        small_page.locator("#settings").get_by_role("button", name="Abmelden", exact=True).wait_for()
+        small_page.keyboard.press("Escape")
+        page.get_by_role("button", name="Sign out: Safari on iPhone").click()
+        page.get_by_text("1 device", exact=True).wait_for()
+        small_page.reload()
+        small_page.wait_for_url(f"{shelf}/login?**")
+        _signed_in(phone, shelf)
+        phone.open("/account")
+        small_page.get_by_role("button", name="Überall abmelden").click()
+        small_page.wait_for_url(f"{shelf}/login")
+        page.reload()
+        page.wait_for_url(f"{shelf}/login?**")

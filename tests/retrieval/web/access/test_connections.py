@@ -167,3 +167,33 @@ def test_a_thousand_slow_connections_keep_nobody_out() -> None:
             assert taken[95] < patience(2)
 
         asyncio.run(run())
+
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+REST = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        b"Content-Length: 5\r\n" + CHUNKED,
+        CHUNKED + b"Content-Length: 5\r\n",
+        b"content-length: 5\r\nTRANSFER-ENCODING: Chunked\r\n",
+        b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        b"Transfer-Encoding: chunked, identity\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: x\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding : chunked\r\nContent-Length: 5\r\n",
+    ],
+)
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+def test_a_request_whose_end_two_servers_may_see_at_two_places_is_refused(method: bytes, framing: bytes) -> None:
+    """Request smuggling (RFC 9112, 6.1): what follows on the connection is nobody's request."""
+    with _serving(make_app(AccessOptions()), 100, patience(15)) as where, socket.create_connection(where) as sender:
+        head = b"%s /api/ready HTTP/1.1\r\nHost: x\r\nX-Cairn: 1\r\n%s\r\n" % (method, framing)
+        sender.sendall(head + REST)
+        sender.settimeout(patience(15))
+        said = b""
+        with contextlib.suppress(ConnectionError):
+            while part := sender.recv(65536):
+                said += part
+    assert said.startswith(b"HTTP/1.1 400 ") and said.count(b"HTTP/1.1 ") == 1, said

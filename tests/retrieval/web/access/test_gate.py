@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,9 @@ import pytest
 
 from index.errors import CairnError
 from retrieval.web.access.options import LOOPBACK, AccessOptions, NetworkOptions
-from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, STRANGER, Visitor, make_app
+from retrieval.web.access.passwords import NO_PASSWORD, Entry, change_entry, new_token
+from retrieval.web.access.roles import Role
+from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, QUICK, STRANGER, Visitor, make_app
 
 Visit = Callable[..., Visitor]
 
@@ -256,3 +260,97 @@ def test_every_answer_has_the_headers_and_a_defect_is_one_sentence(visit: Visit,
         assert one.headers["X-Content-Type-Options"] == "nosniff" and one.headers["Referrer-Policy"] == "no-referrer"
         assert "frame-ancestors 'none'" in one.headers["Content-Security-Policy"]
     assert "RuntimeError" not in answers[4].text and answers[4].json()["detail"].endswith(".")
+
+
+def test_a_token_is_taken_until_its_last_day(visit: Visit, password_file: Path) -> None:
+    today = datetime.now(UTC).date()
+    answers = []
+    for days in (1, 0, -1):
+        drawn, kept = new_token()
+        last = today + timedelta(days)
+        change_entry(password_file, "backup", token=True, entry=Entry("backup", Role.READ, kept, expires=last))
+        answers.append(visit().get("/", headers={"Authorization": f"Bearer {drawn}"}))
+    assert [one.status_code for one in answers[:2]] == [200, 200] or datetime.now(UTC).date() != today
+    refused = answers[2]
+    assert refused.status_code == 401 and f"until {last}" in refused.json()["detail"]
+    assert "WWW-Authenticate" in refused.headers
+
+
+HEADER = "X-Remote-User"
+PROXY = {"forwarded_from": ("10.0.0.0/8",), "user_header": HEADER}
+
+
+def test_a_proxy_that_is_named_says_who_signed_in_and_nobody_else_does(visit: Visit, tokens: dict[str, str]) -> None:
+    said = {HEADER: "ben", "X-Forwarded-For": STRANGER}
+    ben = visit("10.1.2.3", **PROXY).get("/api/things/1", headers=said)
+    assert ben.json() == {"user": "ben", "role": "read"}
+    assert visit("::ffff:10.1.2.3", **PROXY).get("/api/things/1", headers=said).json()["user"] == "ben"
+    # Anybody else may say what they like: also who comes by the proxy's own machine, or says that they are the proxy.
+    for address in (STRANGER, MACHINE, "11.1.2.3", "::1", ""):
+        for headers in (said, said | {"X-Forwarded-For": "10.1.2.3"}, {HEADER: "anna"}):
+            assert visit(address, **PROXY).get("/", headers=headers).status_code == 401, (address, headers)
+    # Without the option the header is nothing.
+    assert visit("10.1.2.3", forwarded_from=("10.0.0.0/8",)).get("/", headers=said).status_code == 401
+    # Nor is one that looks like it.
+    for name in ("X_Remote_User", "X-Remote-User-", "Remote-User"):
+        assert visit("10.1.2.3", **PROXY).get("/", headers={name: "ben"}).status_code == 401
+
+
+def test_what_the_proxy_says_is_a_name_of_the_file_and_only_one(visit: Visit, password_file: Path) -> None:
+    proxy = visit("10.1.2.3", **PROXY)
+    refused = proxy.get("/", headers={HEADER: "carl"})
+    assert refused.status_code == 403 and "not known here" in refused.json()["detail"]
+    change_entry(password_file, "carl", token=False, entry=Entry("carl", Role.WRITE, NO_PASSWORD))
+    assert proxy.get("/", headers={HEADER: "carl"}).json()["role"] == "write"
+    assert proxy.get("/", headers={HEADER: ""}).status_code == 401  # nobody has signed in there
+    assert proxy.get("/", headers={HEADER: "program-read"}).status_code == 403  # a program is no person
+    twice = proxy.get("/", headers=[(HEADER, "ben"), (HEADER, "anna")])
+    assert twice.status_code == 400
+    # A name without a password is signed in by nobody else, with whatever word.
+    for word in ("", NO_PASSWORD, "anything at all"):
+        assert proxy.sign_in("carl", word).status_code == 401
+    # Its word counts more than a session of somebody who sat there before; another site makes it change nothing.
+    proxy.sign_in(*ANNA)
+    assert proxy.get("/").json()["user"] == "anna"
+    assert proxy.get("/", headers={HEADER: "carl"}).json()["user"] == "carl"
+    assert proxy.ask("POST", "/api/things", json={}, headers={HEADER: "carl"}).status_code == 403
+    assert proxy.ask("POST", "/api/things", json={}, headers={HEADER: "carl", "X-Cairn": "1"}).status_code == 200
+    assert proxy.get("/api/sessions", headers={HEADER: "carl"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"trusted_user_header": HEADER}, "needs --forwarded-from"),
+        ({"trusted_user_header": HEADER, "forwarded_from": ["10.0.0.1"]}, "--password-file"),
+        (
+            {"trusted_user_header": "a b", "forwarded_from": ["10.0.0.1"], "password_file": Path("people")},
+            "takes a name",
+        ),
+    ],
+)
+def test_a_trusted_header_needs_a_proxy_and_names(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(CairnError, match=sentence):
+        NetworkOptions(**options).access_options("127.0.0.1")
+
+
+def test_who_may_see_other_collections_reaches_nothing_of_the_only_one(password_file: Path) -> None:
+    drawn, kept = new_token()
+    some = Entry("anna", Role.WRITE, QUICK.hash(ANNA[1]), ("other.cairn",))
+    change_entry(password_file, "anna", token=False, entry=some)
+    change_entry(password_file, "some", token=True, entry=replace(some, name="some", hash=kept))
+    app = make_app(AccessOptions(password_file=password_file), "holiday.cairn")
+    anna = Visitor(app)
+    assert anna.sign_in(*ANNA).status_code == 303
+    bearer = {"Authorization": f"Bearer {drawn}"}
+    for path in ("/", "/api/things/1", "/metrics", "/nothing"):
+        assert anna.get(path).status_code in (401, 403), path
+        refused = anna.get(path, headers=bearer)
+        assert refused.status_code == 403 and "holiday" not in refused.text, path
+    assert anna.ask("POST", "/api/things", json={}, headers={"X-Cairn": "1"}).status_code == 403
+    # They can look at where they are signed in, and leave.
+    assert anna.get("/api/sessions").status_code == anna.get("/login").status_code == 200
+    change_entry(password_file, "anna", token=False, entry=replace(some, collections=("holiday.cairn", "other.cairn")))
+    assert anna.get("/").json()["role"] == "write"
+    # Figures are of all that is served.
+    assert Visitor(app, MACHINE).get("/metrics", headers=bearer).status_code == 403

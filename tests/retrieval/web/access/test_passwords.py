@@ -1,11 +1,15 @@
 """The file of passwords and tokens: what is kept of them, who may read it, and what is taken."""
 
 import stat
+import tempfile
 import time
+from datetime import date
 from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
+from hypothesis import given
+from hypothesis import strategies as st
 
 from index.errors import CairnError
 from retrieval.web.access.passwords import Accounts, Entry, change_entry, hash_token, new_token, read_entries
@@ -96,3 +100,41 @@ def test_a_wrong_name_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
 
     wrong_password, wrong_name = seconds("anna"), seconds("nobody")
     assert wrong_password > 0.002 and 0.5 < wrong_name / wrong_password < 2
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@given(st.lists(NAMES, max_size=3), st.none() | st.dates(date(2026, 1, 1)))
+def test_rights_and_last_days_are_read_as_they_were_written(collections: list[str], expires: date | None) -> None:
+    _, kept = new_token()
+    entry = Entry("backup", Role.READ, kept, tuple(collections), expires)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "passwords"
+        change_entry(path, "backup", token=True, entry=entry)
+        change_entry(path, "anna", token=False, entry=Entry("anna", Role.WRITE, "-"))
+        assert read_entries(path) == [entry, Entry("anna", Role.WRITE, "-")]
+
+
+TOKEN = f"backup:read:sha256${'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{TOKEN}:expires=2027-02-30",
+        f"{TOKEN}:expires=",
+        f"{TOKEN}:expires=2027-01-31:expires=2028-01-31",
+        f"{TOKEN}:collection=",
+        f"{TOKEN}:",
+        f"{TOKEN}:networks=10.0.0.0/8",
+        "anna:read:$argon2id$x:expires=2027-01-31",
+        "anna:read:--",
+    ],
+)
+def test_a_right_that_is_not_understood_is_none(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "passwords"
+    path.write_text(f"{line}\n")
+    path.chmod(0o600)
+    with pytest.raises(CairnError, match=r"^Line 1 of"):
+        read_entries(path)

@@ -6,9 +6,11 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -16,9 +18,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from retrieval.web.access.options import AccessOptions
 from tests.conftest import Indexed
-from tests.retrieval.web.access.conftest import ANNA, hidden
+from tests.retrieval.web.access.conftest import ANNA, hidden, make_app
 from tests.retrieval.web.test_serve import serving
+from tests.support.live import listening
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 
@@ -52,10 +56,10 @@ def _replaced(text: str, **values: str) -> str:
     return text
 
 
-def _nginx(folder: Path, port: int, server: str) -> list[str]:
+def _nginx(folder: Path, port: int, server: str, heading: str = "nginx") -> list[str]:
     """Write its files; give its command line."""
     site = _replaced(
-        _block("nginx"),
+        _block(heading),
         listen=f"listen 127.0.0.1:{port} ssl",
         certificate=f"{folder}/certificate.pem",
         key=f"{folder}/key.pem",
@@ -100,6 +104,16 @@ def _proxy(command: list[str], port: int) -> Iterator[None]:
             process.wait()
 
 
+def _folder_with_certificate(tmp_path: Path) -> Path:
+    folder = tmp_path / "proxy"
+    folder.mkdir()
+    files = ["-keyout", "key.pem", "-out", "certificate.pem"]
+    named = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *files, *named]
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
 @pytest.mark.parametrize(("program", "configure"), [("nginx", _nginx), ("caddy", _caddy)])
 def test_people_work_through_the_proxy_of_the_documentation(
     program: str,
@@ -111,12 +125,7 @@ def test_people_work_through_the_proxy_of_the_documentation(
 ) -> None:
     if shutil.which(program) is None or shutil.which("openssl") is None:
         pytest.skip(f"there is no {program}, or no openssl")
-    folder = tmp_path / "proxy"
-    folder.mkdir()
-    files = ["-keyout", "key.pem", "-out", "certificate.pem"]
-    named = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *files, *named]
-    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+    folder = _folder_with_certificate(tmp_path)
     collection = shutil.copytree(indexed.folder, tmp_path / "photos.cairn")
     options = ("--password-file", password_file, "--allowed-host", NAME, "--forwarded-from", "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -162,8 +171,90 @@ def _work_through(port: int, certificate: Path, tokens: dict[str, str]) -> None:
             headers={"X-Cairn": "1"},
         )
         assert answer.status_code == 201, answer.text
+        _reach_no_files(stranger)
     bearer = {"Authorization": f"Bearer {tokens['read']}", **sent}
     with httpx.Client(base_url=base, verify=context, headers=bearer, timeout=60) as monitoring:
         monitoring.event_hooks["request"] = [lambda request: request.extensions.update(sni_hostname=NAME)]
         assert "cairn_requests" in monitoring.get("/metrics").text
         assert monitoring.post("/api/jobs", json={"kind": "compact"}).status_code == 403
+        _reach_no_files(monitoring)
+
+
+def _reach_no_files(client: httpx.Client) -> None:
+    """No file is given out, and no folder of the machine is shown or indexed, whatever the role."""
+    known = client.get("/api/health").json()
+    assert (known["originals"], known["folders"]) == (False, False)
+    refused = client.post("/api/export", json={"photos": [0], "form": "zip"}, headers={"X-Cairn": "1"})
+    assert refused.status_code == 403 and "--originals" in refused.json()["detail"]
+    assert client.get("/api/roots").json().get("roots", []) == []
+    job = {"kind": "index", "source": "folder", "root": 0, "path": ""}
+    for answer in (
+        client.get("/api/roots/0/folders"),
+        client.get("/api/roots/0/folders", params={"path": "Pictures"}),
+        client.post("/api/jobs", json=job, headers={"X-Cairn": "1"}),
+    ):
+        assert answer.status_code == (404 if known["role"] == "write" else 403), answer.text
+
+
+class _Provider(BaseHTTPRequestHandler):
+    """Stands for oauth2-proxy: who has the cookie `who` has signed in by that name."""
+
+    def do_GET(self) -> None:
+        who = re.fullmatch(r"who=(\w+)", self.headers.get("Cookie", ""))
+        if self.path != "/oauth2/auth":
+            self.send_response(403)
+            self.end_headers()
+            self.wfile.write(b"Sign in with your provider")
+            return
+        self.send_response(202 if who else 401)
+        if who:
+            self.send_header("X-Auth-Request-User", who[1])
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_an_identity_provider_signs_people_in_through_nginx_and_a_visitor_cannot(
+    password_file: Path, tmp_path: Path
+) -> None:
+    """The configuration of the documentation with a provider that is a stand-in, before a live server."""
+    if shutil.which("nginx") is None or shutil.which("openssl") is None:
+        pytest.skip("there is no nginx, or no openssl")
+    folder = _folder_with_certificate(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    access = AccessOptions(password_file=password_file, forwarded_from=("127.0.0.1",), user_header="X-Remote-User")
+    heading = "Sign-in by an identity provider"
+    with HTTPServer(("127.0.0.1", 0), _Provider) as provider, listening(make_app(access)) as address:
+        threading.Thread(target=provider.serve_forever, daemon=True).start()
+        command = _nginx(folder, port, address.removeprefix("http://"), heading)
+        file = folder / "nginx.conf"
+        file.write_text(file.read_text().replace("127.0.0.1:4180", f"127.0.0.1:{provider.server_port}"))
+        context = ssl.create_default_context(cafile=str(folder / "certificate.pem"))
+        with (
+            _proxy(command, port),
+            httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=context, headers={"Host": NAME}) as client,
+        ):
+            client.event_hooks["request"] = [lambda request: request.extensions.update(sni_hostname=NAME)]
+            stranger = client.get("/api/things/1")
+            assert stranger.status_code == 403 and "your provider" in stranger.text
+            ben, carl = {"Cookie": "who=ben"}, {"Cookie": "who=carl"}
+            assert client.get("/api/things/1", headers=ben).json() == {"user": "ben", "role": "read"}
+            assert client.get("/", headers=ben).json()["scheme"] == "https"
+            refused = client.get("/api/things/1", headers=carl)
+            assert refused.status_code == 403 and "not known here" in refused.json()["detail"]
+            # What a visitor says of who they are is replaced, whatever way it is written.
+            for name in ("X-Remote-User", "x-remote-user", "X_Remote_User"):
+                forged = ben | {name: "anna"}
+                assert client.get("/api/things/1", headers=forged).json()["user"] == "ben", name
+                assert "your provider" in client.get("/api/things/1", headers={name: "anna"}).text
+            sent = client.get("/api/things/1", headers={"X-Auth-Request-User": "anna", "Connection": "X-Remote-User"})
+            assert "your provider" in sent.text
+            assert client.get("/oauth2/auth", headers=ben).status_code == 404  # it is for nginx alone
+        provider.shutdown()
+    # Past the proxy, from another address of this machine, the header is nothing.
+    with listening(make_app(access)) as address:
+        transport = httpx.HTTPTransport(local_address="127.0.0.2")
+        with httpx.Client(base_url=address, transport=transport) as past:
+            assert past.get("/api/things/1", headers={"X-Remote-User": "anna"}).status_code == 401

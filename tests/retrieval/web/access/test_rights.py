@@ -14,7 +14,7 @@ from retrieval.web.shelf import routes as shelf
 LOOKING = {
     *(("POST", "/api/search"), ("POST", "/api/match"), ("POST", "/api/preview"), ("POST", "/api/export")),
     ("POST", "/api/photos/summary"),
-    *(("POST", "/login"), ("POST", "/logout")),
+    *(("POST", "/login"), ("POST", "/logout"), ("DELETE", "/api/sessions"), ("DELETE", "/api/sessions/{number}")),
 }
 
 

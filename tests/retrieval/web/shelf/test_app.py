@@ -4,6 +4,8 @@ import asyncio
 import errno
 import os
 import re
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,12 +18,15 @@ from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.rights import ROLE
+from retrieval.web.access.passwords import Entry, change_entry, new_token
+from retrieval.web.access.rights import CALLER, Caller
+from retrieval.web.access.roles import Role
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf.app import create_shelf_app
 from retrieval.web.shelf.opened import OpenCollections
 from retrieval.web.shelf.shelf import BIN
 from tests.conftest import Indexed
+from tests.support.patience import patience
 
 WRITES = {"X-Cairn": "1"}
 ODD = "100% été #1?.cairn"
@@ -186,7 +191,7 @@ def test_who_may_only_read_changes_nothing_in_any_collection(tmp_path: Path) -> 
 
     class Reader(BaseHTTPMiddleware):
         async def dispatch(self, request: Request, answer: RequestResponseEndpoint) -> Response:
-            request.scope[ROLE] = "read"
+            request.scope[CALLER] = Caller("ben", Role.READ)
             return await answer(request)
 
     app.add_middleware(Reader)
@@ -223,3 +228,83 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, monkeypatch: pyte
             patch.setattr("retrieval.web.shelf.shelf.save_bytes", full)
             assert ask("PATCH", address, json={"title": "Third"}, headers=WRITES).status_code == 507
         assert ask("GET", "/api/collections").json() == listed
+
+
+def test_who_may_see_some_collections_finds_no_others(tmp_path: Path, indexed: Indexed) -> None:
+    home, passwords = tmp_path / "home", tmp_path / "passwords"
+    home.mkdir()
+    for name in ("mine.cairn", "theirs.cairn"):
+        shutil.copytree(indexed.folder, home / name)
+    tokens = {}
+    for who, role, seen in (
+        ("all", Role.WRITE, ()),
+        ("some", Role.WRITE, ("mine.cairn", "gone.cairn")),
+        ("reader", Role.READ, ("mine.cairn",)),
+    ):
+        drawn, kept = new_token()
+        tokens[who] = {"Authorization": f"Bearer {drawn}"}
+        change_entry(passwords, who, token=True, entry=Entry(who, role, kept, seen))
+    app = create_shelf_app(home, small(ServeOptions(access=AccessOptions(password_file=passwords))))
+    with running(app) as ask:
+        app.state.service.queue.stop()  # what is queued stays so
+        hidden = app.state.service.index("theirs.cairn", indexed.photos).id
+        everything = ask("GET", "/api/collections", headers=tokens["all"]).json()["collections"]
+        assert {one["name"] for one in everything} == {"mine.cairn", "theirs.cairn"}
+        assert ask("GET", "/c/theirs.cairn/api/health", headers=tokens["all"]).status_code == 200  # it is open now
+        photo = {"photo": 1}
+        for who in ("some", "reader"):
+            said = tokens[who]
+            (one,) = ask("GET", "/api/collections", headers=said).json()["collections"]
+            assert one["name"] == "mine.cairn"
+            assert ask("GET", "/api/health", headers=said).json()["collections"] == 1
+            assert ask("GET", "/c/mine.cairn/api/health", headers=said).status_code == 200
+            assert ask("GET", "/c/mine.cairn/api/jobs", headers=said).json()["jobs"] == []
+            assert ask("GET", f"/c/mine.cairn/api/jobs/{hidden}", headers=said).status_code == 404
+            assert ask("GET", "/metrics", headers=said).status_code == 403
+            for path in ("", "/", "/api/photos", "/api/jobs", "/api/jobs/events", "/search", "/static/js/api.js", "/x"):
+                for name in ("theirs.cairn", "nothing.cairn"):
+                    answer = ask("GET", f"/c/{name}{path}", headers=said)
+                    nothing = ask("GET", "/c/nothing.cairn/", headers=said)
+                    assert (answer.status_code, answer.text) == (404, nothing.text), (name, path)
+            for way in ("/c/THEIRS.cairn/", "/c/mine.cairn/../theirs.cairn/api/photos", "/c//theirs.cairn/", "/c/./"):
+                assert ask("GET", way, headers=said).status_code == 404, way
+            assert ask("GET", "/api/collections/theirs.cairn/cover", headers=said).status_code == 404
+        said = tokens["some"] | WRITES
+        for name, status in (("theirs.cairn", 404), ("mine.cairn", 403)):
+            # Another title would tell which others there are.
+            renamed = ask("PATCH", f"/api/collections/{name}", json={"title": "theirs"}, headers=said)
+            assert renamed.status_code == status and "already" not in renamed.text
+            assert ask("DELETE", f"/api/collections/{name}", headers=said).status_code == status
+        assert ask("POST", "/api/collections", json={"title": "theirs"}, headers=said).status_code == 403
+        assert ask("PUT", "/api/collections/theirs.cairn/cover", json=photo, headers=said).status_code == 404
+        assert ask("PUT", "/api/collections/mine.cairn/cover", json=photo, headers=said).status_code == 204
+        assert ask("POST", "/c/theirs.cairn/api/albums", json={"name": "x"}, headers=said).status_code == 404
+        for act in ("pause", "cancel"):
+            assert ask("POST", f"/c/mine.cairn/api/jobs/{hidden}/{act}", headers=said).status_code == 404
+        figures = ask("GET", "/metrics", headers=tokens["all"]).text
+        assert "theirs" in figures  # which is why they are not for all
+
+
+def test_what_is_told_of_jobs_ends_with_the_right_to_it(tmp_path: Path, indexed: Indexed) -> None:
+    """A page that is open is told nothing more once its session or token has ended."""
+    from retrieval.web.routes import jobs
+    from tests.support.live import listening
+
+    home, passwords = tmp_path / "home", tmp_path / "passwords"
+    home.mkdir()
+    (home / "one.cairn").symlink_to(indexed.folder)
+    drawn, kept = new_token()
+    change_entry(passwords, "page", token=True, entry=Entry("page", Role.READ, kept))
+    app = create_shelf_app(home, small(ServeOptions(access=AccessOptions(password_file=passwords))))
+    bearer = {"Authorization": f"Bearer {drawn}"}
+    with (
+        listening(app) as address,
+        httpx.Client(base_url=address, headers=bearer, timeout=patience(60)) as client,
+        client.stream("GET", "/c/one.cairn/api/jobs/events") as events,
+    ):
+        lines = events.iter_lines()
+        assert next(lines).startswith("retry")
+        begun = time.monotonic()
+        change_entry(passwords, "page", token=True, entry=None)
+        list(lines)  # it ends
+        assert time.monotonic() - begun < patience(jobs.BEAT)

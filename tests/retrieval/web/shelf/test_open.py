@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from index.errors import CairnError
+from retrieval.web.access.peers import kernel_tells
 from retrieval.web.running import listen
 from retrieval.web.shelf.instance import FILE, announce, await_server, only_server, running_server
 from retrieval.web.shelf.open_command import find_home
@@ -29,6 +30,7 @@ def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
     monkeypatch.setenv("BROWSER", "none")
+    monkeypatch.setenv("CAIRN_STATE", str(tmp_path / "state"))
     home = tmp_path / "home"
     home.mkdir()
     master, terminal = pty.openpty()
@@ -42,13 +44,28 @@ def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch
         said = b""
         while b"Ctrl-C" not in said:
             said += os.read(master, 1000)
-        address = re.search(rb"http://127\.0\.0\.1:\d+/", said)
-        assert address, said
+        found = re.search(rb"(http://127\.0\.0\.1:\d+/)\?token=([\w-]{32})", said)
+        assert found, said
+        address, token = found[1].decode(), found[2].decode()
+        monkeypatch.setattr("retrieval.web.access.peers.kernel_tells", lambda: True)
         ran: Ran = cairn("open", home)
-        assert ran.code == 0 and f"open already, at {address[0].decode()}" in ran.out
-        assert shown == [address[0].decode()]
+        assert ran.code == 0 and f"open already, at {address}?token={token}\n" in ran.out
+        # Other users see how a browser was called: the token is in no command line.
+        assert shown == [address]
         assert cairn("open", home, "--no-browser").code == 0 and len(shown) == 1
-        assert httpx.get(f"{shown[0]}api/health").json()["collections"] == 0
+        monkeypatch.setattr("retrieval.web.access.peers.kernel_tells", lambda: False)
+        assert cairn("open", home).code == 0
+        lead = Path(shown[1].removeprefix("file://"))
+        assert f"url={address}?token={token}" in lead.read_text() and token not in shown[1]
+        kept = [path for path in (tmp_path / "state" / "open").iterdir() if token in path.read_text()]
+        assert len(kept) == 2 and not [path for path in kept if path.stat().st_mode & 0o077]
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{address}api/health", headers=bearer).json()["collections"] == 0
+        sent = httpx.get(f"{address}?token={token}")
+        assert sent.status_code == 303 and sent.headers["Location"] == "/"
+        assert httpx.get(f"{address}api/health", cookies=dict(sent.cookies)).json()["folders"] is True
+        if kernel_tells():
+            assert httpx.get(f"{address}api/health").status_code == 200  # the same user needs nothing
         first.send_signal(signal.SIGINT)
         assert first.wait(patience(20)) == 0
         assert not (home / FILE).exists() and running_server(home) is None
@@ -122,18 +139,22 @@ def test_a_collection_outside_a_home_is_served_once(
     tmp_path: Path, indexed: Indexed, cairn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CAIRN_STATE", str(tmp_path / "state"))
     alone = Path(shutil.copytree(indexed.folder, tmp_path / "elsewhere" / "demo.cairn"))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "cairn", "open", str(alone), "--no-browser", "--port", "0"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as first:
         try:
             assert first.stdout is not None
-            address = re.search(r"http://127\.0\.0\.1:\d+/", first.stdout.readline())
-            assert address
+            said = first.stdout.readline()
+            address = re.search(r"http://127\.0\.0\.1:\d+/", said)
+            token = re.search(r"token=([\w-]+)", said)
+            assert address and token
             (tmp_path / "link").symlink_to(alone)
             for named in (alone, tmp_path / "link"):
                 assert f"open already, at {address[0]}" in cairn("open", named, "--no-browser").out
-            assert httpx.get(f"{address[0]}api/health").json()["collection"] == "demo.cairn"
+            bearer = {"Authorization": f"Bearer {token[1]}"}
+            assert httpx.get(f"{address[0]}api/health", headers=bearer).json()["collection"] == "demo.cairn"
             first.send_signal(signal.SIGINT)
             assert first.wait(patience(20)) == 0
             assert not (alone / "cache" / FILE).exists()

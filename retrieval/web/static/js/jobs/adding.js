@@ -181,6 +181,8 @@ export async function adding(node) {
   if (roots.length) {
     ways.append(el("section", { class: "panel", "aria-label": t("Folders of the server") },
       el("h3", {}, t("From a folder of the server")), choosing(roots, progress, complain)));
+  } else {
+    files.append(el("p", { class: "hint" }, t("No folder of the server can be chosen: whoever runs this server may name some with --photos.")));
   }
   const there = known.filter((one) => one.there);
   if (!there.length) return;

@@ -1,0 +1,79 @@
+"""A server without a password answers the user who started it: other users of the machine are strangers, too.
+
+Whose a connection is, the kernel says where it can (`peers.py`); the token of the address that `cairn open` prints says
+it anywhere.
+"""
+
+import hmac
+import os
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from retrieval.web.access.peers import kernel_tells
+
+PEER_USER = "cairn.peer_user"
+"""Where the state of a request says the number of the user of this machine whose connection it came by."""
+ROOT = 0
+PARAMETER = "token"
+"""Of an address: what the token of `cairn open` is called in it."""
+STRANGER = (
+    "This server answers only the user of this machine who started it: start it with --every-user or --password-file "
+    "to let others in."
+)
+NO_TOKEN = (
+    "This server answers only the user who started it: open the address with the token that cairn open has printed, or "
+    "run cairn open again to see it."
+)
+
+
+class OwnUser:
+    """Tells the user who runs the server from others.
+
+    Parameters
+    ----------
+    user : int
+        Number of that user.
+    token : str
+        What lets in who knows it; "": there is none.
+    """
+
+    def __init__(self, user: int, token: str = "") -> None:
+        self._users, self._token = frozenset((user, ROOT)), token
+        # Cookies are sent to all servers of a host, whatever their ports.
+        self._cookie = f"cairn-own-{quote(token[:8], safe='')}"
+
+    def admits(self, request: Request, sent: str | None) -> bool:
+        """Whether a request is of this user; `sent` is the token that it bears."""
+        if request.scope.get("state", {}).get(PEER_USER) in self._users:
+            return True
+        return any(self._is_token(one) for one in (sent, request.cookies.get(self._cookie)))
+
+    def enter(self, request: Request) -> Response | None:
+        """Lead a browser whose address has the token to the address without it, with a cookie in its place."""
+        fields = parse_qsl(request.url.query, keep_blank_values=True)
+        given = dict(fields).get(PARAMETER)
+        if request.method != "GET" or not self._is_token(given):
+            return None
+        rest = urlencode([(name, value) for name, value in fields if name != PARAMETER])
+        answer = RedirectResponse(
+            f"/{quote(str(request.scope['path']).lstrip('/'))}" + (f"?{rest}" if rest else ""), 303
+        )
+        answer.headers["Cache-Control"] = "no-store"
+        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="lax")
+        return answer
+
+    def refusal(self) -> str:
+        """What others are told."""
+        return NO_TOKEN if self._token else STRANGER
+
+    def _is_token(self, given: str | None) -> bool:
+        return bool(self._token and given) and hmac.compare_digest(str(given).encode(), self._token.encode())
+
+
+def own_user(token: str) -> OwnUser | None:
+    """Tell this process's user from others; None where nothing can: no token, and a kernel that does not say."""
+    if not token and not kernel_tells():
+        return None
+    return OwnUser(os.geteuid() if hasattr(os, "geteuid") else -1, token)
