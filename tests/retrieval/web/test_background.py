@@ -97,8 +97,11 @@ def test_what_is_no_job_is_refused(asked: dict[str, Any], own: tuple[httpx.Clien
     assert answer.json()["detail"].endswith(".")
 
 
-def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Client, Path], roots: Path) -> None:
+def test_a_folder_is_indexed_and_what_failed_is_tried_again(
+    own: tuple[httpx.Client, Path], roots: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, _ = own
+    monkeypatch.setattr(jobs, "UNTOLD", patience(60))  # one connection tells of the whole job
     before = client.get("/api/health").json()["images"]
     with client.stream("GET", "/api/jobs/events") as events:
         lines = events.iter_lines()
