@@ -12,7 +12,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database, ForeignObject, connect_for_reading
 from retrieval.catalogue.migrations import upgrade
 from retrieval.catalogue.schema import FILE, ImageRow, SegmentRow
-from retrieval.catalogue.sqlite_schema import foreign_object, is_own
+from retrieval.catalogue.sqlite.objects import foreign_object, is_own
 
 
 @pytest.fixture
