@@ -16,7 +16,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from index.errors import CairnError
 from index.extras import install_command
 from index.files.reading import refuse_irregular_database
-from retrieval.catalogue.sqlite_schema import foreign_object
+from retrieval.catalogue.sqlite.objects import foreign_object
 from retrieval.metadata.places import great_circle_km
 
 # How long SQLite waits for another process that is writing, in milliseconds.

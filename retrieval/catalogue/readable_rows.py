@@ -10,7 +10,7 @@ from typing import Any
 from index.files.names import is_plain_name
 from retrieval.catalogue.database import connect_for_reading
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, REVISION_COPY_KEY, REVISION_KEY, REVISIONS, Base, SegmentRow
-from retrieval.catalogue.sqlite_schema import is_own
+from retrieval.catalogue.sqlite.objects import is_own
 
 _KINDS: dict[str, Any] = {mapper.class_.__tablename__: mapper.class_ for mapper in Base.registry.mappers}
 

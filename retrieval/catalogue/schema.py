@@ -2,12 +2,12 @@
 
 import datetime
 import hashlib
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column
 
-from index.errors import CairnError
+from index.errors import Damaged
 from index.files.names import is_plain_name
 
 FORMAT = 8
@@ -22,8 +22,72 @@ NEXT_FOLDER_KEY = "cairn.next_folder"
 REVISION_COPY_KEY = "cairn.revision_copy"
 
 
-class ForeignName(CairnError):
-    """What should be the plain name of a folder leads elsewhere, or is no text."""
+class ForeignValue(Damaged):
+    """A value in the catalogue is of another kind than its column: SQLite keeps any in any, and who sent it may too."""
+
+    def __init__(self, value: object, wanted: str = "") -> None:  # with a default, for a worker process to send it
+        text = f"The catalogue holds {str(value)[:60]!r} where {wanted} belongs: run cairn check, then cairn repair."
+        super().__init__(text if wanted else str(value))
+
+
+def _whole(value: Any) -> Any:
+    if value is None or type(value) is int:
+        return value
+    raise ForeignValue(value, "a number")
+
+
+def _real(value: Any) -> Any:
+    if value is None or type(value) is float or type(value) is int:
+        return value
+    raise ForeignValue(value, "a number")
+
+
+def _text(value: Any) -> Any:
+    if value is None or (type(value) is str and "\0" not in value):
+        return value
+    raise ForeignValue(value, "a text")
+
+
+class _Integer(sa.Integer):
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        return _whole
+
+
+class _BigInteger(sa.BigInteger):
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        return _whole
+
+
+class _Double(sa.Double[float]):
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        return _real
+
+
+class _Text(sa.Text):
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        return _text
+
+
+class _String(sa.String):
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        return _text
+
+
+class _FolderName(sa.types.TypeDecorator[str]):
+    """The name of one folder, in every database: what else is in its place, such as a path, is given to nobody."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if value is not None and not is_plain_name(value):
+            raise ValueError(f"{value!r} is no name of a folder")
+        return value
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        if not is_plain_name(value):
+            raise ForeignValue(value, "the plain name of a segment's folder")
+        return value
 
 
 def _where(condition: str) -> dict[str, Any]:
@@ -33,7 +97,7 @@ def _where(condition: str) -> dict[str, Any]:
 
 def _bytewise(length: int) -> sa.types.TypeEngine[str]:
     """A text that is compared byte by byte: as SQLite does by itself, and PostgreSQL where the column says so."""
-    return sa.String(length).with_variant(sa.VARCHAR(length, collation="C"), "postgresql")
+    return _String(length).with_variant(sa.VARCHAR(length, collation="C"), "postgresql")
 
 
 def path_hash_of(path: str) -> int:
@@ -62,6 +126,8 @@ def _hash_of(contents: bytes) -> int:
 class Base(MappedAsDataclass, DeclarativeBase):
     """Rows are plain dataclasses; those that the catalogue returns are copies, and changing them changes nothing."""
 
+    type_annotation_map: ClassVar[dict[Any, Any]] = {int: _Integer}
+
 
 @sa.event.listens_for(Base.metadata, "before_create")
 def _limit_indexes(metadata: sa.MetaData, connection: sa.Connection, **_: Any) -> None:
@@ -80,41 +146,21 @@ def values_of_row(row: Base) -> dict[str, Any]:
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
 
-class _PlainName(sa.types.TypeDecorator[str]):
-    """The name of one folder: what else the database holds in its place, such as a path, is never given to anybody."""
-
-    impl = sa.String
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        if value is not None and not is_plain_name(value):
-            raise ValueError(f"{value!r} is no name of a folder")
-        return value
-
-    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        if value is not None and not is_plain_name(value):
-            raise ForeignName(
-                f"The catalogue names {str(value)[:60]!r} as the folder of a segment, which is no plain name: run "
-                "cairn check, then cairn repair."
-            )
-        return value
-
-
 class SegmentRow(Base, kw_only=True):
     """A segment that belongs to the collection."""
 
     __tablename__ = "segments"
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
-    folder: Mapped[str] = mapped_column(_PlainName(255), unique=True)  # its name inside segments/
+    folder: Mapped[str] = mapped_column(_FolderName(255), unique=True)  # its name inside segments/
     images: Mapped[int]
-    features: Mapped[int] = mapped_column(sa.BigInteger)
-    bytes: Mapped[int] = mapped_column(sa.BigInteger)
-    vocabulary_fingerprint: Mapped[str] = mapped_column(sa.String(64))
-    descriptor_fingerprint: Mapped[str] = mapped_column(sa.String(64))
+    features: Mapped[int] = mapped_column(_BigInteger)
+    bytes: Mapped[int] = mapped_column(_BigInteger)
+    vocabulary_fingerprint: Mapped[str] = mapped_column(_String(64))
+    descriptor_fingerprint: Mapped[str] = mapped_column(_String(64))
     # ISO 8601, UTC: text, as SQLite keeps no time zones
-    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)
-    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)  # of the bytes of its meta.json
+    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)
+    sha256: Mapped[str | None] = mapped_column(_String(64), default=None)  # of the bytes of its meta.json
 
 
 class ImageRow(Base, kw_only=True):
@@ -137,33 +183,33 @@ class ImageRow(Base, kw_only=True):
         sa.Index("ix_images_titled", "number", **_where("name IS NOT NULL AND title IS NOT NULL")),
     )
 
-    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # never used again
-    path: Mapped[str] = mapped_column(sa.Text)
+    number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # never used again
+    path: Mapped[str] = mapped_column(_Text)
     # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
-    path_hash: Mapped[int] = mapped_column(sa.BigInteger, index=True, init=False, repr=False)
+    path_hash: Mapped[int] = mapped_column(_BigInteger, index=True, init=False, repr=False)
     name: Mapped[str | None] = mapped_column(_bytewise(1024), unique=True, default=None)  # of indexed photos only
-    sha256: Mapped[str | None] = mapped_column(sa.String(64), index=True, default=None)  # finds a photo that has moved
-    size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
-    mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
+    sha256: Mapped[str | None] = mapped_column(_String(64), index=True, default=None)  # finds a photo that has moved
+    size: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # bytes
+    mtime_ns: Mapped[int | None] = mapped_column(_BigInteger, default=None)
     width: Mapped[int | None] = mapped_column(default=None)  # pixels of the upright original
     height: Mapped[int | None] = mapped_column(default=None)
     features: Mapped[int] = mapped_column(default=0)
-    state: Mapped[str] = mapped_column(sa.String(16), default=INDEXED)
-    reason: Mapped[str | None] = mapped_column(sa.Text, default=None)  # why it failed
+    state: Mapped[str] = mapped_column(_String(16), default=INDEXED)
+    reason: Mapped[str | None] = mapped_column(_Text, default=None)  # why it failed
     segment_id: Mapped[int | None] = mapped_column(sa.ForeignKey(SegmentRow.id), index=True, default=None)
     position: Mapped[int | None] = mapped_column(default=None)  # in the segment
-    missing_since: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC: its file is gone
+    missing_since: Mapped[str | None] = mapped_column(_String(40), default=None)  # ISO 8601, UTC: its file is gone
     # Mean squared distance of its features to their words.
-    quantisation_error: Mapped[float | None] = mapped_column(sa.Double, default=None)
+    quantisation_error: Mapped[float | None] = mapped_column(_Double, default=None)
     # What is known of the photo: what was imported, else what its file says. `MetadataRow` holds both.
     taken: Mapped[str | None] = mapped_column(  # local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS
         _bytewise(19), default=None
     )
-    latitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees north, WGS 84
-    longitude: Mapped[float | None] = mapped_column(sa.Double, default=None)  # degrees east
-    camera: Mapped[str | None] = mapped_column(sa.String(256), default=None)
-    title: Mapped[str | None] = mapped_column(sa.Text, default=None)
-    date_added: Mapped[str | None] = mapped_column(sa.String(40), default=None)  # ISO 8601, UTC; None: not known
+    latitude: Mapped[float | None] = mapped_column(_Double, default=None)  # degrees north, WGS 84
+    longitude: Mapped[float | None] = mapped_column(_Double, default=None)  # degrees east
+    camera: Mapped[str | None] = mapped_column(_String(256), default=None)
+    title: Mapped[str | None] = mapped_column(_Text, default=None)
+    date_added: Mapped[str | None] = mapped_column(_String(40), default=None)  # ISO 8601, UTC; None: not known
     folder: Mapped[str | None] = mapped_column(_bytewise(1024), index=True, init=False, repr=False)  # of its name
 
     def __post_init__(self) -> None:
@@ -186,14 +232,14 @@ class MetadataRow(Base, kw_only=True):
     )
 
     number: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
-    source: Mapped[str] = mapped_column(sa.String(16), primary_key=True)  # FROM_FILE or IMPORTED
-    key: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    source: Mapped[str] = mapped_column(_String(16), primary_key=True)  # FROM_FILE or IMPORTED
+    key: Mapped[str] = mapped_column(_String(64), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False, default=0)  # among those of one key
-    value: Mapped[str] = mapped_column(sa.Text)
+    value: Mapped[str] = mapped_column(_Text)
     # Looked up by this: a value may be longer than what PostgreSQL can put into an index.
-    value_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)
+    value_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.value_hash = value_hash_of(self.value)
@@ -204,14 +250,14 @@ class ExcludedRow(Base, kw_only=True):
 
     __tablename__ = "excluded"
 
-    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # of the image it was
-    path: Mapped[str] = mapped_column(sa.Text)
-    path_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)  # tells damage
-    name: Mapped[str] = mapped_column(sa.String(1024))
-    sha256: Mapped[str | None] = mapped_column(sa.String(64), default=None)
-    size: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # bytes
-    mtime_ns: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
-    removed: Mapped[str] = mapped_column(sa.String(40))  # ISO 8601, UTC
+    number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # of the image it was
+    path: Mapped[str] = mapped_column(_Text)
+    path_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # tells damage
+    name: Mapped[str] = mapped_column(_String(1024))
+    sha256: Mapped[str | None] = mapped_column(_String(64), default=None)
+    size: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # bytes
+    mtime_ns: Mapped[int | None] = mapped_column(_BigInteger, default=None)
+    removed: Mapped[str] = mapped_column(_String(40))  # ISO 8601, UTC
 
     def __post_init__(self) -> None:
         self.path_hash = path_hash_of(self.path)
@@ -222,9 +268,9 @@ class LinkRow(Base, kw_only=True):
 
     __tablename__ = "links"
 
-    number: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)  # of the image
+    number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # of the image
     found: Mapped[bytes] = mapped_column(sa.LargeBinary)
-    found_hash: Mapped[int] = mapped_column(sa.BigInteger, init=False, repr=False)  # tells damage
+    found_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # tells damage
 
     def __post_init__(self) -> None:
         self.found_hash = self._hash()
@@ -245,9 +291,9 @@ class AlbumRow(Base, kw_only=True):
     __table_args__ = ({"sqlite_autoincrement": True},)  # its address is never another album's
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
-    name: Mapped[str] = mapped_column(sa.String(200), unique=True)
-    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
-    cover: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)  # number of a photo; it may be gone
+    name: Mapped[str] = mapped_column(_String(200), unique=True)
+    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    cover: Mapped[int | None] = mapped_column(_BigInteger, default=None)  # number of a photo; it may be gone
 
 
 class AlbumPhotoRow(Base, kw_only=True):
@@ -259,7 +305,7 @@ class AlbumPhotoRow(Base, kw_only=True):
         sa.ForeignKey(AlbumRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     number: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
     position: Mapped[int]  # in the album; positions may have gaps
 
@@ -270,10 +316,10 @@ class HiddenRow(Base, kw_only=True):
     __tablename__ = "hidden"
 
     number: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
-    because: Mapped[str] = mapped_column(sa.Text, default="")
-    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    because: Mapped[str] = mapped_column(_Text, default="")
+    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
 
 
 class RejectionRow(Base, kw_only=True):
@@ -283,12 +329,12 @@ class RejectionRow(Base, kw_only=True):
     __table_args__ = (sa.CheckConstraint("one < other"),)
 
     one: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     other: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
 
 
 class QueryRejectionRow(Base, kw_only=True):
@@ -296,11 +342,11 @@ class QueryRejectionRow(Base, kw_only=True):
 
     __tablename__ = "query_rejections"
 
-    sha256: Mapped[str] = mapped_column(sa.String(64), primary_key=True)  # of the photo from elsewhere
+    sha256: Mapped[str] = mapped_column(_String(64), primary_key=True)  # of the photo from elsewhere
     number: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    since: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
+    since: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
 
 
 class SavedSearchRow(Base, kw_only=True):
@@ -310,14 +356,14 @@ class SavedSearchRow(Base, kw_only=True):
     __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: Mapped[int | None] = mapped_column(primary_key=True, nullable=False, default=None)  # given by the database
-    name: Mapped[str] = mapped_column(sa.String(200))
-    query: Mapped[str] = mapped_column(sa.Text)  # JSON
+    name: Mapped[str] = mapped_column(_String(200))
+    query: Mapped[str] = mapped_column(_Text)  # JSON
     photo: Mapped[bytes | None] = mapped_column(sa.LargeBinary, default=None)  # what was searched for, from elsewhere
     favourite: Mapped[bool] = mapped_column(default=False)
     standing: Mapped[bool] = mapped_column(default=False)  # new photos are searched for it
-    tag: Mapped[str | None] = mapped_column(sa.Text, default=None)  # that found photos are given
-    created: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
-    asked_to: Mapped[int] = mapped_column(sa.BigInteger, default=0)  # photos with numbers below were searched
+    tag: Mapped[str | None] = mapped_column(_Text, default=None)  # that found photos are given
+    created: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    asked_to: Mapped[int] = mapped_column(_BigInteger, default=0)  # photos with numbers below were searched
 
 
 class SavedFindRow(Base, kw_only=True):
@@ -329,11 +375,11 @@ class SavedFindRow(Base, kw_only=True):
         sa.ForeignKey(SavedSearchRow.id, ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     number: Mapped[int] = mapped_column(
-        sa.BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
+        _BigInteger, sa.ForeignKey(ImageRow.number, ondelete="CASCADE"), primary_key=True, index=True
     )
-    found: Mapped[str] = mapped_column(sa.String(40), default_factory=_now)  # ISO 8601, UTC
-    probability: Mapped[float | None] = mapped_column(sa.Double, default=None)
-    region: Mapped[str | None] = mapped_column(sa.Text, default=None)  # JSON: where in the photo
+    found: Mapped[str] = mapped_column(_String(40), default_factory=_now)  # ISO 8601, UTC
+    probability: Mapped[float | None] = mapped_column(_Double, default=None)
+    region: Mapped[str | None] = mapped_column(_Text, default=None)  # JSON: where in the photo
     seen: Mapped[bool] = mapped_column(default=False)  # somebody looked at it
 
 
@@ -354,8 +400,8 @@ class Setting(Base, kw_only=True):
 
     __tablename__ = "settings"
 
-    key: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
-    value: Mapped[str] = mapped_column(sa.Text)
+    key: Mapped[str] = mapped_column(_String(255), primary_key=True)
+    value: Mapped[str] = mapped_column(_Text)
 
 
 # Alembic's own table; catalogues of format 1 have none. Written here as well, so that new catalogues need no Alembic.

@@ -35,8 +35,8 @@ def joined(address: str | None, place: str | None) -> Iterator["Callable[[Collec
     from index.cluster.connection import Cluster
     from index.cluster.storage import open_storage, send_new
     from retrieval.collection.layout import OPTIONS
-    from retrieval.collection.storage_place import keep_storage_place, storage_place
     from retrieval.indexing.on_cluster import ClusterPreparer
+    from retrieval.shards.storage_place import keep_storage_place, storage_place
 
     if place is not None:
         open_storage(place)  # says what is wrong with it

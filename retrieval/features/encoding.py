@@ -100,11 +100,9 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
     else:
         frames = _decode_position_and_shape(columns["position"][rows], columns["shape"][rows])
     if "angle" in columns:
-        frames = Frames(frames.centres, frames.linear @ rotations(columns["angle"][rows].astype(np.float32)))
-    elif "geometry" in columns:  # of which each number stands for a frame
-        return frames
-    if not np.isfinite(frames.linear).all():
-        raise Damaged("A segment has shapes of features that are no numbers: run cairn check, then cairn repair.")
+        angles = columns["angle"][rows].astype(np.float32)
+        _refuse_no_numbers(angles)
+        frames = Frames(frames.centres, frames.linear @ rotations(angles))
     return frames
 
 
@@ -196,7 +194,14 @@ def _decode_position_and_shape(position: NDArray[np.uint16], shape: NDArray[np.f
     centres = position.astype(np.float32) / np.float32(_POSITION_STEPS)
     rows = shape.astype(np.float32)
     linear = np.zeros((len(rows), 2, 2), np.float32)
-    linear[:, 0, 0] = np.exp2(rows[:, 0])
-    linear[:, 1, 1] = np.exp2(rows[:, 2])
-    linear[:, 1, 0] = rows[:, 1] * linear[:, 1, 1]
+    with np.errstate(all="ignore"):
+        linear[:, 0, 0] = np.exp2(rows[:, 0])
+        linear[:, 1, 1] = np.exp2(rows[:, 2])
+        linear[:, 1, 0] = rows[:, 1] * linear[:, 1, 1]
+    _refuse_no_numbers(linear)
     return Frames(centres, linear)
+
+
+def _refuse_no_numbers(values: NDArray[np.floating]) -> None:
+    if not np.isfinite(values).all():
+        raise Damaged("A segment has shapes of features that are no numbers: run cairn check, then cairn repair.")

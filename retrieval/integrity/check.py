@@ -14,7 +14,7 @@ from index.errors import CairnError, LaterVersion
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.schema import FILE, ForeignName
+from retrieval.catalogue.schema import FILE, ForeignValue
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -302,7 +302,7 @@ class _Check:
                 self.findings.note(f"{name} is none of the collection's files.")
         if self.catalogue is not None:
             orphans = []
-            with contextlib.suppress(ForeignName):  # which is told
+            with contextlib.suppress(ForeignValue):  # which is told
                 orphans = self.catalogue.orphans(self.folder / SEGMENTS)
             for orphan in orphans:
                 foreign = has_foreign_photos(orphan, self.catalogue)

@@ -19,7 +19,7 @@ from index.word_weights import Whole
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION, SEGMENTS
 from retrieval.collection.options import CollectionOptions
-from retrieval.collection.storage_place import storage_place
+from retrieval.shards.storage_place import storage_place
 
 Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
 """Segments of what photos borrow, by their names, each with which of its photos count."""

@@ -78,9 +78,9 @@ def test_a_segment_is_named_by_no_path(
     ran = cairn(command[0], sent, *command[1:])
     assert ran.code in (0, 1, 2)
     if command[0] == "compact":
-        assert "no plain name" in ran.refused()
+        assert "where the plain name of a segment's folder belongs" in ran.refused()
     if command[0] == "check":
-        assert ran.code == 1 and "as the folder of a segment" in ran.out
+        assert ran.code == 1 and "where the plain name of" in ran.out
         assert cairn("repair", sent).code in (0, 1) and cairn("check", sent).code == 0
     assert (mine / "own.cairn" / "segments" / "000001").is_dir()
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from index.errors import CairnError
 from retrieval.features.encoding import (
     CENTRE_ERROR,
     FRAME_ERROR,
@@ -14,6 +15,7 @@ from retrieval.features.encoding import (
     encode_frames,
     encode_geometry,
     frames_of,
+    misshapen_columns,
 )
 from retrieval.features.extraction import Features
 from retrieval.regions.geometry import ellipses_of_shapes, rotations
@@ -163,3 +165,38 @@ def test_a_photo_taken_to_be_turned_has_its_frames_turned(turn):
     np.testing.assert_allclose(
         frames_of(turned, 100, turn).linear, rotation @ frames_of(features, 100).linear, atol=1e-5
     )
+
+
+def _columns() -> dict[str, np.ndarray]:
+    return {
+        "geometry": np.zeros((3, 5), np.uint8),
+        "angle": np.zeros(3, np.float16),
+        "descriptor": np.zeros((3, 128), np.float16),
+        "other": np.zeros((3, 1, 2)),
+    }
+
+
+def test_columns_are_of_the_shape_and_type_that_is_written() -> None:
+    assert list(misshapen_columns(_columns())) == []
+    earlier = {"position": np.zeros((3, 2), np.uint16), "shape": np.zeros((3, 3), np.float16)}
+    assert list(misshapen_columns(earlier)) == []
+    assert list(misshapen_columns({})) == ["position", "shape"]
+    for name, change in (
+        ("geometry", lambda column: column[:, :1]),
+        ("geometry", lambda column: column.astype(np.uint16)),
+        ("geometry", lambda column: column[:, 0]),
+        ("angle", lambda column: column[:, None]),
+        ("angle", lambda column: column.astype(np.float64)),
+        ("descriptor", lambda column: column[:, 0]),
+        ("descriptor", lambda column: column.astype(np.complex64)),
+    ):
+        columns = _columns()
+        assert list(misshapen_columns(columns | {name: change(columns[name])})) == [name]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_angles_that_are_no_numbers_are_refused(value: float) -> None:
+    columns = {"geometry": np.full((3, 5), 77, np.uint8), "angle": np.array([0, value, 0], np.float16)}
+    decode_geometry(columns, np.array([0, 2]))
+    with pytest.raises(CairnError, match="no numbers: run cairn check, then cairn repair"):
+        decode_geometry(columns, np.arange(3))

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from index.cluster.storage import open_storage
 from index.errors import CairnError
 from retrieval.collection.layout import STORAGE_KEY
-from retrieval.collection.storage_place import keep_storage_place
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.options import SearchOptions
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import group_segments, open_epoch
+from retrieval.shards.storage_place import keep_storage_place
 from tests.support.sharded import SharedAlbum, local_shards, query_at_turns
 from tests.support.written_photos import Album
 

@@ -8,7 +8,7 @@ import pytest
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STORAGE_KEY
-from retrieval.collection.storage_place import STORAGE_VARIABLE, keep_storage_place, storage_place
+from retrieval.shards.storage_place import STORAGE_VARIABLE, keep_storage_place, storage_place
 from retrieval.state.folder import STATE
 from tests.conftest import Indexed
 
