@@ -4,6 +4,7 @@ import contextlib
 import ipaddress
 import os
 import socket
+import struct
 import sys
 from functools import cache
 from pathlib import Path
@@ -11,8 +12,13 @@ from pathlib import Path
 Address = tuple[str, int | None]
 """Host and port of one end of a connection."""
 
-_TABLES = ((4, Path("/proc/net/tcp")), (6, Path("/proc/net/tcp6")))
-_ESTABLISHED = "01"
+# From <linux/netlink.h>, <linux/sock_diag.h> and <linux/inet_diag.h>.
+_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+_HEADER = struct.Struct("=IHHII")  # length, type, flags, number, port
+_ASKED = struct.Struct("=BBBxI")  # family, protocol, extensions, states
+_ENDS = struct.Struct("!HH16s16s4x8s")  # ports, addresses, no interface, cookie
+_TOLD = struct.Struct("=BBBB48sIIIII")  # family, state, timer, tries, ends, expiry, two queues, user, inode
+_ALL_STATES, _ESTABLISHED, _ANY_COOKIE = 0xFFFFFFFF, 1, b"\xff" * 8
 _UNMAPPED = Path("/proc/sys/kernel/overflowuid")
 
 
@@ -32,37 +38,31 @@ def connecting_user(client: Address, server: Address) -> int | None:
 
     Notes
     -----
-    Rows of connections that their process has closed name root as the user; so only established ones that a process
-    holds count (proc_pid_net(5): state 01, and an inode).
+    The kernel is asked by netlink (sock_diag(7)). A connection that its process has closed is root's to it; so only an
+    established one that a process holds counts, which has an inode.
     """
-    for version, table in _TABLES:
-        ends = _written(client, version), _written(server, version)
-        if None in ends:
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            _, found, rest = table.read_bytes().partition(f": {ends[0]} {ends[1]} {_ESTABLISHED} ".encode())
-            if found:
-                user, inode = (int(rest.split(b"\n", 1)[0].split()[place]) for place in (3, 5))
-                return user if inode and user != _unmapped() else None
+    with contextlib.suppress(OSError, ValueError, AttributeError, struct.error):
+        found = [ipaddress.ip_address(host) for host, _ in (client, server)]
+        hosts = [getattr(one, "ipv4_mapped", None) or one for one in found]
+        family = socket.AF_INET if hosts[0].version == 4 else socket.AF_INET6
+        ends = _ENDS.pack(client[1], server[1], hosts[0].packed, hosts[1].packed, _ANY_COOKIE)
+        answer = _ask(_ASKED.pack(family, socket.IPPROTO_TCP, 0, _ALL_STATES) + ends)
+        _, state, *_, user, inode = _TOLD.unpack_from(answer)
+        if state == _ESTABLISHED and inode and user != _unmapped():
+            return int(user)
     return None
 
 
-def _written(address: Address, version: int) -> str | None:
-    """Write an end as the tables do: hexadecimal words of 32 bits in the machine's order; None where it cannot be."""
-    try:
-        found = ipaddress.ip_address(address[0])
-    except ValueError:
-        return None
-    mapped = getattr(found, "ipv4_mapped", None)
-    if version == 4:
-        found = mapped or found
-        if found.version != 4:
-            return None
-    elif found.version == 4:  # a socket of IPv6 may hold a connection of IPv4
-        found = ipaddress.ip_address(f"::ffff:{found}")
-    packed = found.packed
-    words = [int.from_bytes(packed[place : place + 4], sys.byteorder) for place in range(0, len(packed), 4)]
-    return f"{''.join(f'{word:08X}' for word in words)}:{address[1] or 0:04X}"
+def _ask(question: bytes) -> bytes:
+    """Ask the kernel about one socket; OSError where it has none, or does not say."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as asking:
+        asking.settimeout(1)
+        asking.send(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST, 0, 0) + question)
+        answer, (sender, _) = asking.recvfrom(4096)
+    _, kind, *_ = _HEADER.unpack_from(answer)
+    if sender != 0 or kind != _BY_FAMILY:
+        raise OSError("there is no such socket")
+    return answer[_HEADER.size :]
 
 
 @cache

@@ -136,8 +136,8 @@ def _serve_once(place: Path, page: str, token: str, serve: Callable[[Begun], Non
             show_own(address + page, known)
 
     def begun(address: str, server: str) -> None:
+        keep_token(place, token)  # whoever finds the address looks for it
         announce(place, address, server)
-        keep_token(place, token)
         if browser:
             show_own(address + page, token)
 

@@ -134,3 +134,23 @@ def test_where_one_is_signed_in_is_listed_and_ended(chromium: Any, shelf: str) -
         small_page.wait_for_url(f"{shelf}/login")
         page.reload()
         page.wait_for_url(f"{shelf}/login?**")
+
+
+def test_the_address_with_a_token_lets_a_browser_in_and_no_other(chromium: Any, tmp_path: Path) -> None:
+    access = AccessOptions(own_user=True, token="a-token-of-cairn-open")
+    app = create_shelf_app(tmp_path / "home", small(ServeOptions(access=access)))
+    # This server does not ask the kernel, as where that does not say whose a connection is.
+    with listening(app) as address, visiting(chromium, address, DESKTOP) as visit:
+        page = visit.open("/")
+        page.get_by_text("open the address with the token that cairn open has printed").wait_for()
+        visit.excuse("401")
+        visit.open("/?token=a-token-of-cairn-open")
+        assert page.url == f"{address}/"
+        page.get_by_role("button", name="Make the collection").wait_for()
+        assert page.request.get(f"{address}/api/collections").status == 200
+        assert "token" not in page.evaluate("document.cookie")  # no script reads it
+        visit.open("/")
+        page.get_by_role("button", name="Make the collection").wait_for()
+        with visiting(chromium, address, DESKTOP) as other:
+            other.open("/")
+            other.excuse("401")

@@ -3,7 +3,6 @@
 import os
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
@@ -46,26 +45,26 @@ def test_a_connection_that_is_half_closed_is_nobodys() -> None:
             assert connecting_user(address, server.getsockname()) is None
 
 
-ROW = (
-    "   0: 0100007F:C350 0100007F:1F40 {state} 00000000:00000000 00:00000000 00000000 {user:>5}        0 {inode} 1 0\n"
-)
-
-
 @pytest.mark.parametrize(
     ("state", "user", "inode", "found"),
-    [("01", 1000, 77, 1000), ("01", 0, 0, None), ("06", 0, 0, None), ("05", 1000, 77, None), ("01", 4711, 77, None)],
+    [
+        (1, 1000, 77, 1000),
+        (1, 0, 0, None),
+        (6, 0, 0, None),
+        (5, 1000, 77, None),
+        (10, 1000, 77, None),
+        (1, 4711, 77, None),
+    ],
 )
 def test_only_what_a_process_holds_counts(
-    state: str, user: int, inode: int, found: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    state: int, user: int, inode: int, found: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = tmp_path / "tcp"
-    table.write_text("  sl  local_address rem_address   st\n" + ROW.format(state=state, user=user, inode=inode))
-    monkeypatch.setattr(peers, "_TABLES", ((4, table),))
+    answer = peers._TOLD.pack(2, state, 0, 0, b"", 0, 0, 0, user, inode)
+    monkeypatch.setattr(peers, "_ask", lambda question: answer)
     monkeypatch.setattr(peers, "_unmapped", lambda: 4711)
-    monkeypatch.setattr(peers.sys, "byteorder", "little")
-    assert connecting_user(("127.0.0.1", 50000), ("127.0.0.1", 8000)) == found
-    table.write_text("damaged")
-    assert connecting_user(("127.0.0.1", 50000), ("127.0.0.1", 8000)) is None
-    table.unlink()
-    assert connecting_user(("127.0.0.1", 50000), ("127.0.0.1", 8000)) is None
-    assert connecting_user(("photos.example", 50000), ("", 8000)) is None
+    client, server = ("127.0.0.1", 50000), ("127.0.0.1", 8000)
+    assert connecting_user(client, server) == found
+    monkeypatch.setattr(peers, "_ask", lambda question: answer[:-1])
+    assert connecting_user(client, server) is None
+    for wrong in (("photos.example", 50000), ("", 50000), ("::1", 70000), ("127.0.0.1", None)):
+        assert connecting_user(wrong, server) is None
