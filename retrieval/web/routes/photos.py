@@ -54,7 +54,7 @@ def health(request: Request) -> Health:
 @router.get("/collection")
 async def collection(request: Request) -> dict[str, Any]:
     """Tell what the collection holds, as `cairn info --json` does, without the paths of photos that failed."""
-    return (await service_of(request).search("collection", {}))[0]
+    return (await service_of(request).search(request, "collection", {}))[0]
 
 
 class PageParameters(Filters):
@@ -115,7 +115,7 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     made = kept_thumbnail(row.sha256, size, service.cache)
     if made is None:
         wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size, "cache": str(service.cache)}
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 
@@ -127,7 +127,7 @@ async def image(request: Request, number: Number, size: Annotated[int, Query(ge=
     tag = f'"{row.sha256}-image-{size}"'
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
-    _, made = await service.decode("image", {"path": row.path, "name": row.name, "size": size})
+    _, made = await service.decode(request, "image", {"path": row.path, "name": row.name, "size": size})
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 
@@ -144,7 +144,7 @@ async def preview(request: Request) -> Response:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one photo, as the field photo of the form.")
         wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}
-        facts, made = await service.decode("preview", wanted)
+        facts, made = await service.decode(request, "preview", wanted, upload=True)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 

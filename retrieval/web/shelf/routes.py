@@ -217,7 +217,7 @@ async def cover(
     made = await run_in_threadpool(kept_thumbnail, shown.sha256, size, cache)
     if made is None:
         wanted = {"path": shown.path, "name": shown.name, "sha256": shown.sha256, "size": size, "cache": str(cache)}
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers=headers)
 
 
