@@ -69,7 +69,8 @@ class Environment(Report):
     caches : list of dict
         ``of`` what, the ``folder`` (None where there is none), and whether it is ``writable``.
     process : dict
-        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``.
+        ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: what the
+        processes that decode photos can do.
     """
 
     versions: dict[str, str | None]
@@ -119,6 +120,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
             "time_zone": "/".join(time.tzname),
             "filesystem_encoding": sys.getfilesystemencoding(),
             "output_encoding": getattr(sys.stdout, "encoding", None),
+            "decoding": _decoding(),
         },
     )
 
@@ -262,6 +264,14 @@ def _is_writable(folder: Path | None) -> bool:
         there = next((one for one in (folder, *folder.absolute().parents) if one.exists()), None)
         return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
     return False
+
+
+def _decoding() -> str | None:
+    with contextlib.suppress(Exception):
+        from retrieval.photos.apart import rights
+
+        return rights()
+    return None
 
 
 def _umask() -> int:

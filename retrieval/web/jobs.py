@@ -19,9 +19,11 @@ from retrieval.foreign.contract import FeaturesNeeded
 from retrieval.library.compiled import compile_all
 from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
-from retrieval.photos.decoding import PhotoTooLarge, read_colour_sized
+from retrieval.photos.apart import prepare_decoding
+from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
+from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -71,6 +73,7 @@ class SearchJobs:
     """
 
     def __init__(self, place: Place) -> None:
+        prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
         self._epoch: Epoch | None = None  # where there is a cluster
@@ -234,6 +237,9 @@ def _refusing(asked: Sequence[Asked]) -> Iterator[None]:
 
 class PictureJobs:
     """Decodes photos and encodes them as JPEG, so that nothing of a file but its pixels is ever sent."""
+
+    def __init__(self) -> None:
+        prepare_decoding()  # for all forks of this process
 
     def is_outdated(self) -> bool:
         """Nothing is open between jobs."""

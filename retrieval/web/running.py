@@ -155,6 +155,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
     import uvicorn
 
+    from retrieval.photos.apart import is_confined, rights
     from retrieval.web.access.connections import most_connections, patient_protocol
     from retrieval.web.access.watch import set_up_logs
 
@@ -165,6 +166,8 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
             "let people in with --password-file.",
             file=sys.stderr,
         )
+    if not is_confined():
+        print(f"cairn: {rights()}", file=sys.stderr)
     set_up_logs(options.log_level, options.access.access_log)
     say(f"Serving at {with_token(where, options.access.token)} (end with Ctrl-C)")
     sys.stdout.flush()

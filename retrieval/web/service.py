@@ -26,7 +26,7 @@ from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of
 from retrieval.photos.listing import stays_below
-from retrieval.web.access.limits import Listeners
+from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
 from retrieval.web.guard import log_trace
@@ -45,6 +45,7 @@ LOOK = 30.0
 """Seconds at least between two looks for damage where nobody searches."""
 MOST_TAGS = 5000
 """That are counted."""
+_LOOK = 0.5  # seconds between two looks at whether a client has left
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ class ServeOptions:
     # Who is answered; None: what this is mounted in decides.
     access: AccessOptions | None = field(default_factory=AccessOptions)
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
-    search: PoolOptions = field(default_factory=lambda: PoolOptions(nice=5))
+    search: PoolOptions = field(default_factory=lambda: PoolOptions(uploads=1, nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
-    pictures: PoolOptions = field(default_factory=lambda: PoolOptions(waiting=1000, seconds=30.0, memory=2 << 30))
+    pictures: PoolOptions = field(
+        default_factory=lambda: PoolOptions(uploads=1, waiting=1000, seconds=30.0, memory=2 << 30)
+    )
     bin: Path | None = None  # folder that photos' files may be moved to; None: no file is ever moved
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
     exports: ExportOptions = field(default_factory=ExportOptions)  # limits
@@ -198,10 +201,10 @@ class Service:
         """Look a photo up; `Refused` where there is none."""
         return await run_in_threadpool(photo_row, self.collection, number)
 
-    async def search(self, job: str, request: dict[str, Any]) -> Answer:
+    async def search(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker search, and wait."""
         try:
-            answer = await run_job(self.searching, job, request)
+            answer = await run_job(self.searching, request, job, wanted, upload=upload)
         except BrokenOff:  # the system kills who reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
@@ -214,15 +217,27 @@ class Service:
         self.damage = None
         return answer
 
-    async def decode(self, job: str, request: dict[str, Any]) -> Answer:
+    async def decode(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker decode a photo, and wait."""
-        return await run_job(self.decoding, job, request)
+        return await run_job(self.decoding, request, job, wanted, upload=upload)
 
 
-async def run_job(pool: Pool, job: str, request: dict[str, Any]) -> Answer:
-    """Have a pool do a job, and wait; ProblemError where it cannot."""
+async def run_job(pool: Pool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
+    """Have a pool do a job for a request, and wait as long as its client does; ProblemError where it cannot.
+
+    A job with an `upload` keeps no job waiting that is of photos of the collection.
+    """
     try:
-        return await asyncio.wrap_future(pool.submit(job, request))
+        future = pool.submit(job, wanted, client=request.scope.get(CLIENT, ""), upload=upload)
+        answer = asyncio.wrap_future(future)
+        try:
+            while not (await asyncio.wait([answer], timeout=_LOOK))[0]:
+                if await request.is_disconnected():
+                    raise ProblemError(499, "The client has left.")
+            return await answer
+        finally:
+            pool.give_up(future)
+            answer.cancel()
     except Busy:
         raise ProblemError(503, "The server is busy: try again in a moment.") from None
     except TookTooLong:

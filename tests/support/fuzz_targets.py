@@ -50,6 +50,7 @@ from retrieval.groups.groups import read_groups
 from retrieval.groups.links import Link, decode_links, encode_links
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import MOST_TAGS
+from retrieval.photos.apart import decoding_here
 from retrieval.photos.decoding import read_colour, read_photo
 from retrieval.photos.options import ImageOptions
 from tests.support import feature_files, metadata_files, ranking_files
@@ -152,13 +153,13 @@ def sign_photo(folder: Path) -> None:
 
 
 def read_photos(folder: Path) -> None:
-    """Read a photo both ways."""
+    """Read a photo both ways, in this process, so that all that a decoder does is seen."""
     options = ImageOptions(max_side=64, max_pixels=PIXELS)
-    read = read_photo(folder / PHOTO, options)
+    with decoding_here():
+        read, colour = read_photo(folder / PHOTO, options), read_colour(folder / PHOTO, options)
     assert read.grey.ndim == 2 and read.grey.dtype == np.float32 and min(read.grey.shape) >= 1
     assert max(read.grey.shape) <= 64 and read.width * read.height <= PIXELS
     assert np.isfinite(read.grey).all() and 0 <= read.grey.min() <= read.grey.max() <= 255
-    colour = read_colour(folder / PHOTO, options)
     assert colour.dtype == np.uint8 and colour.shape == (*read.grey.shape, 3)
 
 

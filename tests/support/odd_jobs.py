@@ -54,6 +54,9 @@ class OddJobs:
                 raise Refused("No.", "photo")
             case "regret":
                 raise CairnError("This cannot be.")
+            case "log":
+                with Path(request["log"]).open("a") as log:
+                    log.write(f"{request['name']}\n")
             case "collection":
                 return {"pid": os.getpid(), "done": self.done}, b""
         if "queries" in request:

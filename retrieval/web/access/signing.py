@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.photos.apart import is_confined
 from retrieval.web.access.devices import device_of
 from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, cookie_of
 from retrieval.web.access.limits import Limiter, client_key, waited
@@ -248,11 +249,14 @@ def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterab
 
     @router.get("/api/ready", tags=["server"], responses={503: {"description": "Not yet."}})
     def ready(request: Request, response: Response) -> dict[str, bool]:
-        """Tell whether all is open that searches need; for those who watch over the server, without signing in."""
+        """Tell whether all is open that searches need; for those who watch over the server, without signing in.
+
+        `confined` says whether photos are decoded by processes that can do nothing else.
+        """
         found = all([service.is_ready() for service in services()])
         response.status_code = 200 if found else 503
         response.headers["Cache-Control"] = "no-store"
-        return {"ready": found}
+        return {"ready": found, "confined": is_confined()}
 
     @router.get(METRICS, tags=["server"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     def metrics(request: Request) -> Response:

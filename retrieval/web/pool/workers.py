@@ -9,14 +9,15 @@ import contextlib
 import json
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from retrieval.web.pool.hiring import Died, NotStarted, Source, Start, Worker, make_source
 from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
+from retrieval.web.pool.turns import Turns
 
 __all__ = ["Answer", "Busy", "Died", "Failed", "Jobs", "Pool", "PoolOptions", "Refused", "TookTooLong"]
 
@@ -26,6 +27,8 @@ LONGEST_OPENING = 600.0
 """Seconds that a worker may take to open anew what has changed."""
 LARGEST = 256 << 20
 """Bytes that a worker may answer at once: a picture, or facts of a collection with a million unreadable photos."""
+GRACE = 2.0
+"""Seconds that a job may go on whose client has left: most end within, and what they made is kept."""
 _PAUSE = 1.0  # seconds at least between two attempts at what the system may refuse again
 
 
@@ -34,7 +37,8 @@ class PoolOptions:
     """How many jobs run and wait, and what one may use."""
 
     workers: int = 2  # processes
-    waiting: int = 32  # jobs that may wait for one; more are refused
+    uploads: int = 0  # further processes, which alone do jobs with uploads, and nothing else; 0: all do all
+    waiting: int = 32  # jobs that may wait, and as many with uploads; more are refused, of whoever has most of them
     seconds: float = 60.0  # a job that has not ended so long after it was submitted, or all was open, is given up
     memory: int = 3 << 30  # bytes that a process may take on top of what it needs to start; 0: no limit
     nice: int = 0  # by how much the processes stand back behind others, where the system knows that
@@ -52,12 +56,13 @@ class Failed(Exception):
     """A job failed as none should; the message is the trace, for the log alone."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Task:
     job: str
     request: dict[str, Any]
     seconds: float  # that it may take
     deadline: float  # of time.monotonic
+    client: str
     future: "Future[Answer]" = field(default_factory=Future)
 
 
@@ -78,24 +83,36 @@ class Pool:
         self.options = options
         self._start = Start(make, arguments, options.memory, options.nice)
         self._changed = threading.Condition()  # of all that follows
-        self._tasks: deque[_Task] = deque()
+        self._places = options.workers + options.uploads
+        # Of jobs; where there are workers for uploads alone, those with uploads are the second.
+        self._queues: list[Turns[_Task]] = [Turns(options.waiting) for _ in range(2 if options.uploads else 1)]
+        self._doing: dict[int, _Task] = {}  # by place
         self._workers: dict[int, Worker] = {}  # by place
         self._opening: Source | None = None
         self._source: Source | None = None  # that has opened all
         self._deaths = 0  # of processes that opened
         self._closing = False
-        self._serving = options.workers  # threads that may have a worker
+        self._serving = self._places  # threads that may have a worker
         self._threads = [threading.Thread(target=self._keep_open, daemon=True)]
         self._threads += [
-            threading.Thread(target=self._serve, args=(place,), daemon=True) for place in range(options.workers)
+            threading.Thread(target=self._serve, args=(place,), daemon=True) for place in range(self._places)
         ]
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: str, request: dict[str, Any], seconds: float | None = None) -> "Future[Answer]":
+    def submit(
+        self,
+        job: str,
+        request: dict[str, Any],
+        seconds: float | None = None,
+        *,
+        client: str = "",
+        upload: bool = False,
+    ) -> "Future[Answer]":
         """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`.
 
-        It is given up after `seconds`, where that is not left to the options.
+        It is given up after `seconds`, where that is not left to the options. Clients take turns. A future whose job
+        is refused later, as others have fewer waiting, raises `Busy`.
 
         Raises
         ------
@@ -103,17 +120,40 @@ class Pool:
             As many jobs wait as may.
         """
         limit = self.options.seconds if seconds is None else seconds
+        task = _Task(job, request, limit, time.monotonic() + limit, client)
         with self._changed:
-            if self._closing or len(self._tasks) >= self.options.waiting:
+            refused = task if self._closing else self._queues[-1 if upload else 0].add(task)
+            if refused is task:
                 raise Busy
-            task = _Task(job, request, limit, time.monotonic() + limit)
-            self._tasks.append(task)
             self._changed.notify_all()
+        if refused is not None:
+            _refuse(refused)
         return task.future
+
+    def give_up(self, future: "Future[Answer]") -> None:
+        """Do without an answer: what waits is never begun, and what is at work is ended after a moment."""
+        if future.done():
+            return
+        with self._changed:
+            waited = [one for queue in self._queues for one in queue.take_out(lambda task: task.future is future)]
+            doing = any(task.future is future for task in self._doing.values())
+        for task in waited:
+            task.future.cancel()
+        if doing:
+            timer = threading.Timer(GRACE, self._break_off, (future,))
+            timer.daemon = True
+            timer.start()
+
+    def _break_off(self, future: "Future[Answer]") -> None:
+        """Kill the worker that is still at a job; it is replaced."""
+        with self._changed:
+            for place, task in self._doing.items():
+                if task.future is future and (worker := self._workers.get(place)) is not None:
+                    worker.kill()
 
     def waiting(self) -> int:
         """Number of jobs that no worker has begun."""
-        return len(self._tasks)
+        return sum(map(len, self._queues))
 
     @property
     def is_open(self) -> bool:
@@ -142,35 +182,39 @@ class Pool:
         """End all workers, those at work too; what waits is given up."""
         with self._changed:
             self._closing = True
-            given_up = list(self._tasks)
-            self._tasks.clear()
+            given_up = [task for queue in self._queues for task in queue.take_out(lambda _: True)]
             for worker in self._workers.values():
                 worker.kill()
             if self._opening is not None:
                 self._opening.kill()
             self._changed.notify_all()
         for task in given_up:
-            if task.future.set_running_or_notify_cancel():
-                task.future.set_exception(Busy())
+            _refuse(task)
         for thread in self._threads:
             thread.join(10)
 
     def _serve(self, place: int) -> None:
         """Do one task after another with a process of one's own."""
+        queue = self._queues[0 if place < self.options.workers else -1]
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing or self._tasks or self._is_outdated(place))
+                self._changed.wait_for(lambda: self._closing or queue or self._is_outdated(place))
                 if self._closing:
                     break
-                task = self._tasks.popleft() if self._tasks else None
+                task = queue.take()
+                if task is not None:
+                    self._doing[place] = task
             if task is None:
                 try:
                     self._hire(place, time.monotonic())
                 except (Busy, Died, TookTooLong):
                     with self._changed:
-                        self._changed.wait_for(lambda: self._closing or self._tasks, _PAUSE)
-            elif task.future.set_running_or_notify_cancel():
+                        self._changed.wait_for(lambda: self._closing or queue, _PAUSE)
+                continue
+            if task.future.set_running_or_notify_cancel():
                 self._do(place, task)
+            with self._changed:
+                del self._doing[place]
         self._dismiss(place)
         with self._changed:
             self._serving -= 1
@@ -286,7 +330,7 @@ class Pool:
                 source.open()
                 with self._changed:
                     self._source = source
-                    for task in self._tasks:
+                    for task in chain.from_iterable(self._queues):
                         task.deadline = time.monotonic() + task.seconds
                     self._changed.notify_all()
                 self._watch(source)
@@ -330,6 +374,12 @@ class Pool:
             if self._source is source:
                 self._source = None
             self._changed.notify_all()
+
+
+def _refuse(task: _Task) -> None:
+    """Tell whoever waits for a task that it is not begun."""
+    if task.future.set_running_or_notify_cancel():
+        task.future.set_exception(Busy())
 
 
 class _NotBegun(Died):

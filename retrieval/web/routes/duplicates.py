@@ -108,7 +108,7 @@ async def picture_of_binned(request: Request, entry: Annotated[str, InPath(max_l
     if made is None:
         file = _bin(service) / one.id / FILE_FOLDER / Path(one.path).name
         wanted = {"path": str(file), "name": one.name, "sha256": None, "size": PICTURE, "cache": str(service.cache)}
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
 
 

@@ -38,7 +38,8 @@ async def export(request: Request, asked: ExportRequest) -> Response:
             for row, one in zip(rows, described, strict=True)
         ]
         form = "png" if asked.form == "png" else "pdf"
-        _, sheet = await service.decode("sheet", {"photos": photos, "cache": str(service.cache), "form": form})
+        wanted = {"photos": photos, "cache": str(service.cache), "form": form}
+        _, sheet = await service.decode(request, "sheet", wanted)
         return Response(sheet, media_type=KINDS[asked.form], headers=_headers(f"contact-sheet.{form}"))
     if not options.files:
         raise ProblemError(403, "This server does not give out the files of photos: start it with --originals.")

@@ -184,7 +184,7 @@ async def glimpse(request: Request, number: JobNumber, place: Annotated[int, InP
         return Response(status_code=204)
     wanted = {"path": str(path), "name": path.name, "sha256": None, "size": SIZES[1], "cache": str(service.cache)}
     try:
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted, upload=True)
     except (ProblemError, Refused):  # the job says what is wrong with it
         return Response(status_code=204)
     return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})

@@ -56,7 +56,7 @@ def health(request: Request) -> Health:
 @router.get("/collection")
 async def collection(request: Request) -> dict[str, Any]:
     """Tell what the collection holds, as `cairn info --json` does, without the paths of photos that failed."""
-    return (await service_of(request).search("collection", {}))[0]
+    return (await service_of(request).search(request, "collection", {}))[0]
 
 
 class PageParameters(Filters):
@@ -118,7 +118,7 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     if made is None:
         known = row.sha256 or ""  # of no file: what is not known is not shown
         wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 
@@ -131,7 +131,7 @@ async def image(request: Request, number: Number, size: Annotated[int, Query(ge=
     if _known(request, tag):
         return Response(status_code=304, headers=_cached(tag))
     wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
-    _, made = await service.decode("image", wanted)
+    _, made = await service.decode(request, "image", wanted)
     return Response(made, media_type="image/jpeg", headers=_cached(tag))
 
 
@@ -148,7 +148,7 @@ async def preview(request: Request) -> Response:
         if len(form.photos) != 1:
             raise ProblemError(400, "Send one photo, as the field photo of the form.")
         wanted = {"path": str(form.photos[0]), "name": form.names[0], "size": PREVIEW_SIDE}
-        facts, made = await service.decode("preview", wanted)
+        facts, made = await service.decode(request, "preview", wanted, upload=True)
     headers = {"X-Photo-Width": str(facts["width"]), "X-Photo-Height": str(facts["height"])}
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 

@@ -15,7 +15,7 @@ from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.service import Service, changing, describe_photos, service_of
+from retrieval.web.service import changing, describe_photos, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
@@ -41,7 +41,7 @@ async def save_search(request: Request) -> SavedSearch:
         if "request" not in form.fields:
             raise ProblemError(422, "The form needs the field request, a JSON object.")
         wanted = NewSearch.model_validate_json(form.fields["request"])
-        picture, factor, sha256 = await _picture(service, wanted, form)
+        picture, factor, sha256 = await _picture(request, wanted, form)
     return await run_in_threadpool(_save, request, wanted, picture, factor, sha256)
 
 
@@ -97,7 +97,7 @@ def mark_seen(request: Request, search: Id, asked: Seen) -> None:
         saved.mark_seen(catalogue, search, asked.photos)
 
 
-async def _picture(service: Service, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
+async def _picture(request: Request, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
     """The photo from elsewhere as it is kept, by how much it is smaller, and the SHA-256 of what was sent."""
     needed = any(one.photo is None for one in wanted.queries)
     if len(form.photos) != needed:
@@ -105,7 +105,7 @@ async def _picture(service: Service, wanted: NewSearch, form: Uploads) -> tuple[
     if not needed:
         return None, 1.0, None
     job = {"path": str(form.photos[0]), "name": form.names[0], "size": SIDE}
-    facts, made = await service.decode("preview", job)
+    facts, made = await service_of(request).decode(request, "preview", job, upload=True)
     with Image.open(io.BytesIO(made)) as picture:  # our own: only its header is read
         factor = max(picture.size) / max(facts["width"], facts["height"])
     contents = await run_in_threadpool(form.photos[0].read_bytes)

@@ -19,8 +19,9 @@ from retrieval.web.models import (
     SearchAnswer,
     SearchRequest,
 )
+from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.service import describe_photos, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api", tags=["search"])
@@ -61,7 +62,7 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
 async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> SearchAnswer:
     """Search with photos of the collection, or boxes in them."""
     fields = asked.model_dump(exclude={"q"})
-    return await _search(service_of(request), SearchRequest(queries=_parse(asked.q), **fields), None)
+    return await _search(request, SearchRequest(queries=_parse(asked.q), **fields), None)
 
 
 @router.post("/search", dependencies=SEARCHING, openapi_extra=_form(SearchRequest), response_model_exclude_unset=True)
@@ -69,14 +70,14 @@ async def search_uploads(request: Request) -> SearchAnswer:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
-        return await _search(service, SearchRequest.model_validate_json(_field(form)), form)
+        return await _search(request, SearchRequest.model_validate_json(_field(form)), form)
 
 
 @router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer)
 async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
     """Explain why a photo of the collection, or a box in one, matches another."""
     fields = asked.model_dump(exclude={"q"})
-    return await _match(service_of(request), MatchRequest(queries=_parse([asked.q]), **fields), None, format)
+    return await _match(request, MatchRequest(queries=_parse([asked.q]), **fields), None, format)
 
 
 @router.post("/match", dependencies=SEARCHING, response_model=MatchAnswer, openapi_extra=_form(MatchRequest))
@@ -84,7 +85,7 @@ async def match_upload(request: Request, format: Format = "json") -> Any:
     """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
-        return await _match(service, MatchRequest.model_validate_json(_field(form)), form, format)
+        return await _match(request, MatchRequest.model_validate_json(_field(form)), form, format)
 
 
 def _parse(asked: list[str]) -> list[QueryPhoto]:
@@ -121,20 +122,27 @@ def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str,
     return job
 
 
-async def _search(service: Service, asked: SearchRequest, form: Uploads | None) -> SearchAnswer:
-    answer, _ = await service.search("search", _job(asked, form))
+async def _have_done(request: Request, job: str, wanted: dict[str, Any]) -> Answer:
+    """Have a worker search: one of its own for uploads, as a photo from anywhere may take it long."""
+    upload = any(query["upload"] is not None for query in wanted["queries"])
+    return await service_of(request).search(request, job, wanted, upload=upload)
+
+
+async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> SearchAnswer:
+    answer, _ = await _have_done(request, "search", _job(asked, form))
     similarity = answer["similarity"]
     if similarity is not None:
         similarity["file"] = Path(similarity["file"]).name
     return SearchAnswer.model_validate(answer)
 
 
-async def _match(service: Service, asked: MatchRequest, form: Uploads | None, format: str) -> Response | MatchAnswer:
+async def _match(request: Request, asked: MatchRequest, form: Uploads | None, format: str) -> Response | MatchAnswer:
+    service = service_of(request)
     job = {"expand": "none", **_job(asked, form)}
     if format == "jpg":
-        _, picture = await service.search("picture", job | {"scratch": str(service.scratch)})
+        _, picture = await _have_done(request, "picture", job | {"scratch": str(service.scratch)})
         return _file(picture, "image/jpeg", "match.jpg")
-    answer, _ = await service.search("match", job)
+    answer, _ = await _have_done(request, "match", job)
     if format == "csv":
         return _file(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
     row = await service.row(answer.pop("number"))

@@ -233,7 +233,7 @@ async def cover(
             "size": size,
             "cache": str(cache),
         }
-        _, made = await service.decode("thumbnail", wanted)
+        _, made = await service.decode(request, "thumbnail", wanted)
     return Response(made, media_type="image/jpeg", headers=headers)
 
 

@@ -97,10 +97,10 @@ class ShelfService:
         for job in self.queue.jobs(name):
             self.queue.forget(job.id)
 
-    async def decode(self, job: str, request: dict[str, Any]) -> Answer:
+    async def decode(self, request: Request, job: str, wanted: dict[str, Any]) -> Answer:
         """Have a photo decoded, and wait."""
         assert self._decoding is not None
-        return await run_job(self._decoding, job, request)
+        return await run_job(self._decoding, request, job, wanted)
 
     def _make(self, name: str) -> FastAPI:
         folder = self.shelf.find(name)

@@ -1,16 +1,19 @@
 """Indexing: the same result whatever the number of workers and however often it was stopped."""
 
+import contextlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PIL import Image
 
@@ -25,12 +28,15 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.integrity.check import check_collection
+from retrieval.photos import apart
+from retrieval.photos.apart import TOO_LONG, is_apart
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
+from tests.support.heavy_photos import slow
 from tests.support.hostile import photo
 from tests.support.paths import ROOT
 from tests.support.patience import patience
@@ -114,6 +120,56 @@ def test_what_is_added_later_is_found_like_what_was_there(photos: Path, whole: P
         assert len(collection.index.image_numbers) == 10  # the collection that is open sees what was added
     query = photos / "coffee_001.jpg"
     assert ranking(tmp_path / "c.cairn", query) == ranking(whole, query)
+
+
+# Photos that decode for long, or crash what decodes them
+
+
+@pytest.fixture
+def with_a_slow_one(photos: Path, tmp_path: Path) -> Path:
+    folder = Path(shutil.copytree(photos, tmp_path / "photos"))
+    (folder / "a-slow.jpg").write_bytes(slow())
+    return folder
+
+
+def _reasons(report: IndexReport) -> dict[str, str]:
+    return {Path(one["path"]).name: one["reason"] for one in report.failed}
+
+
+@pytest.mark.skipif(not is_apart(), reason="the time of a photo is bounded on Linux alone")
+def test_a_photo_that_takes_too_long_is_listed_and_the_run_goes_on(
+    with_a_slow_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(apart, "LEAST_SECONDS", 1)
+        patched.setattr(apart, "PIXELS_A_SECOND", 1_000_000_000)
+        report = index(tmp_path / "c.cairn", with_a_slow_one)
+    assert (report.added, _reasons(report)["a-slow.jpg"]) == (10, TOO_LONG)
+    with Collection.open(tmp_path / "c.cairn") as collection:
+        assert {Path(one.path).name: one.reason for one in collection.catalogue.failures()}["a-slow.jpg"] == TOO_LONG
+        assert index_photos(collection, [with_a_slow_one]).added == 1  # with the time that it needs
+
+
+@pytest.mark.skipif(not is_apart(), reason="photos are decoded by the processes of the run themselves")
+def test_a_photo_that_crashes_its_decoder_is_listed_and_the_run_goes_on(with_a_slow_one: Path, tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def crash() -> None:
+        """Stand for a defect of a decoder: the only photo that takes long."""
+        while not ended.wait(0.02):
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if "serve_forks" in str(process.parent().cmdline()) and process.cpu_times().user > 0.7:
+                        process.send_signal(signal.SIGSEGV)
+
+    crashing = threading.Thread(target=crash)
+    crashing.start()
+    try:
+        report = index(tmp_path / "c.cairn", with_a_slow_one, workers=2)
+    finally:
+        ended.set()
+        crashing.join()
+    assert (report.added, _reasons(report)["a-slow.jpg"]) == (10, "its decoder crashed")
 
 
 # Interruption

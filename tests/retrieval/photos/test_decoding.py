@@ -14,7 +14,8 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image, ImageFile
 
 from index.errors import CairnError
-from retrieval.photos import decoding as image_module
+from retrieval.photos import decoder
+from retrieval.photos.apart import decoding_here
 from retrieval.photos.decoding import Photo, read_colour, read_photo
 from retrieval.photos.listing import list_photos
 from retrieval.photos.options import ImageOptions
@@ -264,7 +265,7 @@ def test_heic(tmp_path: Path) -> None:
 def test_heic_without_the_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     path = write(tmp_path, "a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
-    with pytest.raises(CairnError, match="pip install pillow-heif"):
+    with decoding_here(), pytest.raises(CairnError, match="pip install pillow-heif"):
         read_photo(path)
 
 
@@ -301,7 +302,7 @@ def test_the_pixel_limit_is_checked_before_decoding(tmp_path: Path, monkeypatch:
         raise AssertionError("decoded")
 
     monkeypatch.setattr(ImageFile.ImageFile, "load", decoded)
-    with pytest.raises(CairnError, match="40x30 pixels, which is more than the limit of 1199 pixels"):
+    with decoding_here(), pytest.raises(CairnError, match="40x30 pixels, which is more than the limit of 1199 pixels"):
         read_photo(path, ImageOptions(max_pixels=1199))
 
 
@@ -312,7 +313,9 @@ def test_claimed_sizes_cost_no_memory(tmp_path: Path) -> None:
         import resource, sys
         from pathlib import Path
         from index.errors import CairnError
+        from retrieval.photos.apart import decoding_here
         from retrieval.photos.decoding import read_photo
+        decoding_here().__enter__()
         for name in ("one-pixel.png", "cmyk.jpg", "animated.webp"):
             read_photo(Path(sys.argv[1]) / name)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -380,9 +383,9 @@ def test_every_kind_of_failure_becomes_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(image_module, "_decode", fail)
+    monkeypatch.setattr(decoder, "_open", fail)
     path = write(tmp_path, "a.jpg", b"x")
-    with pytest.raises(CairnError, match=reason) as caught:
+    with decoding_here(), pytest.raises(CairnError, match=reason) as caught:
         read_photo(path)
     assert "secret" not in str(caught.value)
 
@@ -417,7 +420,8 @@ def test_damaged_files_only_ever_raise_a_cairn_error(
         content[start : start + len(replacement)] = replacement
     path = write(tmp_path, "fuzzed", bytes(content[: int(keep * len(content))]))
     try:
-        read = read_photo(path, ImageOptions(max_pixels=1_000_000))
+        with decoding_here():
+            read = read_photo(path, ImageOptions(max_pixels=1_000_000))
     except CairnError as error:
         assert str(error) and "\n" not in str(error) and str(tmp_path) not in str(error)
     else:

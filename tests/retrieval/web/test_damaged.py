@@ -48,7 +48,7 @@ def test_a_file_that_is_cut_short_under_the_server_is_named(indexed: Indexed, tm
         assert "column_geometry.npy is damaged" in answer.json()["detail"] and "cairn repair" in answer.json()["detail"]
         assert str(folder) not in answer.text and "memory" not in answer.text
         assert client.get("/api/ready").status_code == 503
-        assert client.get("/api/ready").json() == {"ready": False}
+        assert client.get("/api/ready").json()["ready"] is False
         (folder / "segments" / "000001" / "column_geometry.npy").write_bytes(whole)
         assert until(lambda: client.get("/api/ready").status_code == 200)
         assert until(lambda: _search(client, first).status_code == 200)

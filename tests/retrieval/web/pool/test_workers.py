@@ -4,11 +4,14 @@ import contextlib
 import errno
 import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -18,9 +21,11 @@ from index.errors import CairnError
 from retrieval.web.pool import hiring, workers
 from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
 from tests.conftest import Indexed
-from tests.support.live import serving
+from tests.support.hostile import encode, photo
+from tests.support.live import client_of, serving, until
 from tests.support.odd_jobs import OddJobs, Reader, SlowToStart, Unforkable
 from tests.support.patience import patience
+from tests.support.stuck_uploads import StuckUploads
 
 FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
 OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
@@ -43,7 +48,7 @@ def pool(way: str) -> Iterator[Pool]:
 
 
 def _ask(pool: Pool, job: str, **request: object) -> Answer:
-    return pool.submit(job, request).result(60)
+    return pool.submit(job, request).result(patience(60))
 
 
 def test_jobs_are_done_by_one_process_and_refusals_keep_it(pool: Pool) -> None:
@@ -191,6 +196,92 @@ def test_workers_end_with_a_server_that_is_killed(busy: bool) -> None:
     worker.pipe.close()
     process.wait(patience(30))
     pool.close()
+
+
+# Several clients
+
+
+FAIR = PoolOptions(workers=1, waiting=30, seconds=600.0)
+
+
+def _occupied(pool: Pool, **more: Any) -> "Future[Answer]":
+    """Keep a worker busy."""
+    job = pool.submit("sleep", {}, **more)
+    until(job.running)
+    return job
+
+
+def test_clients_take_turns(tmp_path: Path) -> None:
+    pool = Pool(OddJobs, (), FAIR)
+    log = tmp_path / "log"
+    try:
+        first = _occupied(pool, client="greedy")
+        asked = [("greedy", place) for place in range(5)] + [("modest", 0), ("other", 0), ("modest", 1)]
+        jobs = [
+            pool.submit("log", {"log": str(log), "name": f"{client} {place}"}, client=client) for client, place in asked
+        ]
+        pool.give_up(first)
+        for job in jobs:
+            job.result(patience(60))
+        said = "greedy 0, modest 0, other 0, greedy 1, modest 1, greedy 2, greedy 3, greedy 4"
+        assert log.read_text().split("\n")[:-1] == said.split(", ")
+    finally:
+        pool.close()
+
+
+def test_whoever_has_most_waiting_is_refused_first() -> None:
+    pool = Pool(OddJobs, (), OPTIONS)
+    try:
+        _occupied(pool, client="greedy")
+        greedy = [pool.submit("echo", {}, client="greedy") for _ in range(OPTIONS.waiting)]
+        with pytest.raises(Busy):
+            pool.submit("echo", {}, client="greedy")
+        pool.submit("echo", {}, client="modest")
+        assert isinstance(greedy[-1].exception(patience(10)), Busy)
+        assert [job.done() for job in greedy] == [False, False, True] and pool.waiting() == OPTIONS.waiting
+    finally:
+        pool.close()
+
+
+def test_uploads_have_a_worker_apart() -> None:
+    pool = Pool(OddJobs, (), PoolOptions(workers=1, uploads=1, waiting=3, seconds=600.0))
+    try:
+        stuck = _occupied(pool, upload=True)
+        waiting = [pool.submit("echo", {}, upload=True) for _ in range(3)]
+        with pytest.raises(Busy):
+            pool.submit("echo", {}, upload=True)
+        assert _ask(pool, "echo")[0]["done"] > 0
+        assert not stuck.done() and not any(job.done() for job in waiting)
+        _occupied(pool)
+        pool.give_up(stuck)
+        assert all(job.result(patience(60)) for job in waiting)
+    finally:
+        pool.close()
+
+
+def test_jobs_that_nobody_waits_for_are_not_done_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(OddJobs, (), FAIR)
+    log = tmp_path / "log"
+    try:
+        first = _occupied(pool)
+        pids = pool.processes()
+        waiting = pool.submit("log", {"log": str(log), "name": "left"})
+        pool.give_up(waiting)
+        assert waiting.cancelled() and pool.waiting() == 0
+        later = pool.submit("log", {"log": str(log), "name": "stayed"})
+        pool.give_up(first)
+        later.result(patience(60))
+        assert isinstance(first.exception(1), Died) and log.read_text() == "stayed\n"
+        assert pool.processes() != pids
+        # One that ends soon is let be, as its worker is.
+        monkeypatch.setattr(workers, "GRACE", 600.0)
+        soon = pool.submit("nap", {"seconds": 0.2})
+        until(soon.running)
+        pids = pool.processes()
+        pool.give_up(soon)
+        assert soon.result(patience(30)) and _ask(pool, "echo")[0]["pid"] == pids[0]
+    finally:
+        pool.close()
 
 
 # What is opened
@@ -439,3 +530,43 @@ def test_requests_that_hang_die_or_crash_are_answered_and_the_next_ones_too(
         assert [answer.status_code for answer in answers[2:]] == [504, 504]
         assert "6 seconds" in answers[2].json()["detail"]
         assert lives()
+
+
+def test_uploads_that_never_end_keep_nobody_else_waiting(indexed: Indexed, tmp_path: Path) -> None:
+    """Six connections hang with an upload each; pictures come, and all is as before once those have left."""
+    stuck, good = ({"photo": (name, encode(photo(size=(40, 30)), "PNG"))} for name in ("stuck.jpg", "good.jpg"))
+    options = {
+        "search_jobs": OddJobs,
+        "search": PoolOptions(workers=1),
+        "picture_jobs": StuckUploads,
+        "pictures": PoolOptions(workers=1, uploads=1, waiting=100, seconds=600.0),
+    }
+    with (
+        serving(indexed.folder, tmp_path / "cache", **options) as address,
+        client_of(address) as client,
+        contextlib.ExitStack() as connections,
+    ):
+
+        def waiting() -> int:
+            figures = client.get("/metrics").text
+            (line,) = re.findall(r"^cairn_queue_length.*pictures.* (\S+)$", figures, re.MULTILINE)
+            return int(float(line))
+
+        asked = client.build_request("POST", "/api/preview", files=stuck)
+        head = "".join(f"{name}: {value}\r\n" for name, value in asked.headers.items())
+        where = urlsplit(address)
+        hostile = [
+            connections.enter_context(socket.create_connection((where.hostname or "", where.port or 0)))
+            for _ in range(6)
+        ]
+        for one in hostile:
+            one.sendall(f"POST /api/preview HTTP/1.1\r\n{head}\r\n".encode() + asked.read())
+        until(lambda: waiting() == 5)
+        for number in range(4):
+            for size in (128, 256, 512):
+                assert client.get(f"/api/photos/{number}/thumbnail", params={"size": size}).status_code == 200
+        assert client.get("/api/photos/0/image").status_code == 200
+        assert waiting() == 5
+        connections.close()
+        until(lambda: waiting() == 0)
+        assert client.post("/api/preview", files=good).status_code == 200

@@ -3,13 +3,19 @@
 import { t } from "../language.js";
 
 const REASONS = {
+  "decoding it takes far longer than a photo of its size does": t("decoding it takes far longer than a photo of its size does"),
+  "decoding it was broken off": t("decoding it was broken off"),
+  "decoding it was broken off, most likely for want of memory": t("decoding it was broken off, most likely for want of memory"),
   "it is a folder, not a photo": t("it is a folder, not a photo"),
   "it is not a regular file": t("it is not a regular file"),
   "it is not a photo in a format that can be read, or its header is damaged": t("it is not a photo in a format that can be read, or its header is damaged"),
+  "its decoder crashed": t("its decoder crashed"),
   "its link leads back to itself": t("its link leads back to itself"),
   "its link leads out of the folders that photos may be taken from": t("its link leads out of the folders that photos may be taken from"),
   "its name is not valid": t("its name is not valid"),
   "its name is too long": t("its name is too long"),
+  "its strips share the same bytes, which no photo's do": t("its strips share the same bytes, which no photo's do"),
+  "no process can be started to decode it": t("no process can be started to decode it"),
   "permission to read it is denied": t("permission to read it is denied"),
   "the file does not exist": t("the file does not exist"),
   "the file is damaged": t("the file is damaged"),
@@ -29,6 +35,10 @@ export function toldReason(reason) {
   if (Object.hasOwn(REASONS, plain)) return REASONS[plain];
   const [, width, height, most] = /^the photo is (\d+)x(\d+) pixels, which is more than the limit of (\d+) pixels$/.exec(plain) ?? [];
   if (most) return t("the photo is {width}x{height} pixels, which is more than the limit of {most} pixels", { width, height, most });
+  const [, scans, across, down, all] = /^the photo has (\d+) scans of (\d+)x(\d+) pixels, which is more than the limit of (\d+) pixels in all$/.exec(plain) ?? [];
+  if (all) return t("the photo has {scans} scans of {across}x{down} pixels, which is more than the limit of {all} pixels in all", { scans, across, down, all });
+  const [, parts] = /^the file is in more than (\d+) parts, which is far more than a photo of its length has$/.exec(plain) ?? [];
+  if (parts) return t("the file is in more than {parts} parts, which is far more than a photo of its length has", { parts });
   const [, what, more] = /^(.*?) ([(].*[)])$/s.exec(plain) ?? [];
   return Object.hasOwn(REASONS, what ?? "") ? `${REASONS[what]} ${more}` : plain;
 }

@@ -1,0 +1,370 @@
+"""Photos are decoded in processes without rights: each sees one open file, and has a bounded time.
+
+A process of its own, which has loaded the decoders and sees no photo, forks another for each photo. That one gives up
+all rights before it looks at the file: it can open nothing, change nothing and reach nobody, and what a hostile photo
+makes of it ends with it. It is killed where it takes more of the processor than photos of that size ever do.
+
+Elsewhere than on Linux, photos are decoded in the process that asks: see `rights`.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from index.errors import CairnError
+from index.parallel import without_interrupt
+from index.text import printable_name
+from retrieval.photos.confinement import can_give_up_all, give_up_rights
+from retrieval.photos.decoder import COLOUR, GREY, decode, is_heic, register_heic, working_size
+from retrieval.photos.options import ImageOptions
+from retrieval.photos.work import PhotoTooLarge
+
+LEAST_SECONDS = 20
+"""Seconds of the processor that decoding any photo may take."""
+PIXELS_A_SECOND = 1_000_000
+"""Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
+PATIENCE = 20.0
+"""How many times as long as of the processor it may take by the clock."""
+
+TOO_LONG = "decoding it takes far longer than a photo of its size does"
+"""Reason of a photo that was given up."""
+
+_LONGEST = 4096  # bytes of a message
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; from retrieval.photos.apart import serve_forks; "
+    "serve_forks(int(sys.argv[1]))"
+)
+
+
+@dataclass
+class _Server:
+    """The process that forks those that decode, as it is reached from here and from forks of this process."""
+
+    control: socket.socket
+    process: "subprocess.Popen[bytes]"
+
+
+_lock = threading.Lock()
+_server: _Server | None = None
+_here = False
+
+
+class _Lost(Exception):
+    """The process that forks is no longer there."""
+
+
+def rights() -> str:
+    """Say what a process that decodes photos can do on this system, in a sentence."""
+    if not is_apart():
+        return "Photos are decoded with all rights of Cairn itself and in any time: bounding both needs Linux."
+    if not is_confined():
+        return (
+            "Photos are decoded by processes that can open neither files nor connections, but this system cannot keep "
+            "them from deleting files (that needs Landlock, of Linux 5.13, on x86-64 or ARM64)."
+        )
+    return "Photos are decoded by processes that can do nothing else."
+
+
+def is_confined() -> bool:
+    """Whether a process that decodes photos can do nothing else."""
+    return is_apart() and can_give_up_all()
+
+
+def is_apart() -> bool:
+    """Whether photos are decoded in processes of their own."""
+    return not _here and _can_be_apart()
+
+
+@cache
+def _can_be_apart() -> bool:
+    if sys.platform != "linux" or not sys.executable:
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def decoding_here() -> Iterator[None]:
+    """Decode in this process, with all its rights, within a block; for tests."""
+    global _here
+    before, _here = _here, True
+    try:
+        yield
+    finally:
+        _here = before
+
+
+def decode_apart(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArray[Any], int, int, int]:
+    """Have an open file decoded in a process without rights: see `decode`, which says the same of all results."""
+    if not is_apart():
+        return decode(handle, options, wanted)
+    for _ in range(2):
+        with contextlib.suppress(_Lost):
+            return _ask(handle, options, wanted)
+    raise CairnError("decoding it was broken off")
+
+
+def prepare_decoding() -> None:
+    """Start the process that forks those that decode, and wait until it can: forks of this process share it then."""
+    if is_apart():
+        with contextlib.suppress(OSError):  # who decodes the first photo is told
+            _started(None).control.recv(1, socket.MSG_PEEK)  # it stays, for whoever waits next
+
+
+def _started(lost: _Server | None) -> _Server:
+    """Give the process that forks, a new one where there is none but a lost one; OSError where none can be started."""
+    global _server
+    with _lock:
+        if _server is None or _server is lost:
+            if _server is not None:
+                _server.control.close()
+                _server.process.poll()
+            here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            root = str(Path(__file__).parents[2])
+            with there, without_interrupt():
+                command = [sys.executable, "-I", "-S", "-B", "-c", _START, str(there.fileno()), root, *sys.path]
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[there.fileno()],
+                    env=_environment(),
+                )
+            _server = _Server(here, process)
+        return _server
+
+
+def _environment() -> dict[str, str]:
+    """Variables of a process that decodes: where libraries are found, and no secret that this one may have."""
+    found = {name: value for name, value in os.environ.items() if name.startswith(("LD_", "LC_", "LANG"))}
+    # A process that forks must have no other thread.
+    return found | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def _ask(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArray[Any], int, int, int]:
+    """Have a process forked that decodes, and take what it says for what it may be."""
+    try:
+        server = _started(None)
+    except OSError as error:
+        raise CairnError(f"no process can be started to decode it ({error.strerror})") from error
+    here, there = socket.socketpair()
+    with here:
+        here.settimeout(PATIENCE * (LEAST_SECONDS + options.max_pixels / PIXELS_A_SECOND))
+        try:
+            with there:
+                seconds = LEAST_SECONDS, PIXELS_A_SECOND
+                request = {"options": asdict(options), "wanted": wanted, "memory": _memory(), "seconds": seconds}
+                socket.send_fds(server.control, [json.dumps(request).encode()], [handle, there.fileno()])
+            size = int.from_bytes(_receive(here, 4), "big")
+        except TimeoutError:
+            raise CairnError(TOO_LONG) from None
+        except (OSError, EOFError) as error:
+            _started(server)
+            raise _Lost from error
+        try:
+            return _checked(json.loads(_receive(here, min(size, _LONGEST))), here, options, wanted)
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise CairnError("decoding it was broken off") from error
+
+
+def _checked(
+    answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str
+) -> tuple[NDArray[Any], int, int, int]:
+    """Take an answer apart: a photo may have taken its process over, so nothing in it is believed."""
+    if "died" in answer:
+        raise CairnError(_DEATHS.get(str(answer["died"]), "its decoder crashed"))
+    if "refused" in answer:
+        kind = PhotoTooLarge if answer["large"] is True else CairnError
+        raise kind(printable_name(str(answer["refused"]))[:300])
+    width, height, orientation = (int(answer[name]) for name in ("width", "height", "orientation"))
+    if not (width > 0 and height > 0 and width * height <= options.max_pixels and 1 <= orientation <= 8):
+        raise ValueError
+    across, down = working_size((width, height), options)
+    pixels: NDArray[Any] = np.empty((0, 0), np.float32)
+    if wanted == GREY:
+        pixels = np.empty((down, across), np.float32)
+    elif wanted == COLOUR:
+        pixels = np.empty((down, across, 3), np.uint8)
+    _fill(pipe, pixels.reshape(-1).view(np.uint8).data)
+    return pixels, width, height, orientation
+
+
+_DEATHS = {
+    "SIGKILL": "decoding it was broken off, most likely for want of memory",
+    "SIGXCPU": TOO_LONG,
+}
+
+
+def _memory() -> int:
+    """Bytes that this process may take, which holds for the one that decodes, too; -1: no limit."""
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+
+def _receive(pipe: socket.socket, size: int) -> bytes:
+    found = bytearray(size)
+    _fill(pipe, memoryview(found))
+    return bytes(found)
+
+
+def _fill(pipe: socket.socket, room: memoryview) -> None:
+    while room:
+        got = pipe.recv_into(room)
+        if not got:
+            raise EOFError
+        room = room[got:]
+
+
+# What follows runs in the process that forks, and in its forks.
+
+
+def serve_forks(handle: int) -> None:
+    """Fork a process for each photo that is asked for, until nobody can ask any more."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks is told to stop, and this ends with them
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _warm_up()
+    control = socket.socket(fileno=handle)
+    with contextlib.suppress(OSError):  # nobody is there any more, which is told below
+        control.send(b"ready")
+    asked: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and who waits for it
+    waiting: dict[int, int] = {}  # handles of forks by those of who waits
+    events = select.poll()
+    events.register(control, select.POLLIN)
+    while True:
+        # One at a time: what is closed may come again under its number.
+        [(ready, _), *_] = events.poll()
+        if ready == handle:
+            message, handles = b"", list[int]()
+            with contextlib.suppress(ConnectionResetError):  # nobody has waited for this to be ready
+                message, handles, _, _ = socket.recv_fds(control, _LONGEST, 2)
+            if not message:
+                os._exit(0)  # the forks end with it
+            photo, reply = handles
+            pid = _fork(photo, reply, json.loads(message), max(handle, *handles, *asked, *waiting))
+            os.close(photo)
+            pipe = socket.socket(fileno=reply)
+            if not pid:
+                pipe.close()
+                continue
+            fork = os.pidfd_open(pid)
+            asked[fork], waiting[reply] = (pid, pipe), fork
+            events.register(fork, select.POLLIN)
+            events.register(reply, 0)  # that nobody waits any more is told in any case
+        elif ready in waiting:
+            signal.pidfd_send_signal(waiting[ready], signal.SIGKILL)
+            events.unregister(ready)
+            del waiting[ready]
+        else:
+            pid, pipe = asked.pop(ready)
+            _, status = os.waitpid(pid, 0)
+            events.unregister(ready)
+            os.close(ready)
+            if waiting.pop(pipe.fileno(), None) is not None:
+                events.unregister(pipe)
+            if os.WIFSIGNALED(status):
+                with contextlib.suppress(OSError):
+                    _say(pipe, {"died": signal.Signals(os.WTERMSIG(status)).name})
+            pipe.close()
+
+
+def _warm_up() -> None:
+    """Load all that decoding a photo loads, so that no fork has to."""
+    import resource  # noqa: F401
+
+    can_give_up_all()
+    sample = os.memfd_create("sample")
+    with open(sample, "wb") as file:  # noqa: PTH123 (it has no path)
+        Image.new("RGB", (32, 32)).save(file, "JPEG")
+        file.flush()
+        for wanted in (GREY, COLOUR):
+            decode(sample, ImageOptions(max_side=8), wanted)
+    gc.freeze()  # a collection in a fork would write to what is shared
+
+
+def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
+    """Fork a process that decodes a photo; 0 where there is none to be had, which its requester is told.
+
+    `highest` is the highest handle that is open: of those, the fork has the photo and its requester alone.
+    """
+    if is_heic(os.pread(photo, 12, 0)):
+        with contextlib.suppress(CairnError):  # the fork says so
+            register_heic()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        with contextlib.suppress(OSError), socket.fromfd(reply, socket.AF_UNIX, socket.SOCK_STREAM) as pipe:
+            _say(pipe, {"refused": f"no process can be started to decode it ({error.strerror})", "large": False})
+        return 0
+    if not pid:
+        try:
+            os.dup2(photo, 0)
+            os.dup2(reply, 1)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            os.closerange(3, highest + 2)  # the null device may have come behind
+            _decode_alone(socket.socket(fileno=1), request)
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
+    """Give up all rights, decode, and say what was found."""
+    import resource
+
+    options = ImageOptions(**request["options"])
+    least, pixels_a_second = request["seconds"]
+
+    def opened(pixels: int) -> None:
+        _limit(resource.RLIMIT_CPU, least + pixels // pixels_a_second)
+
+    try:
+        if request["memory"] >= 0:
+            _limit(resource.RLIMIT_DATA, request["memory"])
+        # Two seconds more: who comes to the last limit is killed, and cannot be told from one that had no memory.
+        _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
+        give_up_rights()
+        pixels, width, height, orientation = decode(0, options, request["wanted"], opened)
+    except CairnError as error:
+        _say(pipe, {"refused": str(error), "large": isinstance(error, PhotoTooLarge)})
+        return
+    except OSError as error:
+        _say(pipe, {"refused": f"no process without rights can be had to decode it ({error.strerror})", "large": False})
+        return
+    _say(pipe, {"width": width, "height": height, "orientation": orientation})
+    pipe.sendall(pixels.reshape(-1).view(np.uint8).data)
+
+
+def _limit(what: int, most: int, ever: int | None = None) -> None:
+    """Set a limit, and how far it may be raised again; neither is raised above what holds already."""
+    import resource
+
+    _, hard = resource.getrlimit(what)
+    if ever is not None:
+        hard = ever if hard < 0 else min(ever, hard)
+    resource.setrlimit(what, (most if hard < 0 else min(most, hard), hard))
+
+
+def _say(pipe: socket.socket, answer: dict[str, Any]) -> None:
+    text = json.dumps(answer).encode()
+    pipe.sendall(len(text).to_bytes(4, "big") + text)

@@ -1,0 +1,153 @@
+"""How much work a file asks of a decoder beyond its pixels, told from its headers before anything is decoded.
+
+A decoder goes over all pixels once for each scan of a progressive JPEG, reads a strip of a TIFF as often as it is
+named, and handles each chunk of a PNG by itself. A file of half a megabyte can keep it busy for minutes so.
+"""
+
+import re
+import struct
+from collections.abc import Iterable
+from typing import IO
+
+from PIL import Image
+
+from index.errors import CairnError
+
+SCANS = 20
+"""Scans that a photo with the most pixels may have; a smaller one may have more. Encoders write up to a dozen."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEG = b"\xff\xd8\xff"
+_MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # not data (FF00), a restart (FFD0 to FFD7) or filling
+_SOS, _EOI, _ALONE = 0xDA, 0xD9, (0x01, 0xD8)
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_PROGRESSIVE = frozenset((0xC2, 0xC6, 0xCA, 0xCE))
+_HEADER = 1 << 16  # bytes in which the first scan of most JPEGs begins
+_WALKED = 1 << 28  # bytes of a JPEG that are looked through, at most
+_OFFSETS, _LENGTHS, _COMPRESSION = (273, 324), (279, 325), 259  # tags of strips and of tiles
+_JPEG_STRIPS = 7
+
+
+class PhotoTooLarge(CairnError):
+    """The photo has more pixels than `ImageOptions.max_pixels`, or more that a decoder goes over."""
+
+
+def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
+    """Refuse a JPEG with too many scans, and a JPEG or PNG in far more parts than its length is reason for.
+
+    Parameters
+    ----------
+    file : file
+        Left at its start.
+    length : int
+        Of it, bytes.
+    max_pixels : int
+        That a photo may have.
+
+    Raises
+    ------
+    CairnError
+        The reason alone.
+    """
+    file.seek(0)
+    head = file.read(len(_PNG))
+    file.seek(0)
+    most = 1000 + length // 256
+    if head == _PNG:
+        _check_chunks(file, most)
+    elif head.startswith(_JPEG):
+        _check_scans(_scans(file, _WALKED, most), max_pixels)
+    file.seek(0)
+
+
+def check_strips(file: IO[bytes], length: int, image: Image.Image, max_pixels: int) -> None:
+    """Refuse a TIFF whose strips or tiles share so many bytes that reading them takes far longer than their pixels do.
+
+    Parameters
+    ----------
+    file : file
+        Is left anywhere.
+    length : int
+        Of it, bytes.
+    image : PIL.Image.Image
+        Opened from it, and not decoded.
+    max_pixels : int
+        That a photo may have.
+
+    Raises
+    ------
+    CairnError
+        The reason alone.
+    """
+    tags = getattr(image, "tag_v2", {})
+    for offsets, lengths in zip(_OFFSETS, _LENGTHS, strict=True):
+        strips = list(zip(_whole(tags.get(offsets)), _whole(tags.get(lengths)), strict=False))
+        pixels = image.width * image.height
+        if sum(size for _, size in strips) > length + 16 * pixels:
+            raise CairnError("its strips share the same bytes, which no photo's do")
+        if tags.get(_COMPRESSION) == _JPEG_STRIPS:
+            for start, size in dict.fromkeys(strips):
+                file.seek(start)
+                scans, _, _ = _scans(file, min(size, _WALKED), 1000 + size // 256)
+                _check_scans((scans, image.width, image.height), max_pixels)
+
+
+def _check_chunks(file: IO[bytes], most: int) -> None:
+    place = len(_PNG)
+    for _ in range(most):
+        file.seek(place)
+        head = file.read(8)
+        if len(head) < 8 or head.endswith(b"IEND"):
+            return
+        place += 12 + int.from_bytes(head[:4], "big")
+    raise _in_parts(most)
+
+
+def _scans(file: IO[bytes], length: int, most: int) -> tuple[int, int, int]:
+    """Count the scans of a JPEG that a decoder goes through, and tell its width and height."""
+    data = file.read(min(length, _HEADER))
+    scans = width = height = components = place = 0
+    progressive = False
+    for _ in range(most):
+        marker = _MARKER.search(data, place)
+        if marker is None or marker.end() + 8 > len(data):
+            if more := file.read(min(length - len(data), 4 * len(data))):
+                data += more
+                continue
+            if marker is None:
+                break
+        code, place = data[marker.end() - 1], marker.end()
+        segment = data[place : place + 8]
+        if code == _EOI:
+            break
+        if code in _ALONE:
+            continue
+        if code in _FRAMES and not components and len(segment) == 8:  # a decoder refuses a second one
+            height, width, components = struct.unpack_from(">HHB", segment, 3)
+            progressive = code in _PROGRESSIVE
+        if code == _SOS and len(segment) > 2:
+            scans += 1
+            if scans == 1 and not progressive and segment[2] >= components:
+                break  # a decoder reads no further
+        place += int.from_bytes(segment[:2], "big")
+    else:
+        raise _in_parts(most)
+    return scans, width, height
+
+
+def _check_scans(found: tuple[int, int, int], max_pixels: int) -> None:
+    scans, width, height = found
+    if scans * width * height > SCANS * max_pixels:
+        raise PhotoTooLarge(
+            f"the photo has {scans} scans of {width}x{height} pixels, which is more than the limit of "
+            f"{SCANS * max_pixels} pixels in all"
+        )
+
+
+def _in_parts(most: int) -> CairnError:
+    return CairnError(f"the file is in more than {most} parts, which is far more than a photo of its length has")
+
+
+def _whole(values: object) -> Iterable[int]:
+    found = values if isinstance(values, tuple | list) else () if values is None else (values,)
+    return [value for value in found if isinstance(value, int)]

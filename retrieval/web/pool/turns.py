@@ -1,0 +1,73 @@
+"""Who is next: clients take turns, however many jobs each of them has waiting."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Generic, Protocol, TypeVar
+
+
+class OfClient(Protocol):
+    """What waits."""
+
+    @property
+    def client(self) -> str:
+        """Whose it is."""
+
+
+T = TypeVar("T", bound=OfClient)
+
+
+class Turns(Generic[T]):
+    """What waits of several clients: the next is of the client that has waited longest since its last turn.
+
+    Parameters
+    ----------
+    most : int
+        That may wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # by client; who is next comes first
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self._waiting.values())
+
+    def add(self, one: T) -> T | None:
+        """Let something wait; give what cannot: the newest of whoever has most waiting, where there is no more room."""
+        mine = self._waiting.setdefault(one.client, deque())
+        mine.append(one)
+        if len(self) <= self._most:
+            return None
+        mine.pop()  # it counts last: of two who have as many, the newcomer is refused
+        longest = max(self._waiting.values(), key=len)
+        refused = one
+        if len(longest) > len(mine) + 1:
+            refused = longest.pop()
+            mine.append(one)
+        if not mine:
+            del self._waiting[one.client]
+        return refused
+
+    def take(self) -> T | None:
+        """Give what is next; None where nothing waits."""
+        if not self._waiting:
+            return None
+        client, own = self._waiting.popitem(last=False)
+        one = own.popleft()
+        if own:
+            self._waiting[client] = own
+        return one
+
+    def take_out(self, wanted: Callable[[T], bool]) -> list[T]:
+        """Give what waits and is wanted, which waits no longer."""
+        found = [one for one in self if wanted(one)]
+        for one in found:
+            own = self._waiting[one.client]
+            own.remove(one)
+            if not own:
+                del self._waiting[one.client]
+        return found
