@@ -17,6 +17,7 @@ from retrieval.catalogue.schema import FILE
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
+    BACKUP,
     DESCRIPTOR,
     IDENTITY,
     IMPROVEMENT,
@@ -256,6 +257,7 @@ class _Check:
         """Tell of what lies in the folder and is not in use."""
         known = {
             OPTIONS,
+            BACKUP,
             DESCRIPTOR,
             SEAL,
             SEAL_LOCK,
