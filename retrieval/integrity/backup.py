@@ -251,10 +251,12 @@ class _Backup:
         has_vocabulary = place.is_dir() and all(_is_same(path, self._place(path)) for path in vocabulary)
         if state.segments and not vocabulary and not has_vocabulary:
             raise CairnError(f"{self.source / state.vocabulary} is missing: run cairn check.")
-        uploads = [path for path in self._uploads() if not _is_same(path, self._place(path))]
+        uploaded = list(self._uploads())
+        uploads = [path for path in uploaded if not _is_same(path, self._place(path))]
         kept = [self.target / SEGMENTS / row.folder for row in state.segments if row not in rows]
         kept += [place] if has_vocabulary else []
         self.report.kept = sum(len(list(one.iterdir())) for one in kept if one.name not in self._copied)
+        self.report.kept += len(uploaded) - len(uploads)
         self._done = 0
         self._total = sum(row.bytes for row in rows) + sum(map(size_of, uploads))
         self._total += 0 if has_vocabulary else sum(map(size_of, vocabulary))
