@@ -33,7 +33,8 @@ NEEDED = (
 )
 """What a wheel must have; the rest is Python modules, pages and manifests."""
 
-_MADE = r"(PKG-INFO|bom\.cdx\.json|setup\.cfg|[^/]+\.egg-info/.*|site/.*)"  # in a source distribution, of no file of the checkout
+# In a source distribution, of no file of the checkout.
+_MADE = r"(PKG-INFO|bom\.cdx\.json|setup\.cfg|[^/]+\.egg-info/.*|site/.*)"
 _LEFT_BEHIND = r"(^|/)(__pycache__|build|\.venv[^/]*|\.git|\.[a-z]+_cache|\.hypothesis|[^/]+\.cairn)/|\.py[co]$"
 
 
