@@ -171,6 +171,8 @@ class _Backup:
         for path in self.target.iterdir():
             if UNFINISHED.fullmatch(path.name):
                 _remove(path)
+        if not (self.target / BACKUP).exists():
+            self._mark([])  # before all else: what a killed process has begun is completed by the next one
         damaged: set[str] = set()
         for _ in range(2):
             # What the disk of the backup has damaged since it was written is copied again.

@@ -41,6 +41,7 @@ COMMANDS = (
     "retrain",
     "check",
     "repair",
+    "backup",
     "metadata",
     "group",
     "serve",
