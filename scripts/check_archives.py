@@ -18,7 +18,7 @@ TOP = {"cairn.py", "cairn-stubs", "data", "eval", "index", "learning", "retrieva
 """What a wheel installs."""
 
 BILL = "bom.cdx.json"
-"""The bill of materials, which scripts/bom.py writes into a source distribution."""
+"""The bill of materials, which scripts/pins/bom.py writes into a source distribution."""
 
 NEEDED = (
     "cairn.py",
@@ -66,7 +66,7 @@ def wrong_source(names: Iterable[str], tracked: Iterable[str] = (), known: Itera
     names, tracked = set(names), set(tracked)
     allowed = tracked | set(known)
     yield from (f"the source distribution lacks {name}" for name in sorted(tracked - names))
-    if "scripts/bom.py" in tracked and BILL not in names:
+    if "scripts/pins/bom.py" in tracked and BILL not in names:
         yield f"the source distribution lacks {BILL}"
     for name in sorted(names - tracked):
         stranger = bool(allowed) and name not in allowed and not re.fullmatch(_MADE, name)

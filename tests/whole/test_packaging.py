@@ -134,7 +134,7 @@ def test_the_wheel_holds_what_runs(built: Built) -> None:
 def test_what_is_wrong_with_an_archive_is_said() -> None:
     assert [*wrong_source(["a.py", "site/b.html"], ["a.py", "c.py"])] == ["the source distribution lacks c.py"]
     assert [*wrong_source(["a.py", "photo.jpg"], ["a.py"])] == ["the source distribution holds photo.jpg"]
-    hook = "scripts/bom.py"
+    hook = "scripts/pins/bom.py"
     assert [*wrong_source([hook], [hook])] == ["the source distribution lacks bom.cdx.json"]
     assert [*wrong_source(["a.py", "tests/x.cairn/a"])] == ["the source distribution holds tests/x.cairn/a"]
     found = [*wrong_wheel(["tests/a.py", "index/a.pyc"])]

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 import cairn
 from index.extras import EXTRAS, install_command
-from scripts.bom import read_pins
+from scripts.pins.bom import read_pins
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
 

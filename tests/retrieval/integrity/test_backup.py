@@ -31,6 +31,7 @@ from retrieval.integrity.backup import BackupReport, back_up
 from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
 from tests.conftest import Ran
+from tests.retrieval.integrity.test_rebuild_server import move_to
 from tests.support.crashes import SIDE, draw_photo
 from tests.support.paths import ROOT
 from tests.support.patience import patience
@@ -197,6 +198,24 @@ def test_a_link_to_another_disk_is_refused(folder: Path, target: Path, monkeypat
 def test_a_collection_without_photos_is_backed_up(tmp_path: Path, target: Path) -> None:
     Collection.create(tmp_path / "empty.cairn", OPTIONS).catalogue.close()
     assert back(tmp_path / "empty.cairn", target).images == 0
+
+
+def test_a_catalogue_on_a_server_is_copied_into_a_file(
+    folder: Path, photos: Path, target: Path, tmp_path: Path, postgresql: Callable[[], str]
+) -> None:
+    whole = state_of(folder)
+    address = f"{postgresql()}&schema=photos"
+    move_to(folder, address)
+    with Collection.open(folder, catalogue=address) as collection:
+        assert back_up(collection, target).check.ok
+        assert state_of(target) == whole
+        draw_photo(photos / "p8.png", 8)
+        index_photos(collection, [photos], workers=1)
+        assert back_up(collection, target).images == 8
+        assert back_up(collection, target).copied == 0
+    back(target, tmp_path / "restored.cairn")
+    add(tmp_path / "restored.cairn", photos, 9)
+    assert "p9.png" in state_of(tmp_path / "restored.cairn")["names"]
 
 
 def test_a_restored_collection_goes_on(folder: Path, photos: Path, target: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ Versions are those that the files pin; all else that these need on any system mu
 every file that PyPI has of a version; the licences those that the packages installed here name. Needs uv
 (``pip install uv``).
 
-usage: .venv-test/bin/python -m scripts.requirements
+usage: .venv-test/bin/python -m scripts.pins.requirements
 """
 
 import json
@@ -16,12 +16,12 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from scripts.bom import LICENCES, SCOPES, Pin, plain, read_pins
+from .bom import LICENCES, SCOPES, Pin, plain, read_pins
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
-_UV = ("pip", "compile", "-", "--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate")
-_UV += ("--no-header", "--no-config", "--quiet")
+_UV = ["pip", "compile", "-", "--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate"]
+_UV += ["--no-header", "--no-config", "--quiet"]
 
 
 def bare(text: str) -> str:
@@ -42,7 +42,7 @@ def with_hashes(text: str, pins: list[Pin]) -> str:
 def licence_of(name: str) -> str | None:
     """The licence of an installed package as an SPDX expression; None where it does not name one."""
     try:
-        return metadata.metadata(name).get("License-Expression")
+        return metadata.metadata(name).json.get("license_expression")  # type: ignore[return-value]
     except metadata.PackageNotFoundError:
         return None
 
@@ -51,7 +51,7 @@ def main() -> None:
     """Rewrite the files."""
     uv = shutil.which("uv") or shutil.which("uv", path=os.fspath(Path(sys.executable).parent))
     if uv is None:
-        sys.exit("scripts/requirements: uv is needed and not installed: pip install uv.")
+        sys.exit("scripts/pins/requirements: uv is needed and not installed: pip install uv.")
     # Another index may have other files of the same version.
     clean = {key: value for key, value in os.environ.items() if not key.startswith("UV_")}
     pins = ""
@@ -60,12 +60,12 @@ def main() -> None:
         pins += re.sub("^-r .*\n", "", text, flags=re.MULTILINE)
         ran = subprocess.run([uv, *_UV], input=pins, capture_output=True, text=True, encoding="utf-8", env=clean)
         if ran.returncode:
-            sys.exit(f"scripts/requirements: {name}: {ran.stderr.strip()}")
+            sys.exit(f"scripts/pins/requirements: {name}: {ran.stderr.strip()}")
         found = read_pins(ran.stdout)
         pinned = {(pin.name, pin.version) for pin in read_pins(pins)}
         missing = sorted({f"{pin.name}=={pin.version}" for pin in found if (pin.name, pin.version) not in pinned})
         if missing:
-            sys.exit(f"scripts/requirements: {name} does not pin {', '.join(missing)}, which some system needs.")
+            sys.exit(f"scripts/pins/requirements: {name} does not pin {', '.join(missing)}, which some system needs.")
         (ROOT / name).write_text(with_hashes(text, found), encoding="utf-8")
     path = ROOT / LICENCES
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -17,8 +17,8 @@ NAME = "bom.cdx.json"
 """File in the source distribution."""
 SCOPES = {"requirements.txt": "required", "requirements-cluster.txt": "optional", "requirements-test.txt": "excluded"}
 """The requirements files, each of which may include those before it, and what is in them for whom."""
-LICENCES = "scripts/licences.json"
-"""Licences by package, as the packages name them; `scripts.requirements` writes it."""
+LICENCES = "scripts/pins/licences.json"
+"""Licences by package, as the packages name them; `scripts.pins.requirements` writes it."""
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)(?:\s*;\s*(?P<marker>[^\\]+?))?\s*(?:\\|$)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -102,7 +102,7 @@ def _component(pin: Pin, scope: str, licence: str | None) -> dict[str, Any]:
     return made
 
 
-class SourceDistribution(sdist):
+class SourceDistribution(sdist):  # type: ignore[misc]  # setuptools has no types
     """A source distribution with the bill of materials in it."""
 
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:

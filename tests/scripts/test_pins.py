@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scripts.bom import LICENCES, SCOPES, Pin, bill_of_materials, read_pins
-from scripts.requirements import bare, with_hashes
+from scripts.pins.bom import LICENCES, SCOPES, Pin, bill_of_materials, read_pins
+from scripts.pins.requirements import bare, with_hashes
 from tests.support.paths import ROOT
 
 A, B, C = (letter * 64 for letter in "abc")
