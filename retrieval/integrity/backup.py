@@ -245,8 +245,13 @@ class _Backup:
         for row in rows:
             if row.folder in earlier.segments and earlier.segments[row.folder] != row.sha256:
                 raise CairnError(
-                    f"{self.source} was restored or repaired since {self.target} was made of it, and went another way: "
-                    "name a new folder for its backup."
+                    f"{self.source} was restored since {self.target} was made of it, and went another way: name a new "
+                    "folder for its backup."
+                )
+        for name in (UPLOADS, SEGMENTS, state.vocabulary, AUGMENTATION):
+            if (self.source / name).is_symlink():
+                raise CairnError(
+                    f"{self.source / name} is a link, which no collection has: put the folder there itself."
                 )
         vocabulary = [path for path in files_below(self.source / state.vocabulary) if _is_file(path)]
         place = self.target / state.vocabulary
@@ -576,12 +581,14 @@ def _copy_contents(path: Path, copy: Path, tell: Callable[[int], None]) -> None:
 
 
 def _is_same(path: Path, copy: Path) -> bool:
-    """Whether a file was copied already, by its size and time."""
+    """Whether a file was copied already, by its size and time, or what it holds: not every disk keeps times."""
     try:
         ours, theirs = path.stat(), copy.lstat()
+        if not stat.S_ISREG(theirs.st_mode) or ours.st_size != theirs.st_size:
+            return False
+        return ours.st_mtime_ns == theirs.st_mtime_ns or hash_file(path) == hash_file(copy)
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(theirs.st_mode) and (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns)
 
 
 def _is_file(path: Path) -> bool:

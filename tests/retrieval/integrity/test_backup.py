@@ -142,6 +142,10 @@ def test_what_was_copied_is_kept_and_what_has_gone_is_removed(folder: Path, phot
     again = back(folder, target)
     assert again.kept == first.copied and (again.copied, again.bytes, again.removed) == (0, 0, 0)
 
+    for path in target.rglob("*"):  # a disk that keeps no times
+        os.utime(path, (0, 0))
+    assert back(folder, target).copied == 0
+
     add(folder, photos, 8, 9)
     (folder / "uploads" / "2026-05-04" / "kept.png").unlink()
     added = back(folder, target)
@@ -347,6 +351,16 @@ def test_links_and_pipes_among_uploads_are_left_out(folder: Path, target: Path, 
     with Collection.open(folder) as collection:
         back_up(collection, target)
     assert [path.name for path in (target / "uploads").rglob("*.png")] == ["kept.png"]
+
+
+@pytest.mark.parametrize("name", ["uploads", "segments", "vocabulary"])
+def test_folders_that_are_links_are_refused(folder: Path, target: Path, tmp_path: Path, name: str) -> None:
+    (folder / name).rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "secret").write_text("secret")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CairnError), Collection.open(folder) as collection:
+        back_up(collection, target)
+    assert not list(target.rglob("secret"))
 
 
 @pytest.mark.parametrize("name", ["../../elsewhere", "/elsewhere", "..", "a/b"])
