@@ -17,6 +17,9 @@ from pathlib import Path
 TOP = {"cairn.py", "cairn-stubs", "data", "eval", "index", "learning", "retrieval"}
 """What a wheel installs."""
 
+BILL = "bom.cdx.json"
+"""The bill of materials, which scripts/pins/bom.py writes into a source distribution."""
+
 NEEDED = (
     "cairn.py",
     "cairn-stubs/__init__.pyi",
@@ -30,7 +33,8 @@ NEEDED = (
 )
 """What a wheel must have; the rest is Python modules, pages and manifests."""
 
-_MADE = r"(PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*|site/.*)"  # in a source distribution, of no file of the checkout
+# In a source distribution, of no file of the checkout.
+_MADE = r"(PKG-INFO|bom\.cdx\.json|setup\.cfg|[^/]+\.egg-info/.*|site/.*)"
 _LEFT_BEHIND = r"(^|/)(__pycache__|build|\.venv[^/]*|\.git|\.[a-z]+_cache|\.hypothesis|[^/]+\.cairn)/|\.py[co]$"
 
 
@@ -62,6 +66,8 @@ def wrong_source(names: Iterable[str], tracked: Iterable[str] = (), known: Itera
     names, tracked = set(names), set(tracked)
     allowed = tracked | set(known)
     yield from (f"the source distribution lacks {name}" for name in sorted(tracked - names))
+    if "scripts/pins/bom.py" in tracked and BILL not in names:
+        yield f"the source distribution lacks {BILL}"
     for name in sorted(names - tracked):
         stranger = bool(allowed) and name not in allowed and not re.fullmatch(_MADE, name)
         if stranger or re.search(_LEFT_BEHIND, name):

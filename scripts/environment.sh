@@ -86,7 +86,7 @@ make_environment() {
     mkdir -p "$environment" || return 1
     step "Making the virtual environment" "$log" "$python" -m venv "$environment" || return 1
     local pip=("$environment/bin/python" -m pip --disable-pip-version-check install --progress-bar off)
-    step "Installing what $3 names" "$log" "${pip[@]}" --requirement "$requirements" || return 1
+    step "Installing what $3 names" "$log" "${pip[@]}" --require-hashes --requirement "$requirements" || return 1
     step "Installing Cairn" "$log" "${pip[@]}" --no-deps --no-build-isolation --editable "$root" || return 1
     # What is compiled for this processor, here and not while somebody waits.
     say "Compiling for this processor …"

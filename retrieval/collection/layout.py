@@ -32,6 +32,12 @@ EARLIER_JOBS = ("jobs.sqlite", "jobs.sqlite-wal", "jobs.sqlite-shm", "jobs.lock"
 UPLOADS = "uploads"
 """Folder of photos that were uploaded to be kept, in one for each day: the only files of photos in the collection."""
 
+INCOMING = ".incoming-"
+"""How the names of folders in it begin where uploads arrive."""
+
+BACKUP = "backup.json"
+"""What makes a folder a backup: of which collection, and at which revision of its catalogue."""
+
 SEGMENTS = "segments"
 STAGING = "staging"
 VOCABULARY = "vocabulary"

@@ -147,7 +147,7 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
     made = Seal(None, name, None, vocabulary, files, snapshot, work)
     for _ in range(_LOOKS):
         revision = collection.catalogue.revision()
-        digest = _hash_catalogue(file)
+        digest = hash_catalogue(file)
         if collection.catalogue.revision() == revision:
             made = replace(made, revision=revision, catalogue=digest)
             break
@@ -305,7 +305,7 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
         collection.catalogue.set_setting(COPIES_KEY, text)
 
 
-def _hash_catalogue(file: Path | None) -> str | None:
+def hash_catalogue(file: Path | None) -> str | None:
     """SHA-256 of an SQLite file with all that was committed; None where it is too large, or the log cannot be emptied.
 
     Readers may be in the way of that, or the disk may be full.

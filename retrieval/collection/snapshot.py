@@ -17,7 +17,13 @@ from pathlib import Path
 
 from index.arrays import flush_to_disk
 from index.errors import refuse_unreadable
-from retrieval.catalogue.database import BUSY_TIMEOUT_MS, DatabaseError, primary_code, refuse_foreign_objects
+from retrieval.catalogue.database import (
+    BUSY_TIMEOUT_MS,
+    DatabaseError,
+    connect_for_reading,
+    primary_code,
+    refuse_foreign_objects,
+)
 from retrieval.catalogue.schema import REVISION_KEY
 
 _END = re.compile(rb"\n([0-9]{18}) ([0-9a-f]{64})\n")
@@ -44,16 +50,7 @@ def write_snapshot(file: Path, path: Path) -> int:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with (
-            contextlib.closing(sqlite3.connect(file, timeout=BUSY_TIMEOUT_MS / 1000)) as catalogue,
-            contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as copy,
-        ):
-            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
-                copy.execute(f"PRAGMA {pragma}")
-            catalogue.backup(copy)
-        if not temporary.exists():
-            raise FileNotFoundError(temporary)
-        revision = _examine(temporary)
+        revision = copy_database(file, temporary)
         with temporary.open("r+b") as opened:
             digest = hashlib.file_digest(opened, "sha256")
             end = f"\n{revision:018d} ".encode()
@@ -63,13 +60,42 @@ def write_snapshot(file: Path, path: Path) -> int:
             os.fsync(opened.fileno())
         temporary.replace(path)
         flush_to_disk(path.parent)
-    except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
-        if primary_code(error) == sqlite3.SQLITE_FULL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
-        raise DatabaseError(f"No copy of the catalogue {file} can be made ({error}): run cairn check.") from error
     finally:
         temporary.unlink(missing_ok=True)
     return revision
+
+
+def copy_database(file: Path, copy: Path) -> int:
+    """Copy the SQLite file of a catalogue as it is at one moment, whoever writes meanwhile; give its revision.
+
+    Parameters
+    ----------
+    file : Path
+    copy : Path
+        A new file. What was written of it stays where it fails.
+
+    Raises
+    ------
+    DatabaseError
+        The catalogue is damaged, or cannot be copied.
+    OSError
+        The disk is full (ENOSPC), or another process has cleared the unfinished copy away (ENOENT).
+    """
+    try:
+        with (
+            contextlib.closing(connect_for_reading(file, timeout=BUSY_TIMEOUT_MS / 1000)) as catalogue,
+            contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection,
+        ):
+            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+                connection.execute(f"PRAGMA {pragma}")
+            catalogue.backup(connection)
+        if not copy.exists():
+            raise FileNotFoundError(copy)
+        return _examine(copy)
+    except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
+        if primary_code(error) == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), copy) from error
+        raise DatabaseError(f"No copy of the catalogue {file} can be made ({error}): run cairn check.") from error
 
 
 def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:

@@ -1,4 +1,4 @@
-"""Commands: check, repair."""
+"""Commands: check, repair, backup."""
 
 from pathlib import Path
 from typing import Annotated
@@ -92,5 +92,48 @@ def repair(
         state = "the rest is sound" if report.lapses else "sound"
         state = state if not report.damaged else f"{len(report.damaged)} still damaged"
         say(f"{collection}: {len(report.repaired)} repaired, {len(report.lost)} photos lost; {state}.")
+    if not report.ok:
+        raise typer.Exit(FAILED)
+
+
+def backup(
+    collection: Folder,
+    target: Annotated[
+        Path, typer.Argument(help="A new folder, or an earlier backup of the collection that is brought up to date.")
+    ],
+    link: Annotated[
+        bool,
+        typer.Option(
+            "--link",
+            help="Link segments and vocabulary instead of copying them: on the same disk they take no room, but damage "
+            "to one is damage to both.",
+        ),
+    ] = False,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Copy a collection to another folder, while others use it, and read the whole copy again.
+
+    The copy is a collection of one moment: it opens, answers the same, and is brought back by cairn backup in the other
+    direction, to a new folder. The same command again copies only what is new, and removes what the collection no
+    longer has when all else is done; one that is stopped leaves the earlier backup whole. Thumbnails, jobs and the work
+    of stopped runs are left out. A catalogue in PostgreSQL is copied to an SQLite file. Ends with code 1 if anything in
+    the copy is damaged.
+    """
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        report = opened.backup(target, link=link, progress=not (quiet or json))
+    if json:
+        print_json({"collection": str(collection), "target": str(target), **report.to_dict()})
+    else:
+        for one in report.damaged:
+            say(f"damaged: {printable_name(one.file)}: {one.what} {one.remedy}")
+        size = (
+            f"{report.copied} files, {report.bytes / 1e6:.1f} MB copied, {report.kept} kept, {report.removed} removed"
+        )
+        state = "sound" if report.ok else f"{len(report.damaged)} damaged"
+        say(f"{target}: {report.images} photos, {state}; {size} in {report.seconds:.1f} s.")
     if not report.ok:
         raise typer.Exit(FAILED)

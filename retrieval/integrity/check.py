@@ -18,6 +18,7 @@ from retrieval.catalogue.schema import FILE, ForeignValue
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
+    BACKUP,
     DESCRIPTOR,
     EARLIER_JOBS,
     IDENTITY,
@@ -258,6 +259,7 @@ class _Check:
         """Tell of what lies in the folder and is not in use."""
         known = {
             OPTIONS,
+            BACKUP,
             DESCRIPTOR,
             SEAL,
             SEAL_LOCK,

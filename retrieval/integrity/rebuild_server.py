@@ -236,15 +236,20 @@ def _exchange(database: Database, temporary: Path) -> str | None:
         aside = _set_aside(session)
         connection = session.connection()
         make_tables(connection)
-        for table in Base.metadata.sorted_tables:
-            rows = source.execute(sa.select(table).execution_options(yield_per=CHUNK)).mappings()
-            for part in rows.partitions():
-                session.execute(sa.insert(table), [dict(row) for row in part])
+        copy_tables(source, session)
         for kind in (SegmentRow, AlbumRow, SavedSearchRow):
             largest = sa.select(sa.func.max(kind.id)).scalar_subquery()
             sequence = sa.func.pg_get_serial_sequence(kind.__tablename__, "id")
             session.execute(sa.select(sa.func.setval(sequence, sa.func.coalesce(largest, 1), largest.is_not(None))))
     return aside
+
+
+def copy_tables(source: Session, session: Session) -> None:
+    """Copy all rows of a catalogue to one whose tables are empty, in whatever databases they are."""
+    for table in Base.metadata.sorted_tables:
+        rows = source.execute(sa.select(table).execution_options(yield_per=CHUNK)).mappings()
+        for part in rows.partitions():
+            session.execute(sa.insert(table), [dict(row) for row in part])
 
 
 def _set_aside(session: Session) -> str | None:

@@ -20,12 +20,13 @@ from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
 from retrieval.library.filters import filter_from
-from retrieval.library.health import check
+from retrieval.library.health import back_up, check
 from retrieval.library.numbers import whole
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
 from retrieval.library.progress import INDEXING, Telling, telling
 from retrieval.library.reports import (
     Added,
+    BackedUp,
     Check,
     Compacted,
     Imported,
@@ -573,6 +574,35 @@ class Collection:
                 self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
             )
             return Removed(removed, for_good, dry_run, self.opened.catalogue.count())
+
+    def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> BackedUp:
+        """Copy the collection to another folder, or bring the copy there up to date, and read all of the copy again.
+
+        Other processes may change the collection meanwhile: the copy is of one moment. It is a collection itself, whose
+        catalogue is an SQLite file in its folder. A call that is stopped leaves an earlier copy whole.
+
+        Parameters
+        ----------
+        target : path-like
+            A new or empty folder, or an earlier backup of this collection, which nobody has changed since.
+        link : bool
+            Link files that never change instead of copying them: they take no room, and damage is shared.
+        progress : bool or callable, optional
+            True shows bars; a callable is told step, done and total.
+
+        Returns
+        -------
+        BackedUp
+
+        Raises
+        ------
+        CollectionLocked
+            Another process is making this backup.
+        CairnError
+            The folder is something else's, the collection is damaged, or the disk is full.
+        """
+        with self._lock:
+            return back_up(self.opened, target, link=link, progress=progress)
 
     def compact(self, *, progress: Telling = None) -> Compacted:
         """Merge what was added bit by bit, and give back the room of what was removed.

@@ -252,6 +252,45 @@ class Check(Report):
 
 
 @dataclass(frozen=True)
+class BackedUp(Report):
+    """What `Collection.backup` did.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether every byte of the backup is what was written.
+    images : int
+        Photos that the backup holds.
+    copied, bytes : int
+        Files that were copied or linked, and bytes that were copied.
+    kept : int
+        Files that were there already.
+    removed : int
+        Files and folders that the collection no longer has, and the backup had.
+    damaged : tuple of Damage
+        What is wrong in the backup.
+    notes : list of str
+        What is to be known, and is no damage.
+    seconds : float
+        Time.
+    """
+
+    ok: bool
+    images: int
+    copied: int
+    bytes: int
+    kept: int
+    removed: int
+    damaged: tuple[Damage, ...]
+    notes: list[str]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what ``cairn backup --json`` prints."""
+        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
+
+
+@dataclass(frozen=True)
 class Repaired(Report):
     """What `repair` did.
 

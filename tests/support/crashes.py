@@ -31,7 +31,10 @@ from PIL import Image, ImageDraw, ImageFilter
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
+from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
+from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.integrity.backup import back_up
 from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
@@ -40,7 +43,7 @@ from retrieval.search.query import DescribedQuery, describe_query, quantise_quer
 from retrieval.search.searcher import Searcher
 from tests.support.searching import answer_to
 
-OPERATIONS = ("create", "index", "remove", "compact", "retrain", "describe")
+OPERATIONS = ("create", "index", "remove", "compact", "retrain", "describe", "backup")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"
 FAILED_ONCE, FAILED_ON = "one call fails", "all calls fail from one on"
 ERRORS = ("ENOSPC", "EIO")
@@ -112,6 +115,7 @@ class Scene:
         self.folder = folder
         self.operation = operation
         self.photos, self.place, self.kept = folder / "photos", folder / "c.cairn", folder / "before"
+        self.source = folder / "source.cairn"  # that a backup is of; then `place` is the backup
         self.photos.mkdir(parents=True)
         self.command, self.queries = [""], []
         in_child(self._prepare)
@@ -222,6 +226,16 @@ class Scene:
                 thumbnail(self.photos / "p1.png", row.sha256 if row else None, 128, self.place / "cache")
                 remove_photos(collection, ["p1.png"])
                 (self.photos / "p1.png").unlink()
+        if self.operation == "backup":
+            self.place.rename(self.source)
+            with Collection.open(self.source) as collection:
+                back_up(collection, self.place)
+                for number in (7, 8, 9):
+                    draw_photo(self.photos / f"p{number}.png", number)
+                index_photos(collection, [self.photos])
+                remove_photos(collection, ["p1.png"])
+                compact(collection)
+                retrain(collection, RetrainOptions(words=30))
         if self.operation == "index":
             draw_photo(self.photos / "p0.png", 10)
             (self.photos / "p3.png").rename(self.photos / "moved.png")
@@ -231,6 +245,8 @@ class Scene:
                 draw_photo(self.photos / f"p{number}.png", number)
 
     def _command(self) -> list[str]:
+        if self.operation == "backup":
+            return ["cairn", "backup", str(self.source), str(self.place), "--json"]
         arguments = {
             "create": [
                 str(self.photos),

@@ -35,9 +35,9 @@ def campaign(work: Path, kills: int, failures: int, *more: str) -> dict[str, Any
 
 
 def test_a_few_crashes_and_full_disks(tmp_path: Path) -> None:
-    summary = campaign(tmp_path, 2, 2, "--operation", "index")
-    assert (summary["killed"], summary["findings"]) == (2, 0)
-    assert summary["failed"] == (2 if shutil.which("strace") else 0)
+    summary = campaign(tmp_path, 4, 4, "--operation", "index", "--operation", "backup")
+    assert (summary["killed"], summary["findings"]) == (4, 0)
+    assert summary["failed"] == (4 if shutil.which("strace") else 0)
     # What was tried is not tried again.
     lines = (tmp_path / "tries.jsonl").read_text().splitlines()
     assert len(lines) == 1 + summary["killed"] + summary["failed"]
@@ -129,7 +129,7 @@ def test_what_is_lost_is_noticed(left: dict[str, Any], words: str) -> None:
 
 def test_other_commands_leave_what_was_or_what_is_to_be() -> None:
     after = state({"a": "1"}, "other")
-    for operation in ("remove", "compact", "retrain"):
+    for operation in ("remove", "compact", "retrain", "backup"):
         assert judge(operation, OLD, OLD, after) == judge(operation, OLD, after, after) == []
         assert judge(operation, OLD, state({"a": "1", "b": "2"}, "other"), after) != []  # one of two removed
         assert judge(operation, OLD, state(OLD["images"], "other"), after) != []

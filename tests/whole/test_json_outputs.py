@@ -81,6 +81,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
         "cairn compact": [[living]],
         "cairn check": [[living]],
         "cairn repair": [[living]],
+        "cairn backup": [[living, tmp_path / "backup"]],
         "cairn compress": [[ROOT / "data/models/cairn.npz", "--bits", 128, "--out", tmp_path / "small.npz"]],
         "cairn data list": [[]],
         "cairn data check": [["oxford5k", "--root", tmp_path]],

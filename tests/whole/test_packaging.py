@@ -120,7 +120,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 def test_the_source_distribution_holds_what_is_tracked_and_the_site_alone(built: Built) -> None:
     assert list(wrong_source(built.source, _tracked(), ["site/index.html"])) == []
-    assert "site/index.html" in built.source
+    assert "site/index.html" in built.source and "bom.cdx.json" in built.source
 
 
 def test_the_wheel_holds_what_runs(built: Built) -> None:
@@ -134,6 +134,8 @@ def test_the_wheel_holds_what_runs(built: Built) -> None:
 def test_what_is_wrong_with_an_archive_is_said() -> None:
     assert [*wrong_source(["a.py", "site/b.html"], ["a.py", "c.py"])] == ["the source distribution lacks c.py"]
     assert [*wrong_source(["a.py", "photo.jpg"], ["a.py"])] == ["the source distribution holds photo.jpg"]
+    hook = "scripts/pins/bom.py"
+    assert [*wrong_source([hook], [hook])] == ["the source distribution lacks bom.cdx.json"]
     assert [*wrong_source(["a.py", "tests/x.cairn/a"])] == ["the source distribution holds tests/x.cairn/a"]
     found = [*wrong_wheel(["tests/a.py", "index/a.pyc"])]
     assert "the wheel lacks cairn.py" in found and "the wheel would install tests" in found

@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 
 import cairn
 from index.extras import EXTRAS, install_command
+from scripts.pins.bom import read_pins
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
 
@@ -40,6 +41,7 @@ COMMANDS = (
     "retrain",
     "check",
     "repair",
+    "backup",
     "metadata",
     "group",
     "serve",
@@ -90,8 +92,9 @@ def test_no_product_file_reads_what_can_run_code_or_needs_a_peer() -> None:
 
 
 def _pins(file: str) -> list[Requirement]:
-    """The pins of a requirements file, those it includes by -r left out."""
-    lines = [line.partition("#")[0].strip() for line in (ROOT / file).read_text().splitlines()]
+    """The pins of a requirements file without their hashes, those it includes by -r left out."""
+    text = re.sub(r"\s*\\\n\s*--hash=\S+", "", (ROOT / file).read_text())
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     return [Requirement(line) for line in lines if line and not line.startswith("-r ")]
 
 
@@ -99,14 +102,19 @@ def _pins(file: str) -> list[Requirement]:
 def test_requirements_pin_exactly_and_record_no_index(file: str) -> None:
     text = (ROOT / file).read_text()
     assert "://" not in text
+    # An option, such as one that names an index.
     assert not re.search(
-        r"^\s*-(?!r requirements(-cluster)?\.txt$)", text, re.MULTILINE
-    )  # an option, such as one that names an index
+        r"^\s*-(?!r requirements(-cluster)?\.txt$|-hash=sha256:[0-9a-f]{64}( \\)?$)", text, re.MULTILINE
+    )
     pins = _pins(file)
     assert pins
+    hashed = {(pin.name, pin.version): pin.hashes for pin in read_pins(text)}
+    assert len(hashed) == len(pins)
     for pin in pins:
         assert re.fullmatch(r"==[\w.]+", str(pin.specifier)), f"{pin} is not exact"
         assert pin.url is None
+        hashes = hashed[canonicalize_name(pin.name), next(iter(pin.specifier)).version]
+        assert len(hashes) == len(set(hashes)) > 0, f"{pin} has no hashes"
 
 
 def test_requirements_meet_what_the_project_declares() -> None:
@@ -272,7 +280,7 @@ def test_an_environment_is_made_once_and_again_when_what_it_holds_changes(checko
     assert [line.startswith(step) for step, line in zip(steps, made.stderr.splitlines(), strict=True)] == [True] * 5
     assert "five minutes" in made.stderr
     installed = log.read_text()
-    assert "requirements.txt" in installed
+    assert f"--require-hashes --requirement {checkout}/requirements.txt" in installed
     assert f"--no-deps --no-build-isolation --editable {checkout}" in installed
 
     again = _demo(checkout)

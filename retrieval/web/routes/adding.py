@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from index.files.rights import make_folders
-from retrieval.collection.layout import OPTIONS, UPLOADS
+from retrieval.collection.layout import INCOMING, OPTIONS, UPLOADS
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.listing import PHOTO_SUFFIXES, stays_below
 from retrieval.web.access.rights import WRITING
@@ -46,7 +46,6 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _LONGEST = 180  # bytes of a name
 _DEEPEST = 8  # folders below one another that an upload keeps
 _ABANDONED = 24 * 3600.0  # seconds after which what a killed server received is removed
-_INCOMING = ".incoming-"  # what their folders are called
 
 
 class Root(BaseModel):
@@ -272,7 +271,7 @@ def _receiver(service: Service, length: str) -> Receiver:
             if service.keeping is None:
                 _make_own(folder, service.folder)
                 _remove_abandoned(folder)
-                incoming = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=folder))
+                incoming = Path(tempfile.mkdtemp(prefix=INCOMING, dir=folder))
                 service.keeping = incoming, Receiver(incoming, service.options.kept)
             incoming, receiver = service.keeping
             incoming.mkdir(mode=0o700, exist_ok=True)  # another server may have taken it for abandoned
@@ -287,7 +286,7 @@ def _receiver(service: Service, length: str) -> Receiver:
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove folders of uploads that servers which were killed have left."""
-    for left in folder.glob(f"{_INCOMING}*"):
+    for left in folder.glob(f"{INCOMING}*"):
         with contextlib.suppress(FileNotFoundError):  # another server removes it, or its own at its end
             if time.time() - left.stat().st_mtime > _ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)

@@ -64,7 +64,7 @@ def test_where_the_disk_is_too_full_for_a_snapshot_the_earlier_one_stays(
 
     with monkeypatch.context() as patch:
         if how == "SQLite":
-            patch.setattr(snapshot, "sqlite3", SimpleNamespace(**{**vars(sqlite3), "connect": full}))
+            patch.setattr(snapshot, "connect_for_reading", full)
         else:
             patch.setattr(snapshot, "os", SimpleNamespace(**{**vars(os), "fsync": refuse}))
         with Collection.open(folder) as collection:

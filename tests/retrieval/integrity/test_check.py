@@ -222,7 +222,7 @@ def test_a_collection_without_a_seal_is_one_of_an_earlier_version(indexed: Index
     [
         "_keep_copies",
         "write_seal",
-        *(pytest.param(step, marks=pytest.mark.slow) for step in ("write_snapshot", "_hash_catalogue")),
+        *(pytest.param(step, marks=pytest.mark.slow) for step in ("write_snapshot", "hash_catalogue")),
     ],
 )
 def test_a_kill_while_it_is_sealed_is_no_damage(

@@ -31,7 +31,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SIGNATURE_KEY, SNAPSHOT
 from retrieval.collection.options import write_options
 from retrieval.collection.seal import read_seal, write_seal
-from retrieval.collection.sealing import _hash_catalogue, seal
+from retrieval.collection.sealing import hash_catalogue, seal
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
 from retrieval.collection.snapshot import read_snapshot, write_snapshot
@@ -312,7 +312,7 @@ def as_of_format_4(folder: Path) -> None:
         connection.execute("VACUUM")
     kept = read_seal(folder / SEAL)
     assert kept is not None
-    digest = _hash_catalogue(folder / CATALOGUE)
+    digest = hash_catalogue(folder / CATALOGUE)
     write_seal(folder / SEAL, replace(kept, catalogue=digest, snapshot=None))
     (folder / SNAPSHOT).unlink()
 
