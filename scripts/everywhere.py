@@ -50,6 +50,7 @@ QUICK = ("as it is", "linear algebra for Nehalem", "linear algebra for Haswell",
 SENSITIVE = (
     "tests/index/kernels",
     "tests/index/hamming",
+    "tests/index/scanning",
     "tests/index/test_neighbours.py",
     "tests/learning/latent",
     "tests/retrieval/indexing/test_retraining.py",

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
+from tests.support.made_once import made_once
 
 # Where other programs run, an example may take long, and nothing is wrong.
 settings.register_profile("cairn", deadline=None)
@@ -102,20 +105,32 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
+    """Photos of few objects, for all processes of the run; nobody may change them."""
+    return made_once(tmp_path_factory, "demo", _make_demo)
+
+
+def _make_demo(folder: Path) -> DemoCollection:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("eval.demo.synthetic._OBJECTS", tuple(entry for entry in _OBJECTS if entry[0] in OBJECTS))
-        return build_demo_collection(tmp_path_factory.mktemp("demo"), views=VIEWS, distractors=DISTRACTORS)
+        return build_demo_collection(folder, views=VIEWS, distractors=DISTRACTORS)
 
 
 @pytest.fixture(scope="session")
 def indexed(demo: DemoCollection, tmp_path_factory: pytest.TempPathFactory) -> Indexed:
-    """The demo photos, indexed once with descriptors kept; nobody may change it."""
+    """The demo photos, indexed once with descriptors kept: a copy for each process; nobody may change it."""
+    made = made_once(tmp_path_factory, "indexed", partial(_index, demo))
+    folder = tmp_path_factory.mktemp("indexed") / made.folder.name
+    shutil.copytree(made.folder, folder)
+    return replace(made, folder=folder)
+
+
+def _index(demo: DemoCollection, place: Path) -> Indexed:
     from learning.labels.ground_truth import read_ground_truth
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.indexing.adding import index_photos
 
-    folder = tmp_path_factory.mktemp("indexed") / "demo.cairn"
+    folder = place / "demo.cairn"
     with Collection.create(folder, CollectionOptions(keep_descriptors=True, signature="hamming-64")) as collection:
         report = index_photos(collection, [demo.images])
     assert (report.added, report.failed) == (demo.photos, [])

@@ -19,11 +19,12 @@ from tests.support.patience import patience
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until something holds; give it."""
+    """Wait until something holds; give it. The longer it takes, the less often is looked: what is waited for works."""
     began = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() - began < patience(seconds), "it has not come to that"
-        time.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < patience(seconds), "it has not come to that"
+        time.sleep(min(0.2, 0.01 + waited / 10))
     return found
 
 

@@ -6,7 +6,7 @@ Few words, few features and few things that the photos show, so that scores tie 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -184,6 +184,20 @@ class Album:
             vocabulary = None if collection.has_vocabulary else self.folder / "words"
             return index_photos(collection, paths, vocabulary=vocabulary)
 
+    def once(self, name: str, make: Callable[["Album"], object]) -> None:
+        """Do something to this album, which is new, or copy what came of it when a test did the same by this name.
+
+        Photos are known by their whole paths, so that a copy is of use in the same place alone: that of
+        `album_in_one_place`.
+        """
+        kept = self.folder.with_name(name)
+        if kept.is_dir():
+            shutil.copytree(kept, self.folder, dirs_exist_ok=True)
+        else:
+            make(self)
+            shutil.copytree(self.folder, kept)
+        self.clock = count(2 * 10**18, 10**9)  # later than all that was written
+
     def open(self) -> Collection:
         """Open the collection, or make it."""
         return Collection.create(self.place, self.options, catalogue=self.catalogue)
@@ -212,6 +226,25 @@ class Album:
 def album(tmp_path: Path) -> Iterator[Album]:
     """An empty one."""
     with extraction_from_files():
-        (tmp_path / "photos").mkdir()
-        write_vocabulary(tmp_path / "words")
-        yield Album(tmp_path, CollectionOptions(batch=3))
+        yield _empty(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def place_of_album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `album_in_one_place` is, beside what `Album.once` keeps."""
+    return tmp_path_factory.mktemp("albums") / "album"
+
+
+@pytest.fixture
+def album_in_one_place(place_of_album: Path) -> Iterator[Album]:
+    """An empty one, in the same folder for each test of a module."""
+    shutil.rmtree(place_of_album, ignore_errors=True)
+    place_of_album.mkdir()
+    with extraction_from_files():
+        yield _empty(place_of_album)
+
+
+def _empty(folder: Path) -> Album:
+    (folder / "photos").mkdir()
+    write_vocabulary(folder / "words")
+    return Album(folder, CollectionOptions(batch=3))

@@ -80,7 +80,7 @@ def _make(folder: Path) -> Made:
         "train": ("patches", "build", train, *sequences[:2], "--train", 600, "--validation", 300, "--test", 0, *sizes),
         "test": ("patches", "build", test, sequences[2], "--train", 0, "--validation", 0, "--test", 600, *sizes),
         "learnt": (
-            *("learn", "descriptor", train, "--out", files["learnt"], "--pool-step", 3, "--max-pooled-dim", 96),
+            *("learn", "descriptor", train, "--out", files["learnt"], "--pool-step", 5, "--max-pooled-dim", 96),
             *("--dim", 24, "--pairs", 500, "--augment", 1, "--workers", 1, "--json"),
         ),
         "binary": ("compress", files["learnt"], "--out", files["binary"], "--bits", 64, "--json"),

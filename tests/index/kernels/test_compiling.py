@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,9 +50,7 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
     assert twice(21) == 42 and asked == [True, True, False]
 
 
-@pytest.mark.parametrize("damage", ["emptied", "cut off", "no room"])
-def test_damage_of_what_was_kept_and_a_full_disk_stop_nothing(damage: str, tmp_path: Path) -> None:
-    program = """
+PROGRAM = """
 import numpy as np, sys
 if sys.argv[1] == "no room":
     import resource, signal
@@ -60,38 +59,48 @@ if sys.argv[1] == "no room":
 from retrieval.features.encoding import decode_frames
 print(decode_frames(np.zeros((1, 5), np.uint8)).centres.tolist())
 """
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
 
-    def run(what: str) -> str:
-        command = [sys.executable, "-c", program, what]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    if damage == "no room":
-        assert run(damage) == "[[0.0, 0.0]]\n"
-        return
-    run("")
-    (index,) = tmp_path.rglob("*.nbi")
-    (code,) = tmp_path.rglob("*.nbc")
+def run_decoding(variable: str, folder: Path, damage: str = "") -> None:
+    """Decode in another process, which keeps what it compiles in the folder that a variable names."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    command = [sys.executable, "-c", PROGRAM, damage]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment | {variable: str(folder)}
+    )
+    assert (done.returncode, done.stdout) == (0, "[[0.0, 0.0]]\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was compiled, in the folder that NUMBA_CACHE_DIR names; nobody may change it."""
+    folder = tmp_path_factory.mktemp("compiled")
+    run_decoding("NUMBA_CACHE_DIR", folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut off"])
+def test_damage_of_what_was_kept_stops_nothing(damage: str, kept: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(kept, tmp_path / "compiled"))
+    (index,) = folder.rglob("*.nbi")
+    (code,) = folder.rglob("*.nbc")
     if damage == "emptied":
         index.write_bytes(b"")
     else:
         code.write_bytes(code.read_bytes()[:100])
-    assert run("") == "[[0.0, 0.0]]\n"
+    run_decoding("NUMBA_CACHE_DIR", folder)
     # And it is mended.
-    assert index.stat().st_size and all(path.stat().st_size > 100 for path in tmp_path.rglob("*.nbc"))
+    assert index.stat().st_size and all(path.stat().st_size > 100 for path in folder.rglob("*.nbc"))
 
 
-@pytest.mark.parametrize("variable", ["CAIRN_CACHE", "NUMBA_CACHE_DIR"])
-def test_what_was_compiled_is_kept_in_the_folder_that_is_named(variable: str, tmp_path: Path) -> None:
-    program = "import retrieval.features.geometry_kernels"
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, timeout=120, env=environment | {variable: str(tmp_path)}
-    )
-    kept = {path.suffix for path in (tmp_path / "compiled" if variable == "CAIRN_CACHE" else tmp_path).rglob("*.nb*")}
-    assert kept == {".nbi", ".nbc"}
+def test_a_full_disk_stops_nothing(tmp_path: Path) -> None:
+    run_decoding("NUMBA_CACHE_DIR", tmp_path, "no room")
+
+
+def test_what_was_compiled_is_kept_in_the_folder_that_is_named(kept: Path, tmp_path: Path) -> None:
+    run_decoding("CAIRN_CACHE", tmp_path)
+    for folder in (kept, tmp_path / "compiled"):
+        assert {path.suffix for path in folder.rglob("*.nb*")} == {".nbi", ".nbc"}
 
 
 def test_wide_vectors_are_asked_of_the_compiler_and_change_no_number() -> None:

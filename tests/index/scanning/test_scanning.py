@@ -93,6 +93,8 @@ def test_the_nearest_lists_are_chosen(number, wanted):
         assert (np.sort(scores[query])[::-1][: len(those)] == np.sort(scores[query, those])[::-1]).all()
 
 
+# All is compiled anew. `scripts/test --everywhere` runs the other tests of this module on such a processor.
+@pytest.mark.slow
 def test_processors_without_the_instruction_find_the_same(tmp_path):
     script = """
 import numpy as np

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,22 @@ PHOTOS = {f"p{i:02}": i for i in range(12)}
 
 
 @pytest.fixture
+def album(album_in_one_place: Album) -> Album:
+    return album_in_one_place
+
+
+@pytest.fixture
 def filled(album: Album) -> Album:
     """Twelve photos in four segments, two of them removed."""
+    album.once("filled", _fill)
+    return album
+
+
+def _fill(album: Album) -> None:
     album.put(**PHOTOS)
     assert album.index().added == 12
     with album.open() as collection:
         remove_photos(collection, ["p01.jpg", "p06.jpg"])
-    return album
 
 
 def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album) -> None:
@@ -149,6 +159,10 @@ def test_segments_grow_to_a_size_and_no_further(filled: Album, features: int) ->
 
 def grow(album: Album, count: int) -> None:
     """Add photos one by one, each as a segment, which the writer merges."""
+    album.once(f"grown-{count}", partial(_grow, count))
+
+
+def _grow(count: int, album: Album) -> None:
     photos = {f"g{i:02}": 4 + i % 20 for i in range(count)}
     album.put(**photos)
     for name in photos:

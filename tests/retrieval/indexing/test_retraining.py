@@ -34,11 +34,20 @@ OPTIONS = RetrainOptions(words=25)
 
 
 @pytest.fixture
+def album(album_in_one_place: Album) -> Album:
+    return album_in_one_place
+
+
+@pytest.fixture
 def filled(album: Album) -> Album:
     """Eight photos in three segments, one without features."""
+    album.once("filled", _fill)
+    return album
+
+
+def _fill(album: Album) -> None:
     album.put(**PHOTOS)
     assert album.index().added == len(PHOTOS)
-    return album
 
 
 def run(album: Album, options: RetrainOptions = OPTIONS, **more: Any) -> RetrainReport:
