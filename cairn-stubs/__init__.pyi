@@ -56,6 +56,7 @@ from retrieval.library.parts.vocabulary import Vocabulary as Vocabulary
 from retrieval.library.photos import Photo as Photo
 from retrieval.library.photos import Photos as Photos
 from retrieval.library.reports import Added as Added
+from retrieval.library.reports import BackedUp as BackedUp
 from retrieval.library.reports import Check as Check
 from retrieval.library.reports import Compacted as Compacted
 from retrieval.library.reports import Damage as Damage
@@ -71,6 +72,7 @@ from retrieval.search.query import PhotoUnusable as PhotoUnusable
 __all__ = [
     "Added",
     "Answer",
+    "BackedUp",
     "CairnError",
     "Check",
     "Collection",
