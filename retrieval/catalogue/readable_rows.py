@@ -46,12 +46,15 @@ def copy_rows(source: Path, copy: Path, revision: int) -> set[str]:
         wanted = [*_KINDS, REVISIONS.name]
         marks = ", ".join("?" * len(wanted))
         query = f"SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE tbl_name IN ({marks}) AND sql NOT NULL"
-        for entry in filter(is_own, damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall()):
-            kind, name, _, sql = entry
+        for entry in damaged.execute(f"{query} ORDER BY type = 'index'", wanted).fetchall():
+            kind, name, table, sql = entry
+            if not is_own(entry):
+                if name == table:  # it is in the place of a table
+                    partial.add(name)
+                continue
             made.execute(sql)
             if kind != "index" and not _copy_table(damaged, made, name):
                 partial.add(name)
-        partial |= {name for name in _KINDS if not _has(made, name)}
         counters = [(NEXT_NUMBER_KEY, "0"), (REVISION_KEY, "0")]
         made.executemany("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", counters)
         change = "UPDATE settings SET value = CAST(? AS TEXT) WHERE key IN (?, ?)"
@@ -72,10 +75,6 @@ def fill_gaps(file: Path, older: Path, tables: Collection[str]) -> None:
                 rows = f"SELECT {names} FROM older.{table.name}"
                 connection.execute(f"INSERT OR IGNORE INTO main.{table.name} ({names}) {rows}")
         connection.commit()
-
-
-def _has(connection: sqlite3.Connection, table: str) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", [table]).fetchone() is not None
 
 
 def _copy_table(damaged: sqlite3.Connection, made: sqlite3.Connection, name: str) -> bool:
