@@ -23,12 +23,11 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, Entry, stamp_of, write_private
 
 FORM_SECONDS = 3600
 """After which a login page that was opened has to be opened again."""
-SESSION_SECONDS = 14 * 86400
-"""After which one has to sign in again."""
 USED_SECONDS = 600
 """Between two times that the last use of a session or a token is written."""
 LOCK_SECONDS = 2.0
@@ -86,7 +85,9 @@ class Sessions:
         Others may read the file. While the server runs, such a file holds no session.
     """
 
-    def __init__(self, accounts: Accounts, path: Path | None = None, seconds: int = SESSION_SECONDS) -> None:
+    def __init__(
+        self, accounts: Accounts, path: Path | None = None, seconds: int = AccessOptions.session_seconds
+    ) -> None:
         self._accounts, self._path, self._seconds = accounts, path, seconds
         self._changing = threading.Lock()
         self._kept, self._stamp = _Kept(), None if path is None else stamp_of(path)

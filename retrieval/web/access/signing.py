@@ -52,14 +52,14 @@ class OpenSession(BaseModel):
 class OpenSessions(BaseModel):
     """Where one is signed in, the last used first."""
 
-    user: str
+    user: str = Field(description="Whose they are.")
     sessions: list[OpenSession]
 
 
 class EndedSessions(BaseModel):
     """Sessions that were ended."""
 
-    ended: int
+    ended: int = Field(description="How many there were.")
 
 
 class Desk:

@@ -199,7 +199,7 @@ def test_the_last_use_is_written_from_time_to_time(password_file: Path, monkeypa
     one.check(value, "192.0.2.2")
     ((_, session),) = two.listed("anna")
     assert (session.begun, session.used, session.address) == (1e9, now[0], "192.0.2.2")
-    now[0] += module.SESSION_SECONDS
+    now[0] += AccessOptions.session_seconds
     assert one.check(value) is None and two.listed("anna") == []
 
 
