@@ -11,8 +11,7 @@ from index.errors import CairnError
 from index.files.names import find_link_out
 from index.files.reading import IrregularFile
 from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
-from retrieval.photos.listing import CACHE
-from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
+from retrieval.photos.listing import CACHE, THUMBNAILS
 
 CHANGING = "Another cairn command is changing"
 LINKING = "Another process is looking for links in"

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import Damaged
-from retrieval.features.extraction import Features
 from retrieval.regions.geometry import Frames, rotations, upright_frames
+
+if TYPE_CHECKING:
+    from retrieval.features.extraction import Features
 
 # Bits of x, y, log2 of the scale, stretch and shear, the lowest first, and the values of the first and the last step.
 # The scale is the square root of the determinant of the upright frame; stretch is log2 of how many times its first
@@ -58,7 +60,7 @@ def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
         yield "descriptor"
 
 
-def frames_of(features: Features, side: float, turn: float = 0.0) -> Frames:
+def frames_of(features: "Features", side: float, turn: float = 0.0) -> Frames:
     """Give the frames of a photo's features.
 
     Parameters
@@ -77,7 +79,7 @@ def frames_of(features: Features, side: float, turn: float = 0.0) -> Frames:
     return Frames(centres.astype(np.float32), (linear / side).astype(np.float32))
 
 
-def encode_geometry(features: Features, side: float, *, upright: bool) -> dict[str, NDArray[Any]]:
+def encode_geometry(features: "Features", side: float, *, upright: bool) -> dict[str, NDArray[Any]]:
     """Encode positions and shapes as the columns of a segment.
 
     Returns

@@ -10,8 +10,7 @@ from retrieval.collection.statistics import is_of_later_format, read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below, size_of
-from retrieval.photos.listing import CACHE
-from retrieval.photos.thumbnails import FOLDER as THUMBNAILS
+from retrieval.photos.listing import CACHE, THUMBNAILS
 from retrieval.photos.thumbnails import is_whole, is_without_checksum
 
 _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-9]+\.jpg")

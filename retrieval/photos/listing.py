@@ -18,6 +18,9 @@ COLLECTION_FILE = "collection.toml"
 CACHE = "cache"
 """Folder of a collection that may be deleted at any time."""
 
+THUMBNAILS = "thumbnails"
+"""Folder of thumbnails in that."""
+
 PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
 ) | {".bmp", ".gif", ".ppm", ".pgm"}

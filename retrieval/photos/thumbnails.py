@@ -16,6 +16,7 @@ from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from index.files.rights import make_folders
 from retrieval.photos.decoding import read_colour
+from retrieval.photos.listing import THUMBNAILS
 from retrieval.photos.options import ImageOptions
 
 SIZES = (128, 256, 512)
@@ -23,7 +24,6 @@ SIZES = (128, 256, 512)
 
 QUALITY = 82
 _NAME = re.compile(r"[0-9a-f]{64}-[0-9]+\.jpg")
-FOLDER = "thumbnails"
 # A kept thumbnail has the SHA-256 of all its other bytes in a comment behind its header (JFIF, 20 bytes).
 _HEADER = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 _AT = 20
@@ -69,7 +69,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     if kept is not None and is_known:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
-            _, mode = make_folders(Path(cache), FOLDER, kept.parent.name)
+            _, mode = make_folders(Path(cache), THUMBNAILS, kept.parent.name)
             save_bytes(kept, made, mode=mode)
     return made
 
@@ -107,7 +107,7 @@ def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
     """Where a thumbnail is kept; ValueError where the hash is none, which might lead out of the cache."""
     if not re.fullmatch("[0-9a-f]{64}", sha256):
         raise ValueError(f"{sha256!r} is no SHA-256")
-    return Path(cache) / FOLDER / sha256[:2] / f"{sha256}-{size}.jpg"
+    return Path(cache) / THUMBNAILS / sha256[:2] / f"{sha256}-{size}.jpg"
 
 
 def encode_jpeg(image: NDArray[np.uint8], quality: int = QUALITY) -> bytes:
@@ -152,7 +152,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
 def forget_thumbnails(cache: Path, known: Container[str | None]) -> int:
     """Remove what a cache keeps of photos whose hashes are not among those that are known; give the number of files."""
     removed = 0
-    for path in (cache / FOLDER).glob("[0-9a-f][0-9a-f]/*.jpg"):
+    for path in (cache / THUMBNAILS).glob("[0-9a-f][0-9a-f]/*.jpg"):
         if _NAME.fullmatch(path.name) and path.name.partition("-")[0] not in known and not path.parent.is_symlink():
             path.unlink(missing_ok=True)
             removed += 1
