@@ -12,7 +12,7 @@ from index.hamming.kinds import SignatureKind, full_name, parse_signature
 from index.hamming.sources import SignatureSource, make_source
 from index.inverted import InvertedIndex, ScoringOptions
 from index.search_backends import search_backend
-from index.segments.description import COLUMN_PREFIX, SIGNATURES, damaged
+from index.segments.description import COLUMN_PREFIX, damaged
 from index.segments.segment import Segment
 from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
@@ -392,12 +392,9 @@ class Collection:
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _check_widths(self, segments: Iterable[Segment]) -> None:
-        """Raise CairnError where signatures or descriptors are of another length than the collection's."""
-        kind = self.signature
+        """Raise CairnError where descriptors are of another length than the collection's words."""
         for segment in segments:
             descriptors = segment.columns.get("descriptor")
-            if kind is not None and segment.signatures is not None and 8 * segment.signatures.shape[1] != kind.bits:
-                raise damaged(segment.folder / f"{SIGNATURES}.npy")
             if descriptors is not None and descriptors.shape[1] != self.vocabulary.dim:
                 raise damaged(segment.folder / f"{COLUMN_PREFIX}descriptor.npy")
 
