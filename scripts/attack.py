@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Attack Cairn as a stranger would whose collection is opened, and tell what gives way.
 
-Collections are tampered with at random, and commands are run on them (catalogues, segments). Each has to end, with exit
-code 0 or 1, or 2 and one sentence; none may crash, run anything, or touch what lies outside the collection. Hostile
-photos are indexed among good ones (index), and uploaded by one visitor of a server while another one looks at pictures,
-which has to stay quick (uploads). All is bounded, and stays on this machine.
+Collections and lists of work are tampered with at random, and commands are run on them (catalogues, segments, queues).
+Each has to end, with exit code 0 or 1, or 2 and one sentence; none may crash, run anything, or touch what lies outside
+the collection. Hostile photos are indexed among good ones (index), and uploaded by one visitor of a server while
+another one looks at pictures, which has to stay quick (uploads). Every route is asked for by each role, rightly and
+not (routes). All is bounded, and stays on this machine.
 
 usage: scripts/attack.py [--part NAME]... [--count N] [--seed S] [--minutes M] [--only NUMBER]
 
@@ -17,9 +18,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,10 +40,12 @@ def main() -> int:
     from tests.support import attacks
     from tests.support.busy_server import index_attack, upload_attack
 
-    cases, campaigns = tuple(attacks.TAMPERING), {"index": index_attack, "uploads": upload_attack}
+    cases = tuple(attacks.TAMPERING)
+    campaigns: dict[str, Callable[[Path, Path, int, int], tuple[list[str], dict[str, float]]]]
+    campaigns = {"index": index_attack, "uploads": upload_attack, "routes": _ask_all_routes}
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--part", action="append", choices=(*cases, *campaigns), help="only this; may be repeated")
-    parser.add_argument("--count", type=int, help="cases of each part (default: 500, of photos 100)")
+    parser.add_argument("--count", type=int, help="cases of each part (default: 500, of queues and photos 100)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn")
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no more is begun")
     parser.add_argument("--only", type=int, help="one case alone, by its number")
@@ -58,7 +63,9 @@ def main() -> int:
                 told = ", ".join(f"{name} {figure:.3g}" for name, figure in figures.items())
                 print("\n".join([*(f"{part}: {one}" for one in findings), f"{part}: {told}"]), flush=True)
                 continue
-            numbers = range(options.count or 500) if options.only is None else [options.only]
+            numbers = (
+                range(options.count or (100 if part == "queues" else 500)) if options.only is None else [options.only]
+            )
             tried = 0
             for number in numbers:
                 if time.monotonic() > end:
@@ -73,6 +80,13 @@ def main() -> int:
             print(f"{part}: {tried} cases", flush=True)
     print(f"{found} findings")
     return 1 if found else 0
+
+
+def _ask_all_routes(*_: object) -> tuple[list[str], dict[str, float]]:
+    """Send ten thousand requests to a server, of every route and every role."""
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", "0", "tests/retrieval/web/test_hostile_requests.py"]
+    ran = subprocess.run(tests, cwd=ROOT, capture_output=True, text=True)
+    return ([ran.stdout[-2000:]] if ran.returncode else []), {"requests": 10_000}
 
 
 def _index(collection: Path, photos: Path) -> None:

@@ -68,9 +68,9 @@ DEFINITIONS = (
     "CREATE TRIGGER t{n} AFTER DELETE ON images BEGIN UPDATE images SET path = '{world}/victim.txt'; END",
     "CREATE VIEW v{n} AS SELECT load_extension('{world}/victim.so')",
     "CREATE INDEX i{n} ON images (abs(number))",
-    "CREATE TABLE x{n} (a, b AS (a || randomblob(9)))",
+    "CREATE TABLE x{n} (a, b AS (a || zeroblob(100000000)))",
     "CREATE VIRTUAL TABLE f{n} USING fts5(a)",
-    "CREATE TABLE x{n} (a CHECK (length(randomblob(100000000)) > 0))",
+    "CREATE TABLE x{n} (a CHECK (length(zeroblob(100000000)) > 0))",
 )
 ENDLESS = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) SELECT {columns} FROM e"
 JOB = [
@@ -395,9 +395,57 @@ REPLAYED: tuple[tuple[Callable[..., str], Any, tuple[str, ...]], ...] = (
 """Attacks that once did harm: a change of the catalogue, what with, and commands."""
 
 
+def tamper_queue(draw: random.Random, world: World) -> list[str]:
+    """Write rows past everything that checks them into the list of work that a server of the collection has."""
+    from retrieval.jobs.kinds import KINDS, Check
+    from retrieval.jobs.opening import ALONE, queue_of
+    from retrieval.jobs.store import STATES
+
+    queue = queue_of(world.album, [])
+    queue.add(ALONE, Check())
+    file = queue._store.file
+    assert isinstance(file, Path)
+    queue.stop()
+    done = []
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
+        if draw.random() < 0.2:
+            return [draw.choice((_define, _drop))(draw, world, database)]
+        columns = [column[1] for column in database.execute("PRAGMA table_info(jobs)")]
+        for _ in range(draw.randint(1, 4)):
+            row: dict[str, Any] = {
+                "kind": draw.choice(sorted(KINDS)),
+                "collection": draw.choice(("", "", world.other.name, str(world.other))),
+                "told": json.dumps(_told(draw, world)),
+                "state": draw.choice(STATES[:3]),
+                "added": "2026-01-01",
+            }
+            if draw.random() < 0.5:
+                row[draw.choice(columns)] = _text(draw, world) if draw.random() < 0.5 else draw.choice(NUMBERS[:-1])
+            marks = ", ".join("?" * len(row))
+            with contextlib.suppress(sqlite3.Error):  # what SQLite itself does not take
+                database.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({marks})", [*row.values()])
+                done.append(f"{row!r:.200}")
+    return done
+
+
+def _told(draw: random.Random, world: World) -> Any:
+    """What a job is told, such as no page would tell it."""
+    names = [_text(draw, world), "chelsea0.png", str(world.other)]
+    found: Sequence[Any] = (
+        {"names": names, "for_good": True},
+        {"places": [str(world.folder), "/etc"]},
+        {"places": [str(world.other)], "export": str(world.folder / "new.pth")},
+        {"missing": True, "collection": str(world.other)},
+        draw.choice(JOB),
+        {},
+    )
+    return draw.choice(found)
+
+
 TAMPERING: dict[str, Callable[[random.Random, World], list[str]]] = {
     "catalogues": tamper_catalogue,
     "segments": tamper_segments,
+    "queues": tamper_queue,
 }
 
 
@@ -516,6 +564,8 @@ def attack(kind: str, number: int, seed: int, world: World) -> tuple[list[str], 
             done = [change(draw, world, database, given)]
     else:
         done = TAMPERING[kind](draw, world)
+    if kind == "queues":
+        names = ["serve"]
     for name in names:
         arguments = command_of(draw, world, name)
         done.append(f"cairn {' '.join(arguments)}")
