@@ -72,11 +72,15 @@ DEFINITIONS = (
     "CREATE VIRTUAL TABLE f{n} USING fts5(a)",
     "CREATE TABLE x{n} (a CHECK (length(zeroblob(100000000)) > 0))",
 )
+EMPTY = (
+    "INSERT INTO segments (folder, images, features, bytes, vocabulary_fingerprint, descriptor_fingerprint, created) "
+    "SELECT '{}', 0, 0, 0, vocabulary_fingerprint, descriptor_fingerprint, created FROM segments LIMIT 1"
+)
 ENDLESS = "WITH RECURSIVE e(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM e) SELECT {columns} FROM e"
 JOB = [
     *(
-        ["remove", "{world}/other.cairn", "--for-good", "--", "0000.png"],
-        ["remove", "{world}/other.cairn", "--json", "0"],
+        ["remove", "{world}/other.cairn", "--for-good", "--", "rocket0.png"],
+        ["remove", "{world}/other.cairn", "--json", "rocket0.png"],
     ),
     *(["metadata", "{world}/other.cairn", "--export", "{world}/new.pth"], ["compact", "{world}/other.cairn", "--json"]),
     *(["serve", "{world}/other.cairn", "--photos", "/", "--port", "0"], [], "no list", {"a": 1}, None, [1, None]),
@@ -206,7 +210,7 @@ def _change_value(draw: random.Random, world: World, database: sqlite3.Connectio
 
 def _change_folder(draw: random.Random, world: World, database: sqlite3.Connection, value: str = "") -> str:
     value = value.replace("{world}", str(world.folder)) or _text(draw, world)
-    database.execute("UPDATE segments SET folder = ? WHERE id = ?", (value, draw.randint(1, 2)))
+    database.execute("UPDATE segments SET folder = ?, sha256 = NULL WHERE id = ?", (value, draw.randint(1, 2)))
     return f"segments.folder = {value!r:.100}"
 
 
@@ -388,6 +392,8 @@ REPLAYED: tuple[tuple[Callable[..., str], Any, tuple[str, ...]], ...] = (
     *((_change_folder, "../../other.cairn/segments", (name,)) for name in ("compact", "check", "repair", "query")),
     *((_change_folder, "../../other.cairn/segments/000001", ("remove", name)) for name in ("compact", "retrain")),
     *((_change_folder, "{world}/other.cairn/segments/000001", ("remove", name)) for name in ("compact", "index")),
+    (_define, EMPTY.format("../../other.cairn/segments"), ("compact", "repair")),
+    (_define, EMPTY.format("../../other.cairn/segments/000001"), ("remove", "compact")),
     *((_define, statement, ("remove", "compact")) for statement in DEFINITIONS),
     *((_endless_view, table, ("info", "query")) for table in ("images", "settings", "segments", "saved_searches")),
     *((_add_job, command, ("serve",)) for command in JOB),
@@ -473,7 +479,7 @@ def command_of(draw: random.Random, world: World, name: str | None = None) -> li
         ["searches", "ask", album],
         ["serve", album, "--port", "0", "--workers", "1"],
     )
-    return draw.choice([one for one in found if name in (None, one[0])])
+    return draw.choice(found) if name is None else next(one for one in found if one[0] == name)
 
 
 @dataclass(frozen=True)
@@ -562,6 +568,8 @@ def attack(kind: str, number: int, seed: int, world: World) -> tuple[list[str], 
         change, given, names = REPLAYED[number]
         with contextlib.closing(sqlite3.connect(world.album / "catalogue.sqlite", isolation_level=None)) as database:
             done = [change(draw, world, database, given)]
+        for file in ("collection.sums", "catalogue.snapshot", "collection.statistics"):  # as none would be sent
+            (world.album / file).unlink(missing_ok=True)
     else:
         done = TAMPERING[kind](draw, world)
     if kind == "queues":

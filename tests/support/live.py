@@ -15,15 +15,16 @@ import httpx
 import pytest
 
 from retrieval.collection.collection import Collection
+from retrieval.jobs.child import NICE
 from tests.support.patience import patience
 
 
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 30.0, nice: int = 0) -> Any:
     """Wait until something holds; give it. The longer it takes, the less often is looked: what is waited for works."""
     began = time.monotonic()
     while not (found := condition()):
         waited = time.monotonic() - began
-        assert waited < patience(seconds), "it has not come to that"
+        assert waited < patience(seconds, nice), "it has not come to that"
         time.sleep(min(0.2, 0.01 + waited / 10))
     return found
 
@@ -127,5 +128,5 @@ def ended(client: httpx.Client, number: int, seconds: float = 60.0) -> dict[str,
         job: dict[str, Any] = client.get(f"/api/jobs/{number}").json()
         return job if job["ended"] is not None else None
 
-    found: dict[str, Any] = until(look, seconds)
+    found: dict[str, Any] = until(look, seconds, NICE)
     return found

@@ -16,8 +16,8 @@ from learning.labels.ground_truth import read_ground_truth
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoCollection:
-    with pytest.MonkeyPatch.context() as patch:  # three objects are enough, and quicker
-        chosen = ("cat", "galaxies", "page")
+    with pytest.MonkeyPatch.context() as patch:  # two objects are enough, and quicker
+        chosen = ("galaxies", "page")
         patch.setattr("eval.demo.synthetic._OBJECTS", tuple(o for o in _OBJECTS if o[0] in chosen))
         return build_demo_collection(tmp_path_factory.mktemp("demo"), seed=3, distractors=2)
 

@@ -95,7 +95,7 @@ def test_lost_signatures_are_made_from_nothing_else(tmp_path: Path) -> None:
 def test_lists_are_made_again_in_little_memory(tmp_path: Path, form: int, which: int) -> None:
     """A merged segment has 40 million features: of those it is to take some gigabyte."""
     folder = tmp_path / "segment"
-    sha256 = write(folder, form, 200, 1500, 100_000)
+    sha256 = write(folder, form, 80, 1500, 100_000)
     for name in LISTS[form][which]:
         (folder / f"{name}.npy").unlink()
     tracemalloc.start()
@@ -103,4 +103,4 @@ def test_lists_are_made_again_in_little_memory(tmp_path: Path, form: int, which:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(restored) == len(LISTS[form][which])
-    assert peak < 30 * 200 * 1500 * 4 // 5 + 50 * 8 * BLOCK
+    assert peak < 30 * 80 * 1500 * 4 // 5 + 50 * 8 * BLOCK

@@ -260,7 +260,11 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize(
-    ("at", "times"), [("describe", 1), ("psi", 1), ("pooling", 2), ("pooling", 5), ("projection", 2), ("projection", 3)]
+    ("at", "times"),
+    [
+        *(("describe", 1), ("psi", 1), ("pooling", 2), ("projection", 2)),
+        *(pytest.param(*later, marks=pytest.mark.slow) for later in (("pooling", 5), ("projection", 3))),
+    ],
 )
 def test_a_stopped_run_goes_on_where_it_was(
     mined: MinedMatches, whole: tuple[Unlabelled, Path, Counter[str]], spy: Spy, tmp_path: Path, at: str, times: int

@@ -53,6 +53,23 @@ def grouped(collection: Collection, *, augment: bool | None = None) -> int | Non
     return group_photos(collection, GroupOptions(augment=augment)).augmented
 
 
+@pytest.fixture(scope="module")
+def grouped_once(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """A copy of the collection, whose photos borrow; nobody may change it."""
+    folder = Path(shutil.copytree(linked, tmp_path_factory.mktemp("grouped") / "grouped.cairn"))
+    with Collection.open(folder) as collection:
+        grouped(collection, augment=True)
+    return folder
+
+
+@pytest.fixture
+def augmented(grouped_once: Path, tmp_path: Path) -> Iterator[Collection]:
+    """A copy of the collection whose photos borrow."""
+    shutil.copytree(grouped_once, tmp_path / "copy.cairn")
+    with Collection.open(tmp_path / "copy.cairn") as collection:
+        yield collection
+
+
 def every_loan(collection: Collection, augmentation: Augmentation) -> list[Loan]:
     counting = augmentation.borrowed(collection.index.image_numbers).counting
     return [loan for which, counts in enumerate(counting) for loan in augmentation.loans(which, counts)]
@@ -132,69 +149,65 @@ def test_a_search_may_go_without(copy: Collection) -> None:
     assert (with_loans.scored_norms[numbers] > without.norms[numbers]).any()
 
 
-def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(copy: Collection, tmp_path: Path) -> None:
-    grouped(copy, augment=True)
-    before = loans(copy)
+def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(augmented: Collection, tmp_path: Path) -> None:
+    before = loans(augmented)
     more = tmp_path / "more"
     more.mkdir()
     write_views(more, {"coffee": 4})
     for name in ("coffee_0.png", "coffee_1.png", "coffee_2.png"):
         (more / name).unlink()
-    index_photos(copy, [more])
-    copy.forget()
-    assert loans(copy) == before
-    new = max(copy.catalogue.numbers().tolist())
-    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
-    assert grouped(copy) == len(coffee) > 1
-    after = loans(copy)
+    index_photos(augmented, [more])
+    augmented.forget()
+    assert loans(augmented) == before
+    new = max(augmented.catalogue.numbers().tolist())
+    coffee = {row.number for row in augmented.catalogue.images() if (row.name or "").startswith("coffee")}
+    assert grouped(augmented) == len(coffee) > 1
+    after = loans(augmented)
     assert {number for number in after if before.get(number) != after[number]} == coffee and new in coffee
-    shutil.copytree(copy.folder, tmp_path / "anew.cairn")
+    shutil.copytree(augmented.folder, tmp_path / "anew.cairn")
     with Collection.open(tmp_path / "anew.cairn") as anew:
         assert grouped(anew, augment=False) is None
         grouped(anew, augment=True)
         assert loans(anew) == after
 
 
-def test_a_photo_that_borrowed_from_a_removed_one_borrows_nothing(copy: Collection) -> None:
-    grouped(copy, augment=True)
-    rows = {row.name: row.number for row in copy.catalogue.images()}
-    remove_photos(copy, [next(name for name in rows if name and name.endswith("coffee_0.png"))])
+def test_a_photo_that_borrowed_from_a_removed_one_borrows_nothing(augmented: Collection) -> None:
+    rows = {row.name: row.number for row in augmented.catalogue.images()}
+    remove_photos(augmented, [next(name for name in rows if name and name.endswith("coffee_0.png"))])
     left = rows[next(name for name in rows if name and name.endswith("coffee_1.png"))]
-    assert left not in loans(copy) and len(loans(copy)) == len(linked_numbers(copy)) - 1
-    copy.forget()
-    assert copy.content.has_right_statistics() is True
-    grouped(copy)
-    assert left not in loans(copy) or loans(copy)[left][0] == ()
+    assert left not in loans(augmented) and len(loans(augmented)) == len(linked_numbers(augmented)) - 1
+    augmented.forget()
+    assert augmented.content.has_right_statistics() is True
+    grouped(augmented)
+    assert left not in loans(augmented) or loans(augmented)[left][0] == ()
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_compaction_takes_what_was_removed_off_the_disk(copy: Collection, damaged: bool) -> None:
-    grouped(copy, augment=True)
-    before = loans(copy)
-    row = next(row for row in copy.catalogue.images() if (row.name or "").endswith("coffee_0.png"))
-    remove_photos(copy, [row.name or ""])
+def test_compaction_takes_what_was_removed_off_the_disk(augmented: Collection, damaged: bool) -> None:
+    before = loans(augmented)
+    row = next(row for row in augmented.catalogue.images() if (row.name or "").endswith("coffee_0.png"))
+    remove_photos(augmented, [row.name or ""])
     if damaged:
-        segment = next((copy.folder / AUGMENTATION).glob("0*"))
+        segment = next((augmented.folder / AUGMENTATION).glob("0*"))
         (segment / "word_lists.npy").write_bytes(b"nothing")
-    compact(copy)
-    after = loans(copy)
-    kept = copy.augmentation
+    compact(augmented)
+    after = loans(augmented)
+    kept = augmented.augmentation
     if damaged:
-        assert kept is None and is_augmented(copy.folder)
+        assert kept is None and is_augmented(augmented.folder)
     else:
         assert kept is not None and all(row.number not in some["source"] for some in kept.sources)
         assert after == {number: loan for number, loan in before.items() if row.number not in (number, *loan[0])}
-    assert check_collection(copy.folder).ok
+    assert check_collection(augmented.folder).ok
 
 
-def test_a_new_vocabulary_forgets_it_until_the_next_groups(copy: Collection) -> None:
-    grouped(copy, augment=True)
-    report = retrain(copy, RetrainOptions(words=60, signature="frame-32"))
-    assert report.forgotten and loans(copy) == {}
-    assert "run cairn group" in describe_augmentation(describe_collection(copy)["augmentation"])
-    assert check_collection(copy.folder).ok
-    assert grouped(copy)
-    assert set(loans(copy)) == linked_numbers(copy)
+def test_a_new_vocabulary_forgets_it_until_the_next_groups(augmented: Collection) -> None:
+    report = retrain(augmented, RetrainOptions(words=60, signature="frame-32"))
+    assert report.forgotten and loans(augmented) == {}
+    assert "run cairn group" in describe_augmentation(describe_collection(augmented)["augmentation"])
+    assert check_collection(augmented.folder).ok
+    assert grouped(augmented)
+    assert set(loans(augmented)) == linked_numbers(augmented)
 
 
 def test_a_new_vocabulary_takes_no_segment_from_who_lets_photos_borrow(
@@ -231,35 +244,33 @@ def test_a_repair_leaves_what_photos_borrow_to_who_lets_them_borrow(copy: Collec
 
 
 @pytest.mark.parametrize("file", [MANIFEST, "000001/meta.json", "000001/posting_lists.npy", "000001/notes.npy", "gone"])
-def test_damage_stops_no_search_and_is_mended(copy: Collection, file: str) -> None:
-    grouped(copy, augment=True)
-    before = loans(copy)
-    parent = copy.folder / AUGMENTATION
+def test_damage_stops_no_search_and_is_mended(augmented: Collection, file: str) -> None:
+    before = loans(augmented)
+    parent = augmented.folder / AUGMENTATION
     if file == "gone":
         shutil.rmtree(parent / "000001")
     else:
         contents = bytearray((parent / file).read_bytes())
         contents[len(contents) // 2] ^= 0xFF
         (parent / file).write_bytes(contents)
-    with Collection.open(copy.folder) as collection:
+    with Collection.open(augmented.folder) as collection:
         searcher = Searcher(collection, SearchOptions(engine="tf-idf"))
         assert len(searcher.index.score(np.arange(20)).scores) == len(collection.catalogue.numbers())
         describe_collection(collection)
-    found = check_collection(copy.folder)
+    found = check_collection(augmented.folder)
     assert found.damaged and all(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged)
-    report = repair_collection(copy.folder)
+    report = repair_collection(augmented.folder)
     assert report.ok and [one["file"] for one in report.repaired] == [AUGMENTATION]
-    with Collection.open(copy.folder) as collection:
+    with Collection.open(augmented.folder) as collection:
         assert loans(collection) == {}
         grouped(collection)
         assert loans(collection) == before
 
 
 @pytest.mark.parametrize("part", ["manifest", "segment"])
-def test_what_a_later_version_wrote_is_no_damage(copy: Collection, part: str) -> None:
-    grouped(copy, augment=True)
-    before = loans(copy)
-    path = copy.folder / AUGMENTATION / MANIFEST
+def test_what_a_later_version_wrote_is_no_damage(augmented: Collection, part: str) -> None:
+    before = loans(augmented)
+    path = augmented.folder / AUGMENTATION / MANIFEST
     kept = load_json(path)
     del kept["sha256"]
     if part == "manifest":
@@ -271,18 +282,18 @@ def test_what_a_later_version_wrote_is_no_damage(copy: Collection, part: str) ->
         kept["segments"]["000001"] = hash_file(meta)
     save_json(path, {**kept, "sha256": store._checksum(kept)})
     contents = path.read_bytes()
-    found = check_collection(copy.folder)
+    found = check_collection(augmented.folder)
     assert found.ok and not any(AUGMENTATION in note for note in found.notes)
-    report = repair_collection(copy.folder)
+    report = repair_collection(augmented.folder)
     assert report.ok and not report.repaired and path.read_bytes() == contents
-    with Collection.open(copy.folder) as collection:
+    with Collection.open(augmented.folder) as collection:
         assert collection.augmentation is None
         assert "later version" in describe_augmentation(describe_collection(collection)["augmentation"])
         grouped(collection)
         assert loans(collection) == before
     # What only claims to be one is damaged.
     path.write_bytes(contents.replace(b'"format": 2', b'"format": 3').replace(b'"format": 1', b'"format": 2'))
-    assert not check_collection(copy.folder).ok
+    assert not check_collection(augmented.folder).ok
 
 
 KILLED = """

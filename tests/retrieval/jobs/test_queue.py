@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from index.errors import CairnError
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
+from retrieval.jobs.child import NICE
 from retrieval.jobs.job import Job
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
@@ -418,7 +419,7 @@ def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) 
         seen.add((now.title_of_step, now.of > 0))
         return now.state in ENDED
 
-    until(ended, 120)
+    until(ended, 120, NICE)
     result = queue.job(job.id).result
     assert (state(queue, job), result and result["ok"]) == ("done", True), queue.job(job.id)
     assert any(title and counted for title, counted in seen), seen
@@ -428,10 +429,10 @@ def test_a_command_runs_and_tells_how_far_it_is(collection: Path, queue: Queue) 
 def test_a_locked_collection_is_waited_for(collection: Path, queue: Queue) -> None:
     with lock_folder(collection):
         job = add(queue, collection.name)
-        note = until(lambda: queue.job(job.id).note)
+        note = until(lambda: queue.job(job.id).note, nice=NICE)
         assert "waits" in note
         assert state(queue, job) == "queued"
-    until(lambda: state(queue, job) == "done")
+    until(lambda: state(queue, job) == "done", nice=NICE)
 
 
 SERVER = """
@@ -492,7 +493,7 @@ def test_killed_at_any_moment_it_goes_on_after_a_restart(moment: float, indexed:
         for pid in running[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)  # the job alone, this time
-    until(lambda: queue.job(job.id).state in ENDED, 120)
+    until(lambda: queue.job(job.id).state in ENDED, 120, NICE)
     found = queue.job(job.id)
     server.terminate()
     server.wait()
@@ -508,7 +509,7 @@ def test_a_paused_job_ends_with_its_server_and_stays_paused(indexed: Indexed, tm
     queue = open_queue(tmp_path, [indexed.photos])
     queue.start()
     job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
-    until(lambda: queue.job(job.id).of)
+    until(lambda: queue.job(job.id).of, nice=NICE)
     queue.pause(job.id)
     stood = until(
         lambda: [pid for pid in children(os.getpid()) if psutil.Process(pid).status() == psutil.STATUS_STOPPED]
@@ -550,7 +551,7 @@ def test_cancelling_ends_a_command_and_its_workers(indexed: Indexed, tmp_path: P
     queue.roots = (indexed.photos,)
     others = set(children(os.getpid()))  # of other tests
     job = queue.add("new.cairn", kinds.index_of([indexed.photos]))
-    until(lambda: queue.job(job.id).of)
+    until(lambda: queue.job(job.id).of, nice=NICE)
     queue.pause(job.id)
     below = set(children(os.getpid())) - others
     queue.cancel(job.id)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -97,29 +98,27 @@ def test_what_is_no_job_is_refused(asked: dict[str, Any], own: tuple[httpx.Clien
     assert answer.json()["detail"].endswith(".")
 
 
-def test_a_folder_is_indexed_and_what_failed_is_tried_again(
-    own: tuple[httpx.Client, Path], roots: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def events_of(client: httpx.Client) -> Iterator[list[dict[str, Any]]]:
+    """What is told of the jobs; as in a browser, there is another connection where the server has ended one."""
+    while True:
+        with client.stream("GET", "/api/jobs/events") as events:
+            for line in events.iter_lines():
+                if line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))["jobs"]
+
+
+def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Client, Path], roots: Path) -> None:
     client, _ = own
-    monkeypatch.setattr(jobs, "UNTOLD", patience(60))  # one connection tells of the whole job
     before = client.get("/api/health").json()["images"]
-    with client.stream("GET", "/api/jobs/events") as events:
-        lines = events.iter_lines()
-        told: list[list[dict[str, Any]]] = []
-
-        def next_event() -> list[dict[str, Any]]:
-            line = next(line for line in lines if line.startswith("data: "))
-            found: list[dict[str, Any]] = json.loads(line.removeprefix("data: "))["jobs"]
-            told.append(found)
-            return found
-
-        next_event()
+    told: list[list[dict[str, Any]]] = []
+    with closing(events_of(client)) as events:
+        told.append(next(events))
         asked = {"kind": "index", "root": 0, "path": "trip <b>"}
         answer = client.post("/api/jobs", json=asked)
         assert answer.status_code == 201, answer.text
         number = answer.json()["id"]
-        while next_event()[-1]["state"] not in ("done", "failed"):
-            pass
+        while not told[-1] or told[-1][-1]["state"] not in ("done", "failed"):
+            told.append(next(events))
     states = [jobs[-1]["state"] for jobs in told[1:]]
     assert states == sorted(states, key=["queued", "running", "done"].index)
     assert any(jobs and jobs[-1]["of"] for jobs in told)

@@ -16,6 +16,7 @@ from PIL import Image
 import cairn as library
 from retrieval.catalogue.changes import Move
 from retrieval.curation.standing import ask_standing
+from retrieval.jobs.child import NICE
 from tests.support.live import serving
 from tests.support.patience import patience
 
@@ -191,7 +192,7 @@ def test_what_the_collection_forgot_is_indexed_again_when_it_is_put_back(home: S
         collection.compact()
     back = home.ask("POST", "/api/bin/back", json={"entries": [moved["id"]]})
     assert [one["id"] for one in back["moved"]] == [moved["id"]] and (home.photos / "chelsea_small.jpg").is_file()
-    end = time.monotonic() + patience(100)
+    end = time.monotonic() + patience(100, NICE)
     while home.ask("GET", f"/api/jobs/{back['job']}")["state"] not in ("done", "failed") and time.monotonic() < end:
         time.sleep(0.3)
     assert "chelsea_small.jpg" in home.numbers()
