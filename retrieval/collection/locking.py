@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,6 @@ from pathlib import Path
 
 from index.errors import CairnError
 from index.files.names import find_link_out
-from index.files.reading import IrregularFile
 from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
 from retrieval.photos.listing import CACHE, THUMBNAILS
 
@@ -20,6 +20,7 @@ LINKING = "Another process is looking for links in"
 # Folders with very many files: what is below those in them is written and removed by hash, or where no file is.
 _MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
 _unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
+_IRREGULAR = "{} is not a file of its own: remove it, then try again."
 
 
 class CollectionLocked(CairnError):
@@ -77,8 +78,10 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise
-        raise IrregularFile(path) from error
+        raise CairnError(_IRREGULAR.format(path)) from None
     with open(handle, "rb") as file:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise CairnError(_IRREGULAR.format(path))
         try:
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -343,12 +343,12 @@ def test_links_in_a_backup_lead_nowhere(folder: Path, target: Path, tmp_path: Pa
 def test_links_and_pipes_among_uploads_are_left_out(folder: Path, target: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.png"
     secret.write_text("secret")
-    (folder / "uploads" / "2026-05-04" / "link.png").symlink_to(secret)
-    (folder / "uploads" / "all").symlink_to(tmp_path)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(folder / "uploads" / "pipe.png")
-        os.mkfifo(folder / "groups.json")
-    with Collection.open(folder) as collection:
+    with Collection.open(folder) as collection:  # which is not opened with links that lead out of it
+        (folder / "uploads" / "2026-05-04" / "link.png").symlink_to(secret)
+        (folder / "uploads" / "all").symlink_to(tmp_path)
+        if hasattr(os, "mkfifo"):
+            os.mkfifo(folder / "uploads" / "pipe.png")
+            os.mkfifo(folder / "groups.json")
         back_up(collection, target)
     assert [path.name for path in (target / "uploads").rglob("*.png")] == ["kept.png"]
 
