@@ -244,7 +244,8 @@ def test_who_may_see_some_collections_finds_no_others(tmp_path: Path, indexed: I
         drawn, kept = new_token()
         tokens[who] = {"Authorization": f"Bearer {drawn}"}
         change_entry(passwords, who, token=True, entry=Entry(who, role, kept, seen))
-    app = create_shelf_app(home, small(ServeOptions(access=AccessOptions(password_file=passwords))))
+    access = AccessOptions(password_file=passwords)
+    app = create_shelf_app(home, small(ServeOptions(access=access), roots=(indexed.photos,)))
     with running(app) as ask:
         app.state.service.queue.stop()  # what is queued stays so
         hidden = app.state.service.index("theirs.cairn", indexed.photos).id
