@@ -218,7 +218,8 @@ def test_a_catalogue_with_foreign_objects_is_repaired(sent: Path, cairn: Cairn, 
 def test_a_snapshot_with_a_trigger_is_not_restored(sent: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch) -> None:
     write_sql(sent, FOREIGN["trigger"])
     with monkeypatch.context() as patch:  # as who sends it would
-        patch.setattr("retrieval.collection.snapshot.refuse_foreign_objects", lambda *_: None)
+        for module in ("collection.snapshot", "catalogue.database"):
+            patch.setattr(f"retrieval.{module}.refuse_foreign_objects", lambda *_: None)
         from retrieval.collection.snapshot import write_snapshot
 
         write_snapshot(sent / CATALOGUE, sent / "catalogue.snapshot")
