@@ -175,6 +175,8 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     order = order[concatenated_ranges(firsts, counts)]
     firsts = np.cumsum(counts) - counts
     length = features.signatures.shape[2]
+    if length % 4:
+        raise CairnError(f"Signatures have bytes by fours, and these have {length}: run cairn check.")
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
     asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)

@@ -67,8 +67,8 @@ def restore_segment(
     for make in (_known, *_MAKERS[meta["format"]]):
         try:
             made = make(folder, entries, known)
-        except (CairnError, ValueError, IndexError, MemoryError, OverflowError):
-            continue  # what it would be made from is damaged too
+        except (CairnError, ValueError, TypeError, LookupError, MemoryError, OverflowError):
+            continue  # what it would be made from is damaged too, in whatever way
         for name in sorted(bad & made.keys()):
             array = made[name].astype(np.dtype(entries[name]["dtype"]))
             spare = folder / f"{name}{_SPARE}"
