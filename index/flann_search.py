@@ -71,8 +71,11 @@ class PyflannSearch(NearestNeighbours):
 
     def _build(self) -> None:
         self._index = self._new()
+        # Where a search looks at all points anyway: of few, the trees may find less than is asked for, and leave the
+        # rest of an answer as the memory was.
+        algorithm = "linear" if len(self.points) <= self.options.checks else "kdtree"
         self._index.build_index(
-            self.points, algorithm="kdtree", trees=self.options.trees, random_seed=self.seed % 2**31
+            self.points, algorithm=algorithm, trees=self.options.trees, random_seed=self.seed % 2**31
         )
 
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -78,7 +78,7 @@ def test_damaged_lists_name_their_file_and_line(tmp_path: Path) -> None:
         read_ground_truth(tmp_path)
     (tmp_path / "q_junk.txt").unlink()
     (tmp_path / "q_junk.txt").mkdir()
-    with pytest.raises(CairnError, match=r"q_junk.txt' cannot be read"):
+    with pytest.raises(CairnError, match=r"q_junk.txt is not a regular file"):
         read_ground_truth(tmp_path)
 
 

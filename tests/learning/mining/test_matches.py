@@ -134,7 +134,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another npz": (lambda path: np.savez(path, patches=np.zeros(3)), "damaged"),
     "packed": (_packed, "damaged"),
     "of a later format": (_later, "update"),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "not a regular file"),
 }
 
 
