@@ -271,7 +271,10 @@ def tamper_segments(draw: random.Random, world: World) -> list[str]:
         files = sorted(
             path
             for path in world.album.rglob("*")
-            if path.is_file() and not path.name.startswith("catalogue") and "cache" not in path.parts
+            if path.is_file()
+            and not path.is_symlink()
+            and not path.name.startswith("catalogue")
+            and "cache" not in path.parts
         )
         segments = [path for path in files if "segments" in path.parts]
         file = draw.choice(segments if segments and draw.random() < 0.7 else files)
