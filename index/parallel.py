@@ -191,6 +191,17 @@ def end_with_parent(parent: int | None = None) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def can_fork() -> bool:
+    """Whether processes can be forked here, and told apart from whatever process has their number later."""
+    if sys.platform != "linux":  # elsewhere libraries of the system have threads of their own
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def without_interrupt() -> Iterator[None]:
     """Let the processes that are started within a block not feel Ctrl-C: their parent ends them.

@@ -130,9 +130,10 @@ class Collection:
         from retrieval.descriptors.learnt import read_model_file
         from retrieval.foreign.extractor import make_extractor
 
-        refuse_links(folder)
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
+        if there is None:
+            refuse_links(folder)
         if there is not None and there.has_vocabulary:
             there.check_named(named)
             return there

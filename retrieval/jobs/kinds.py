@@ -26,6 +26,13 @@ class OutsideError(CairnError):
     """Photos were to be taken from where this server takes none."""
 
 
+def outside() -> OutsideError:
+    """The error of a place that photos may not be taken from."""
+    return OutsideError(
+        "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
+    )
+
+
 class UnreadableError(CairnError):
     """What a queue holds of a job makes no sense."""
 
@@ -102,9 +109,7 @@ class Index(Work):
         """Name the places, and the folders that their links must not lead out of."""
         below = allowed(collection, roots)
         if not all(stays_below(place, below) for place in self.places):
-            raise OutsideError(
-                "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
-            )
+            raise outside()
         limits = [word for folder in below for word in ("--below", str(folder.absolute()))]
         return [*limits, "--", *self.places]
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from index.errors import CairnError
-from index.parallel import without_interrupt
+from index.parallel import can_fork, without_interrupt
 from index.text import printable_name
 from retrieval.photos.confinement import can_give_up_all, give_up_rights
 from retrieval.photos.decoder import COLOUR, GREY, decode, is_heic, register_heic, working_size
@@ -93,13 +93,7 @@ def is_apart() -> bool:
 
 @cache
 def _can_be_apart() -> bool:
-    if sys.platform != "linux" or not sys.executable:
-        return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:
-        return False
-    return True
+    return bool(sys.executable) and can_fork()
 
 
 @contextlib.contextmanager

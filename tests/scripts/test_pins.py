@@ -55,16 +55,9 @@ def test_a_file_with_another_hash_is_not_installed(tmp_path: Path, change: str) 
         archive.writestr("toy-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr("toy-1.0.dist-info/RECORD", "toy.py,,\n")
     right = Pin("toy", "1.0", "", (hashlib.sha256(wheel.read_bytes() + change.encode()).hexdigest(),))
-    (tmp_path / "requirements.txt").write_text(with_hashes("toy==1.0", [right]))
-    options = (
-        "--isolated",
-        "--no-index",
-        "--dry-run",
-        "--find-links",
-        str(tmp_path),
-        "--require-hashes",
-        "--requirement",
-    )
+    wanted = with_hashes("toy==1.0", [right]).replace("toy==1.0", f"toy @ {wheel.as_uri()}")
+    (tmp_path / "requirements.txt").write_text(wanted)
+    options = ("--isolated", "--no-index", "--dry-run", "--require-hashes", "--requirement")
     command = [sys.executable, "-m", "pip", "install", *options, str(tmp_path / "requirements.txt")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode == 0) is (change == ""), done.stderr

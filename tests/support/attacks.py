@@ -8,24 +8,23 @@ imported everything and has no threads (scripts/attack.py).
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import random
 import shutil
 import signal
 import sqlite3
-import stat
 import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.support.patience import patience
+from tests.support.strangers import CATALOGUE, describe, digest_tree
 
 SECONDS = 60.0  # that a command may take on an idle machine
 SERVED = 4.0  # seconds that a server runs
@@ -125,31 +124,15 @@ class World:
         remove(self.scratch)
         self.scratch.mkdir()
 
-    def surroundings(self) -> dict[str, str]:
+    def surroundings(self) -> dict[str, tuple[int, str]]:
         """All that lies outside the collection, with a checksum of each file."""
         own = {self.album.name, self.scratch.name}
+        # Readers of an SQLite database leave files of the names that are left out beside it.
         return {
             name: told
-            for top in sorted(self.folder.iterdir())
-            if top.name not in own
-            for name, told in contents(top, self.folder)
+            for name, told in digest_tree(self.folder).items()
+            if Path(name).parts[0] not in own and not name.endswith(("-wal", "-shm"))
         }
-
-
-def contents(path: Path, root: Path) -> Iterator[tuple[str, str]]:
-    """What lies at a path and below it: type, permissions and content."""
-    found = path.lstat()
-    told = f"{stat.filemode(found.st_mode)} "
-    if stat.S_ISREG(found.st_mode):
-        told += hashlib.sha256(path.read_bytes()).hexdigest()
-    elif stat.S_ISLNK(found.st_mode):
-        told += str(path.readlink())
-    yield str(path.relative_to(root)), told
-    if stat.S_ISDIR(found.st_mode):
-        for below in sorted(path.iterdir()):
-            # Readers of an SQLite database leave files of these names beside it.
-            if not below.name.endswith(("-wal", "-shm")):
-                yield from contents(below, root)
 
 
 def remove(path: Path) -> None:
@@ -164,7 +147,7 @@ def remove(path: Path) -> None:
 
 def tamper_catalogue(draw: random.Random, world: World) -> list[str]:
     """Change the catalogue once to three times; say how."""
-    file = world.album / "catalogue.sqlite"
+    file = world.album / CATALOGUE
     if draw.random() < 0.1:
         return [_replace(draw, world, file)]
     if draw.random() < 0.1:
@@ -292,18 +275,10 @@ def tamper_segments(draw: random.Random, world: World) -> list[str]:
 
 def _sign(world: World) -> None:
     """Make the checksums those of what is there, as who tampers would."""
-    from tests.support.fuzz_targets import sign_segment
-
     (world.album / "collection.sums").unlink(missing_ok=True)
     for folder in (world.album / "segments").iterdir():
-        with contextlib.suppress(Exception):
-            sign_segment(folder)
-            meta = (folder / "meta.json").read_bytes()
-            with contextlib.closing(
-                sqlite3.connect(world.album / "catalogue.sqlite", isolation_level=None)
-            ) as database:
-                value = hashlib.sha256(meta).hexdigest()
-                database.execute("UPDATE segments SET sha256 = ? WHERE folder = ?", (value, folder.name))
+        with contextlib.suppress(Exception):  # too damaged to be signed
+            describe(world.album, folder.name)
 
 
 def _flip_one(draw: random.Random, world: World, file: Path) -> str:
@@ -569,7 +544,7 @@ def attack(kind: str, number: int, seed: int, world: World) -> tuple[list[str], 
     names: Sequence[str | None] = [None] * COMMANDS_EACH
     if kind == "catalogues" and number < len(REPLAYED):
         change, given, names = REPLAYED[number]
-        with contextlib.closing(sqlite3.connect(world.album / "catalogue.sqlite", isolation_level=None)) as database:
+        with contextlib.closing(sqlite3.connect(world.album / CATALOGUE, isolation_level=None)) as database:
             done = [change(draw, world, database, given)]
         for file in ("collection.sums", "catalogue.snapshot", "collection.statistics"):  # as none would be sent
             (world.album / file).unlink(missing_ok=True)

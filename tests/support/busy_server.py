@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,37 +19,13 @@ import numpy as np
 from retrieval.web.access.passwords import Entry, change_entry, new_token
 from retrieval.web.access.roles import Role
 from tests.support.hostile_photos import hostile_photo
+from tests.support.live import running
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 
 CONNECTIONS = 6  # at a time, of who attacks
 SLOW = 1.0  # seconds that a thumbnail may take for others, of 95 in 100
 MOST_SECONDS = 120.0  # that one request may take, on an idle machine
-
-
-@contextmanager
-def served(collection: Path, passwords: Path, scratch: Path) -> Iterator[str]:
-    """Run `cairn serve`; give its address."""
-    command = [sys.executable, "-m", "cairn", "serve", str(collection), "--port", "0", "--search-limit", "0"]
-    surroundings = os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}
-    with (scratch / "said.txt").open("w") as said:
-        process = subprocess.Popen(
-            [*command, "--password-file", str(passwords)],
-            cwd=scratch,
-            env=surroundings,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://[^/\s]+", process.stdout.readline())
-            assert found, (scratch / "said.txt").read_text()
-            yield found[0]
-            assert process.poll() is None, f"the server has ended: {(scratch / 'said.txt').read_text()[-1000:]}"
-        finally:
-            process.terminate()
-            process.wait(patience(60))
 
 
 def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tuple[list[str], dict[str, float]]:
@@ -90,7 +62,8 @@ def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tupl
     statuses: Counter[int] = Counter()
     over = threading.Event()
 
-    with served(collection, passwords, folder) as address:
+    serve = ("serve", collection, "--port", 0, "--search-limit", 0, "--password-file", passwords)
+    with running(serve, folder, folder / "said.txt") as address:
         attacker, visitor = (
             httpx.Client(
                 base_url=address, headers={"Authorization": f"Bearer {tokens[name]}"}, timeout=patience(MOST_SECONDS)

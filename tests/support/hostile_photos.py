@@ -5,20 +5,14 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from PIL import Image
-
+from tests.support.heavy_photos import progressive
 from tests.support.hostile import encode, hostile_files, photo, png
 
 # Pixels of a photo, and how often its last scan is sent.
 SCANS = ((12000, 8000, 1000), (9000, 9000, 300), (2000, 1500, 20_000), (640, 480, 60_000))
 
 
-@cache
-def repeated_scans(width: int, height: int, times: int) -> bytes:
-    """Give a progressive JPEG whose last scan comes again and again; each is worked through over all pixels."""
-    whole = encode(Image.new("L", (width, height), 128), "JPEG", progressive=True)
-    last = whole.rindex(b"\xff\xda")
-    return whole[:-2] + whole[last:-2] * times + whole[-2:]
+_progressive = cache(progressive)
 
 
 @cache
@@ -39,8 +33,8 @@ def hostile_photo(draw: random.Random) -> tuple[str, bytes]:
     """Draw a photo; give what it is, and its bytes."""
     kind = draw.choice(("scans", "scans", "known", "bytes", "bytes", "cut", "size", "frames"))
     if kind == "scans":
-        which = draw.choice(SCANS)
-        return f"{which[2]} scans of {which[0]}x{which[1]} pixels", repeated_scans(*which)
+        width, height, times = draw.choice(SCANS)
+        return f"{times} scans of {width}x{height} pixels", _progressive((width, height), times)
     if kind == "known":
         return draw.choice(sorted(hostile_files().items()))
     if kind == "size":

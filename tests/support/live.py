@@ -1,12 +1,16 @@
 """Live servers in threads of the test's own process, clients that may write, and waiting for what they do."""
 
 import asyncio
+import os
+import re
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ import pytest
 
 from retrieval.collection.collection import Collection
 from retrieval.jobs.child import NICE
+from tests.support.paths import ROOT
 from tests.support.patience import patience
 
 
@@ -46,6 +51,40 @@ def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
             server.should_exit = True
             thread.join(patience(30))
             assert not thread.is_alive(), "the server has not ended"
+
+
+@contextmanager
+def running(arguments: Sequence[object], scratch: Path, said: Path) -> Iterator[str]:
+    """Run a command that serves, and let it live to the end; give its base address.
+
+    Parameters
+    ----------
+    arguments : sequence
+        Of ``cairn``.
+    scratch : Path
+        Folder that it runs in, and its home and its place for temporary files.
+    said : Path
+        File for what it says on standard error.
+    """
+    own = {"TMPDIR": str(scratch), "HOME": str(scratch), "PYTHONPATH": str(ROOT)}
+    with said.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cairn", *map(str, arguments)],
+            cwd=scratch,
+            env=os.environ | own,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://[^/]+", process.stdout.readline())
+            assert found, said.read_text()
+            yield found[0]
+            assert process.poll() is None, f"the server has ended: {said.read_text()[-1000:]}"
+        finally:
+            process.terminate()
+            process.wait(patience(60))
 
 
 @contextmanager

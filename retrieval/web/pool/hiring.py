@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
-from index.parallel import end_with_parent, keep_memory, without_interrupt
+from index.parallel import can_fork, end_with_parent, keep_memory, without_interrupt
 from index.text import printable_name
 from retrieval.web.pool.job_process import Jobs, limit_memory, work
 
@@ -95,17 +95,6 @@ class Source(Protocol):
 def make_source(start: Start) -> Source:
     """Make what workers come from, which is not open yet; `NotStarted` where the system has no process for it."""
     return ForkServer(start) if can_fork() else Spawner(start)
-
-
-def can_fork() -> bool:
-    """Whether workers can be forked here, and told apart from whatever process has their number later."""
-    if sys.platform != "linux":  # elsewhere libraries of the system have threads of their own
-        return False
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:
-        return False
-    return True
 
 
 class ForkServer:

@@ -309,9 +309,7 @@ def _taken_from(service: Service, places: list[Path]) -> list[Path]:
     """Those of some places of which the catalogue says that photos are taken from; ProblemError where none is."""
     found = [place for place in places if service.takes_from(place)]
     if places and not found:
-        raise ProblemError(
-            403, "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
-        )
+        raise ProblemError(403, str(kinds.outside()))
     return found
 
 

@@ -4,14 +4,10 @@ import collections
 import hashlib
 import http.client
 import json
-import os
 import re
 import secrets
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,8 +22,7 @@ from retrieval.web.routes.every import ROUTERS
 from retrieval.web.shelf.routes import router as shelf_router
 from tests.conftest import Indexed, Ran
 from tests.support.hostile_requests import Asked, Maker
-from tests.support.paths import ROOT
-from tests.support.patience import patience
+from tests.support.live import running
 
 REQUESTS = 10_000
 PARTS = 2  # each at a collection of its own, so that what is left of one does not become too little
@@ -43,32 +38,6 @@ CHANGING = {
     if WRITING[0] in getattr(route, "dependencies", ())
     for method in getattr(route, "methods", ())
 }
-
-
-@contextmanager
-def opened(home: Path, world: Path, passwords: Path, photos: Path) -> Iterator[str]:
-    """Run `cairn open`; give its address."""
-    command = [sys.executable, "-m", "cairn", "open", str(home), "--no-browser", "--port", "0", "--search-limit", "0"]
-    options = ["--photos", str(photos), "--bin", str(world / "bin"), "--password-file", str(passwords)]
-    with (world.parent / "said.txt").open("w") as said:
-        process = subprocess.Popen(
-            [*command, *options],
-            cwd=world / "scratch",
-            env=os.environ
-            | {"TMPDIR": str(world / "scratch"), "HOME": str(world / "scratch"), "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://[^/]+", process.stdout.readline())
-            assert found
-            yield found[0]
-            assert process.poll() is None, "the server has ended"
-        finally:
-            process.terminate()
-            process.wait(patience(60))
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -144,7 +113,9 @@ def test_ten_thousand_requests_break_nothing(indexed: Indexed, tmp_path: Path, c
     pictures = collections.Counter(contents(photos).values())
     surroundings = {name: sum for name, sum in contents(world).items() if not name.startswith(("home/", "photos/"))}
 
-    with opened(home, world, passwords, photos) as base:
+    command = ("open", home, "--no-browser", "--port", 0, "--search-limit", 0, "--photos", photos)
+    options = ("--bin", world / "bin", "--password-file", passwords)
+    with running([*command, *options], world / "scratch", tmp_path / "said.txt") as base:
         strangers = (
             {},
             {"X-Cairn": "1"},
