@@ -118,10 +118,9 @@ class GroupedSet(RetrievalSet):
     def asked(self) -> list[Query]:
         """A few photos of each group of two and more; CairnError where there is none."""
         groups: dict[str, list[str]] = defaultdict(list)
-        with self.ground_truth.open(encoding="utf-8", newline="") as table:
-            for row in csv.DictReader(table, delimiter="\t"):
-                if row["folder"] == self.images.name and (not self.kinds or row["group"].split(":")[0] in self.kinds):
-                    groups[_SAME.get(row["group"], row["group"])].append(Path(row["file"]).stem)
+        for name, stems in read_groups(self.ground_truth, self.images.name).items():
+            if not self.kinds or name.split(":")[0] in self.kinds:
+                groups[_SAME.get(name, name)] += stems
         asked = []
         for name, stems in sorted(groups.items()):
             others, few = sorted(stems), min(len(stems), _ASKED_OF_A_GROUP)
@@ -132,6 +131,16 @@ class GroupedSet(RetrievalSet):
         if not asked:
             raise CairnError(f"{self.ground_truth} names no group of two photos.")
         return asked
+
+
+def read_groups(table: Path, folder: str) -> dict[str, list[str]]:
+    """Stems of the photos of a folder by the name of their group, from a table as `GroupedSet` has it."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if row["folder"] == folder:
+                groups[row["group"]].append(Path(row["file"]).stem)
+    return dict(groups)
 
 
 def shrunk(query: Query, part: float) -> Query:

@@ -142,7 +142,9 @@ class Maker:
     def _path(self, path: str, operation: dict[str, Any], share: float) -> str:
         for one in operation.get("parameters", []):
             if one["in"] == "path":
-                name = "job" if path.startswith("/api/jobs/") and one["name"] == "number" else one["name"]
+                kinds = {"/api/jobs/": "job", "/api/sessions/": "session"}
+                of = next((kind for start, kind in kinds.items() if path.startswith(start)), one["name"])
+                name = of if one["name"] == "number" else one["name"]
                 value = self.value(one["schema"], name, share * 2)
                 path = path.replace("{" + one["name"] + "}", self._quoted(value) or "%20")
         return path
@@ -233,10 +235,12 @@ class Maker:
         match schema.get("type"):
             case "integer":
                 least = int(schema.get("minimum", 0))
-                return draw.randint(least, min(int(schema.get("maximum", least + 20)), least + 20))
+                most = int(schema.get("maximum", schema.get("exclusiveMaximum", least + 21) - 1))
+                return draw.randint(least, min(most, least + 20))
             case "number":
                 least = schema.get("minimum", 0.0)
-                return round(draw.uniform(least, min(schema.get("maximum", least + 300), least + 300)), 3)
+                most = schema.get("maximum", schema.get("exclusiveMaximum", least + 300))
+                return round(draw.uniform(least, min(most, least + 300)), 3)
             case "boolean":
                 return draw.random() < 0.5
             case "null":

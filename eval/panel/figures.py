@@ -1,0 +1,115 @@
+"""The figures of the panel: by kind of photo, each the mean over scenes with its standard error."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eval.panel.kinds import KINDS
+from eval.panel.measuring import Found
+from retrieval.search.probability import FOUND
+
+LIKELY = 0.5
+"""Least probability of what is called likely, where it is not found."""
+MEAN = "mean of kinds"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over scenes, and its standard error."""
+
+    mean: float
+    error: float
+    scenes: int
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Figure":
+        """Take the values of scenes."""
+        error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
+        return Figure(float(np.mean(values)), error, len(values))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What was measured of one kind of photos.
+
+    Attributes
+    ----------
+    queries : int
+    score : Figure
+        Average precision.
+    shown : Figure
+        Part of the photos to find that are called found or likely.
+    found, likely : tuple of int
+        Photos called so that are right, and that are wrong.
+    turned : float
+        Part of the queries that were looked at turned.
+    seconds : float
+        Mean processor time of a query.
+    """
+
+    queries: int
+    score: Figure
+    shown: Figure
+    found: tuple[int, int]
+    likely: tuple[int, int]
+    turned: float
+    seconds: float
+
+
+def scores_of(found: Mapping[str, Found]) -> dict[str, dict[str, float]]:
+    """Mean average precision by kind and scene."""
+    return _by_scene(found, lambda one: one.score)
+
+
+def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
+    """Give the figures of each kind that there are queries of, in the order of `KINDS`."""
+    scores, shown = scores_of(found), _by_scene(found, _shown)
+    kinds = {}
+    for kind in scores:
+        some = [one for one in found.values() if one.kind == kind]
+        photos = [(_is_found(photo), photo[0] >= LIKELY, photo[2]) for one in some for photo in one.photos]
+        sure = [right for certain, _, right in photos if certain]
+        likely = [right for certain, probable, right in photos if probable and not certain]
+        kinds[kind] = Kind(
+            len(some),
+            Figure.of(list(scores[kind].values())),
+            Figure.of(list(shown[kind].values())),
+            (sum(sure), len(sure) - sum(sure)),
+            (sum(likely), len(likely) - sum(likely)),
+            float(np.mean([one.turned for one in some])),
+            float(np.mean([one.seconds for one in some])),
+        )
+    return kinds
+
+
+def differences(found: Mapping[str, Found], before: Mapping[str, Found]) -> dict[str, Figure]:
+    """How much more average precision each kind has than in another run, over the scenes of queries both asked."""
+    both = found.keys() & before.keys()
+    now = scores_of({name: one for name, one in found.items() if name in both})
+    then = scores_of({name: one for name, one in before.items() if name in both})
+    return {kind: Figure.of([score - then[kind][scene] for scene, score in now[kind].items()]) for kind in now}
+
+
+def mean_of(figures: Mapping[str, Figure]) -> Figure:
+    """Give the mean of kinds, which weigh equally."""
+    means, errors = ([getattr(one, name) for one in figures.values()] for name in ("mean", "error"))
+    error = float(np.sqrt(np.nansum(np.square(errors)))) / len(errors)
+    return Figure(float(np.mean(means)), error, sum(one.scenes for one in figures.values()))
+
+
+def _by_scene(found: Mapping[str, Found], value: Callable[[Found], float]) -> dict[str, dict[str, float]]:
+    values: dict[str, dict[str, list[float]]] = {kind: defaultdict(list) for kind in KINDS}
+    for one in found.values():
+        values[one.kind][one.scene].append(value(one))
+    means = {kind: {scene: float(np.mean(some)) for scene, some in scenes.items()} for kind, scenes in values.items()}
+    return {kind: scenes for kind, scenes in means.items() if scenes}
+
+
+def _is_found(photo: tuple[float, int, bool]) -> bool:
+    return photo[0] >= FOUND and photo[1] > 0
+
+
+def _shown(one: Found) -> float:
+    return sum(right for probability, _, right in one.photos if probability >= LIKELY) / one.positives

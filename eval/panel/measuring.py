@@ -1,0 +1,260 @@
+"""Runs the queries of the panel, and keeps what each found.
+
+What a query costs most is to be described at all turns. That depends on no option of search, so its views are kept:
+once they are there, the panel is measured with other options in minutes.
+"""
+
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from eval.panel.parts import PanelQuery, Part
+from eval.retrieval.kept import code_fingerprint
+from eval.retrieval.photos import ranking_of, stems_of
+from eval.tables.retrieval import Cell, collect
+from eval.tables.staged import stage_photos
+from index.arrays import fingerprint, load_json, reading, save_bytes, save_json
+from index.hamming.voting import SignedFeatures
+from index.parallel import run
+from index.progress import Progress
+from learning.measures.precision import average_precision
+from retrieval.collection.collection import Collection
+from retrieval.collection.options import CollectionOptions
+from retrieval.regions.geometry import Frames
+from retrieval.search.answers import ask_with_file, make_query
+from retrieval.search.options import SearchOptions
+from retrieval.search.query import Query
+from retrieval.search.searcher import Searcher
+from retrieval.search.views import PlacedViews, View
+
+_TOGETHER = 8  # queries that one process asks before it is told of others
+_TOLD = 0.05  # least probability of the photos that are noted down
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one query found."""
+
+    kind: str
+    scene: str
+    score: float  # average precision
+    positives: int  # photos that are to be found
+    photos: list[tuple[float, int, bool]]  # probability, inliers, right: of those that count, the best first
+    turned: bool  # whether it was looked at turned
+    seconds: float  # of processor time, as one query alone would have taken
+
+
+class KeptViews(PlacedViews):
+    """The views of a query as they were kept: each is read when it is first asked for.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray
+        From `save_views`.
+
+    Attributes
+    ----------
+    seconds : float
+        Of processor time that it took to make the views that were asked for.
+    """
+
+    def __init__(self, rows: dict[str, NDArray[Any]]) -> None:
+        self._rows = rows
+        self._made: dict[int, View] = {}
+        self.seconds = 0.0
+
+    def __len__(self) -> int:
+        return len(self._rows["turns"])
+
+    def made(self, place: int) -> View:
+        """As `PlacedViews.made`."""
+        if place not in self._made:
+            ends = np.cumsum(self._rows["counts"])
+            some = slice(int(ends[place] - self._rows["counts"][place]), int(ends[place]))
+            words = self._rows["words"][some]
+            signed = self._rows["signed_words"][some], self._rows["signatures"][some]
+            known = signed[0][0] != -2 if len(words) else np.zeros(1, bool)
+            self._made[place] = View(
+                float(self._rows["turns"][place]),
+                Frames(self._rows["centres"][some], self._rows["linear"][some]),
+                np.zeros((len(words), 0), np.float16),
+                words,
+                words,
+                None,
+                SignedFeatures(signed[0][:, known], signed[1][:, known]),
+            )
+            self.seconds += float(self._rows["seconds"][place])
+        return self._made[place]
+
+
+def save_views(path: Path, query: Query, nearest: int) -> None:
+    """Make and keep all views of a query, and the seconds of processor time that each took."""
+    seconds = np.zeros(len(query.views))
+    columns: dict[str, list[NDArray[Any]]] = {
+        name: [] for name in ("centres", "linear", "words", "signed_words", "signatures")
+    }
+    counts, turns = [], []
+    for place in range(len(query.views)):
+        start = time.process_time()
+        view = query.views[place]
+        seconds[place] = time.process_time() - start
+        assert view.signed is not None
+        missing = nearest - view.signed.words.shape[1]  # turned views have one word a feature
+        counts.append(len(view.words))
+        turns.append(view.turn)
+        columns["centres"].append(view.frames.centres)
+        columns["linear"].append(view.frames.linear)
+        columns["words"].append(view.words)
+        columns["signed_words"].append(np.pad(view.signed.words, ((0, 0), (0, missing)), constant_values=-2))
+        columns["signatures"].append(np.pad(view.signed.signatures, ((0, 0), (0, missing), (0, 0))))
+    file = io.BytesIO()
+    rows: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
+    rows |= {"seconds": seconds, "counts": np.array(counts), "turns": np.array(turns), "region": query.region}
+    np.savez(file, **rows)
+    save_bytes(path, file.getvalue())
+
+
+def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
+    """Index the photos of a part and describe its queries, unless that is done.
+
+    Returns
+    -------
+    collection, views : Path
+        Folder of the collection, and that of the kept views.
+    """
+    cell = Cell(part.photos, part.photos, options, SearchOptions().engine)
+    for done, total in stage_photos(work, part.photos, [cell.extractor], options.image, workers):
+        tell("extract", done, total)
+    folder = collect(cell, work, workers, tell)
+    views = work / "views" / cell.settings / part.photos.key
+    views.mkdir(parents=True, exist_ok=True)
+    missing = [query for query in part.queries if not (views / f"{query.name}.npz").exists()]
+    chunks = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
+    jobs = [partial(_describe, folder, views, chunk) for chunk in chunks]
+    for done, _ in enumerate(run(jobs, workers, ordered=False), start=1):
+        tell("describe", min(done * _TOGETHER, len(missing)), len(missing))
+    return folder, views
+
+
+def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
+    with Collection.open(folder) as collection:
+        searcher = Searcher(collection, SearchOptions())
+        for query in queries:
+            path = query.path
+            if query.turn:
+                path = views / f"{query.name}.png"
+                with Image.open(query.path) as photo:
+                    photo.convert("RGB").rotate(query.turn, expand=True).save(path)
+            start = time.process_time()
+            made = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
+            upright = time.process_time() - start
+            save_views(views / f"{query.name}.npz", made, searcher.options.voting.nearest)
+            (views / f"{query.name}.txt").write_text(f"{upright}\n")
+            if query.turn:
+                path.unlink()
+
+
+def measure(
+    parts: Sequence[Part],
+    work: Path,
+    search: SearchOptions,
+    *,
+    collection: CollectionOptions | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> dict[str, Found]:
+    """Ask all queries of the panel, and keep what they find: a run that was stopped goes on where it was.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        What is searched, and for what.
+    work : Path
+        Folder of all that is kept.
+    search : SearchOptions
+        How queries are answered.
+    collection : CollectionOptions, optional
+        How photos are indexed.
+    workers : int
+        Processes; no figure but the seconds depends on it.
+    progress : callable, optional
+        Told how far each step is.
+
+    Returns
+    -------
+    dict of str to Found
+        By part and query.
+
+    Raises
+    ------
+    CairnError
+        A photo is missing, or cannot be read.
+    """
+    tell: Progress = progress or (lambda step, done, of: None)
+    options = collection or CollectionOptions()
+    settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
+    key = fingerprint({}, settings)[:16]
+    found: dict[str, Found] = {}
+    for part in parts:
+        folder, views = prepare(part, work, options, workers, tell)
+        file = work / "found" / f"{key}-{part.photos.key}.json"
+        known = load_found(file) if file.is_file() else {}
+        missing = [query for query in part.queries if f"{part.photos.name}/{query.name}" not in known]
+        chunks = [missing[start : start + _TOGETHER] for start in range(0, len(missing), _TOGETHER)]
+        jobs = [partial(_ask, folder, views, part.photos.name, chunk, search) for chunk in chunks]
+        for some in run(jobs, workers, ordered=False):
+            known |= some
+            save_found(file, known)
+            tell("queries", len(known), len(part.queries))
+        wanted = (f"{part.photos.name}/{query.name}" for query in part.queries)
+        found |= {name: known[name] for name in wanted}
+    return found
+
+
+def _ask(
+    folder: Path, views: Path, name: str, queries: Sequence[PanelQuery], search: SearchOptions
+) -> dict[str, Found]:
+    with Collection.open(folder) as collection:
+        searcher = Searcher(collection, search)
+        named = {stem for query in queries for stem in (*query.positives, *query.junk)}
+        stems = stems_of(collection.catalogue.images(), named)
+        return {f"{name}/{query.name}": _ask_one(searcher, stems, views, query) for query in queries}
+
+
+def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: PanelQuery) -> Found:
+    path = folder / f"{query.name}.npz"
+    with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
+        rows = dict(file)
+    views = KeptViews(rows)
+    start = time.process_time()
+    answer = searcher.search(views, region=rows["region"])
+    seconds = time.process_time() - start + views.seconds + float(path.with_suffix(".txt").read_text())
+    photos = []
+    for hit in answer.hits[: len(answer.hits.found) + 50]:
+        if hit.probability >= _TOLD and stems[hit.number] not in query.junk:
+            photos.append((hit.probability, hit.verification.inliers, stems[hit.number] in query.positives))
+    score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
+    return Found(query.kind, query.scene, score, len(query.positives), photos, answer.turned, round(seconds, 4))
+
+
+def save_found(path: Path, found: dict[str, Found]) -> None:
+    """Write what queries found as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_json(path, {name: asdict(one) for name, one in found.items()})
+
+
+def load_found(path: Path) -> dict[str, Found]:
+    """Read what `save_found` wrote."""
+    kept = load_json(path)
+    return {
+        name: replace(Found(**one), photos=[(float(p), int(n), bool(right)) for p, n, right in one["photos"]])
+        for name, one in kept.items()
+    }

@@ -1,0 +1,152 @@
+"""The parts of the panel: sets of photos, and the queries that are asked of each, by kind and by scene."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from PIL import Image
+
+from eval.panel.kinds import DARK, FACADE, GROUPS, LANDMARKS, PRINT, SMALL, SOLID, STRIP, TURNED
+from eval.scenes_shown import find_photo_sets
+from eval.tables import sets
+from eval.tables.sets import RetrievalSet, find_set
+from learning.labels.ground_truth import Query
+from retrieval.search.query import Box
+
+_OF_A_GROUP = 5  # photos of a group that are asked with, at most
+_TURNS = (90, 180, 270)  # degrees
+_STRIP = 0.8, 0.16  # width and height of a strip, as parts of those of the query's box
+_PLACES = (0.3, 0.5, 0.7)  # of the middles of strips, from the top of that box
+_UPRIGHT_STRIP = 4  # one in so many strips is a high one
+_WHOLE: Box = (0.0, 0.0, 1e6, 1e6)  # clipped to the photo
+
+
+@dataclass(frozen=True)
+class PanelQuery:
+    """A query of the panel."""
+
+    name: str
+    kind: str  # one of `eval.panel.kinds.KINDS`
+    scene: str  # queries of one scene are one sample
+    path: Path  # the photo
+    box: Box | None  # None: all of the photo
+    positives: frozenset[str]  # stems of the photos to find
+    junk: frozenset[str]  # of those that do not count
+    turn: int = 0  # degrees, counterclockwise, that the photo is turned by before it is asked with
+
+
+@dataclass(frozen=True)
+class Part:
+    """A set of photos that is searched, and its queries."""
+
+    photos: RetrievalSet
+    queries: Sequence[PanelQuery]
+
+
+def find_parts(root: Path) -> list[Part]:
+    """Find the parts of the panel below a folder of sets; CairnError where a set is missing."""
+    landmarks, paintings, hard, wild, solid = (
+        find_set(root, name) for name in ("landmarks", "paintings", sets.HARD, "wild", sets.SOLID)
+    )
+    plain = list(_landmarks(landmarks))
+    flat = [_asked(query, path, PRINT, min(query.positives)) for query, path in paintings.pairs()]
+    groups = list(_groups(solid, root))
+    return [
+        Part(landmarks, [*plain, *_strips(plain), *_turned(plain)]),
+        Part(paintings, [*flat, *_turned(flat[::8])]),
+        Part(hard, [replace(one, kind=SMALL) for one in _landmarks(hard)]),
+        Part(wild, list(_wild(wild))),
+        Part(solid, [*groups, *_turned(groups)]),
+    ]
+
+
+def _asked(query: Query, path: Path, kind: str, scene: str) -> PanelQuery:
+    return PanelQuery(query.name, kind, scene, path, query.box, query.positives, query.junk | {query.stem})
+
+
+def _landmarks(photos: RetrievalSet) -> Iterator[PanelQuery]:
+    for query, path in photos.pairs():
+        scene = re.sub(r"_\d+$", "", query.name)
+        yield _asked(query, path, LANDMARKS.get(scene, FACADE), scene)
+
+
+def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
+    """Buildings by two cameras, one of which was far too dark; and two statues and a boulder from all round."""
+    for query, path in photos.pairs():
+        source, _, rest = query.name.partition("_")
+        building = re.search(r"\d+", rest)
+        dark = source == "sf" and building is not None
+        yield _asked(query, path, DARK if dark else SOLID, f"sf_{building[0]}" if dark and building else source)
+
+
+def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
+    """A few photos of each group, spread over it, ask for the others."""
+    (known,) = find_photo_sets(root, ["unlabelled"])
+    scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    paths = {path.stem: path for path in photos.photos}
+    for group, stems in sets.read_groups(photos.ground_truth, "unlabelled").items():
+        if group in GROUPS:
+            (scene,) = known.shown(stems[0])[0]
+            scenes[scene] += [(stem, GROUPS[group]) for stem in stems if stem in paths]
+    for scene, members in sorted(scenes.items()):
+        few = min(len(members), _OF_A_GROUP)
+        for number in range(few):
+            stem, kind = members[number * len(members) // few]
+            same = {other: known.same(stem, other) for other in paths}
+            positives = frozenset(other for other, found in same.items() if found) - {stem}
+            if positives:
+                junk = frozenset(other for other, found in same.items() if found is None) | {stem}
+                yield PanelQuery(f"{scene}_{number + 1}", kind, scene, paths[stem], None, positives, junk)
+
+
+def _strips(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
+    """Low and wide boxes, one a query, within its box; some are high and narrow."""
+    for number, query in enumerate(queries):
+        width, height = _size(query.path)
+        box = query.box or _WHOLE
+        x0, y0, x1, y1 = max(box[0], 0), max(box[1], 0), min(box[2], width - 1), min(box[3], height - 1)
+        middle = _PLACES[number % len(_PLACES)]
+        long, short = (part / 2 for part in _STRIP)
+        if number % _UPRIGHT_STRIP:
+            low = y0 + (middle - short) * (y1 - y0), y0 + (middle + short) * (y1 - y0)
+            strip = (x0 + (0.5 - long) * (x1 - x0), low[0], x0 + (0.5 + long) * (x1 - x0), low[1])
+        else:
+            narrow = x0 + (middle - short) * (x1 - x0), x0 + (middle + short) * (x1 - x0)
+            strip = (narrow[0], y0 + (0.5 - long) * (y1 - y0), narrow[1], y0 + (0.5 + long) * (y1 - y0))
+        yield replace(query, name=f"{query.name}_strip", kind=STRIP, box=strip)
+
+
+def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
+    """The first query of each scene, its photo turned by a quarter, a half and three quarters in turn."""
+    first = {query.scene: query for query in reversed(queries)}
+    for number, query in enumerate(query for query in queries if first[query.scene] is query):
+        turn = _TURNS[number % len(_TURNS)]
+        box = turned_box(query.box, _size(query.path), turn) if query.box else None
+        yield replace(query, name=f"{query.name}_turned", kind=TURNED, box=box, turn=turn)
+
+
+def turned_box(box: Box, size: tuple[int, int], turn: int) -> Box:
+    """Where a box is in a photo of some width and height, once that is turned counterclockwise by quarter turns.
+
+    Parameters
+    ----------
+    box : tuple of four floats
+        x0, y0, x1, y1 in pixels.
+    size : (int, int)
+        Width and height of the photo as it was.
+    turn : int
+        90, 180 or 270 degrees.
+    """
+    x0, y0, x1, y1 = box
+    width, height = size
+    for _ in range(turn // 90):
+        x0, y0, x1, y1 = y0, width - 1 - x1, y1, width - 1 - x0
+        width, height = height, width
+    return x0, y0, x1, y1
+
+
+def _size(path: Path) -> tuple[int, int]:
+    with Image.open(path) as photo:
+        return photo.size
