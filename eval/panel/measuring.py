@@ -22,6 +22,8 @@ from eval.retrieval.photos import ranking_of, stems_of
 from eval.tables.retrieval import Cell, collect
 from eval.tables.staged import stage_photos
 from index.arrays import fingerprint, load_json, reading, save_bytes, save_json
+from index.errors import CairnError
+from index.hamming.kinds import DEFAULT as SIGNATURE
 from index.hamming.voting import SignedFeatures
 from index.parallel import run
 from index.progress import Progress
@@ -36,6 +38,7 @@ from retrieval.search.searcher import Searcher
 from retrieval.search.views import PlacedViews, View
 
 _TOGETHER = 8  # queries that one process asks before it is told of others
+_SIGNED = "signatures-sp"  # collections and views have what this engine needs, and so what any but raw needs
 _TOLD = 0.05  # least probability of the photos that are noted down
 
 
@@ -57,8 +60,10 @@ class KeptViews(PlacedViews):
 
     Parameters
     ----------
-    rows : mapping of str to ndarray
+    rows : dict of str to ndarray
         From `save_views`.
+    turns : int
+        At which the query is tried.
 
     Attributes
     ----------
@@ -66,24 +71,31 @@ class KeptViews(PlacedViews):
         Of processor time that it took to make the views that were asked for.
     """
 
-    def __init__(self, rows: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, rows: dict[str, NDArray[Any]], turns: int) -> None:
         self._rows = rows
+        step, rest = divmod(len(rows["turns"]), turns)
+        if rest:
+            raise CairnError(
+                f"The panel keeps {len(rows['turns'])} turns of a query: choose a part of them, not {turns}."
+            )
+        self._places = range(0, len(rows["turns"]), step)
         self._made: dict[int, View] = {}
         self.seconds = 0.0
 
     def __len__(self) -> int:
-        return len(self._rows["turns"])
+        return len(self._places)
 
     def made(self, place: int) -> View:
         """As `PlacedViews.made`."""
         if place not in self._made:
+            which = self._places[place]
             ends = np.cumsum(self._rows["counts"])
-            some = slice(int(ends[place] - self._rows["counts"][place]), int(ends[place]))
+            some = slice(int(ends[which] - self._rows["counts"][which]), int(ends[which]))
             words = self._rows["words"][some]
             signed = self._rows["signed_words"][some], self._rows["signatures"][some]
             known = signed[0][0] != -2 if len(words) else np.zeros(1, bool)
             self._made[place] = View(
-                float(self._rows["turns"][place]),
+                float(self._rows["turns"][which]),
                 Frames(self._rows["centres"][some], self._rows["linear"][some]),
                 np.zeros((len(words), 0), np.float16),
                 words,
@@ -91,7 +103,7 @@ class KeptViews(PlacedViews):
                 None,
                 SignedFeatures(signed[0][:, known], signed[1][:, known]),
             )
-            self.seconds += float(self._rows["seconds"][place])
+            self.seconds += float(self._rows["seconds"][which])
         return self._made[place]
 
 
@@ -130,7 +142,7 @@ def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, te
     collection, views : Path
         Folder of the collection, and that of the kept views.
     """
-    cell = Cell(part.photos, part.photos, options, SearchOptions().engine)
+    cell = Cell(part.photos, part.photos, options, _SIGNED)
     for done, total in stage_photos(work, part.photos, [cell.extractor], options.image, workers):
         tell("extract", done, total)
     folder = collect(cell, work, workers, tell)
@@ -146,7 +158,7 @@ def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, te
 
 def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
     with Collection.open(folder) as collection:
-        searcher = Searcher(collection, SearchOptions())
+        searcher = Searcher(collection, SearchOptions(engine=_SIGNED))
         for query in queries:
             path = query.path
             if query.turn:
@@ -182,7 +194,7 @@ def measure(
     search : SearchOptions
         How queries are answered.
     collection : CollectionOptions, optional
-        How photos are indexed.
+        How photos are indexed; as `cairn index` does it where that is left out.
     workers : int
         Processes; no figure but the seconds depends on it.
     progress : callable, optional
@@ -199,7 +211,7 @@ def measure(
         A photo is missing, or cannot be read.
     """
     tell: Progress = progress or (lambda step, done, of: None)
-    options = collection or CollectionOptions()
+    options = collection or CollectionOptions(signature=SIGNATURE)
     settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
     key = fingerprint({}, settings)[:16]
     found: dict[str, Found] = {}
@@ -233,7 +245,7 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
     path = folder / f"{query.name}.npz"
     with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
         rows = dict(file)
-    views = KeptViews(rows)
+    views = KeptViews(rows, searcher.options.turns)
     start = time.process_time()
     answer = searcher.search(views, region=rows["region"])
     seconds = time.process_time() - start + views.seconds + float(path.with_suffix(".txt").read_text())
