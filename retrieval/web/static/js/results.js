@@ -1,5 +1,5 @@
-// The answer on the search page: a sentence, the photos that show what was asked for, and below them, folded away, those
-// that are only possibly similar.
+// The answer on the search page: a sentence, the photos that show what was asked for, surely or likely, and below them,
+// folded away, those that are only possibly similar.
 
 import { address, photo as read, thumbnail } from "./api.js";
 import { listenToChoice, offerChoice, tick } from "./choosing.js";
@@ -17,11 +17,25 @@ const LIKELY = 0.5; // probability from which a photo that is not found is calle
 /** How strongly a result shows what was asked for, in a word. */
 export const strength = ({ found, probability }) => found ? t("Sure") : probability >= LIKELY ? t("Likely") : t("Perhaps");
 
+/** Whether a result is shown at once: it is found, or likely. */
+const isShown = ({ found, probability }) => found || probability >= LIKELY;
+
 /** Whether a photo of the collection is itself one of those that are searched with. */
 const isQuery = (entry, queries) => queries.some(({ photo, upload }) => upload === null && photo === entry.number);
 
 /** The answer in a sentence. The photos that are searched with do not count. */
-export function sentence({ results, passing }, { queries, top }) {
+export function sentence(answer, asked) {
+  const sure = sureSentence(answer, asked);
+  const others = answer.results.filter((entry) => isShown(entry) && !isQuery(entry, asked.queries));
+  const likely = others.filter((entry) => !entry.found).length;
+  if (!likely) return sure;
+  const besides = likely < others.length
+    ? tn(likely, "{n} other probably does", "{n} others probably do")
+    : tn(likely, "{n} probably does", "{n} probably do");
+  return `${sure}, ${besides}`;
+}
+
+function sureSentence({ results, passing }, { queries, top }) {
   if (passing === 0) return t("No photo of the collection passes the filters");
   const found = results.filter((entry) => entry.found);
   const others = found.filter((entry) => !isQuery(entry, queries)).length;
@@ -60,7 +74,7 @@ function tile(entry, turned, { queries, said, here }) {
   const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, from: here.split("?")[1] });
   const photo = { href: address("/photo", { number: entry.number, q: queries.map(format) }) };
   const { name, title } = entry;
-  const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, entry.found ? 512 : 256) };
+  const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, isShown(entry) ? 512 : 256) };
   return el("li", { class: "result" },
     tick(entry),
     el("a", { href: match }, frame(entry, look)),
@@ -164,8 +178,8 @@ function replace({ results, turned }, asked, completes) {
     grade(item, entry, isQuery(entry, asked.queries));
     return item;
   });
-  fill(at("found"), wanted.filter((_, place) => results[place].found));
-  fill(at("perhaps"), wanted.filter((_, place) => !results[place].found));
+  fill(at("found"), wanted.filter((_, place) => isShown(results[place])));
+  fill(at("perhaps"), wanted.filter((_, place) => !isShown(results[place])));
   offerChoice(results, completes);
   try { // so that the page of a match leads to the next one
     sessionStorage.setItem("cairn.matches", JSON.stringify(shown().map((item) => item.querySelector("a[href*='/match?']")?.getAttribute("href"))));
@@ -173,7 +187,7 @@ function replace({ results, turned }, asked, completes) {
     // The browser keeps nothing: there are no links to the next match.
   }
   const similar = at("perhaps").children.length;
-  const nothing = results.every((entry) => !entry.found || isQuery(entry, asked.queries));
+  const nothing = results.every((entry) => !isShown(entry) || isQuery(entry, asked.queries));
   at("similar").hidden = !similar;
   at("similar-title").textContent = tn(similar, "{n} photo is possibly similar", "{n} photos are possibly similar");
   if (nothing || !completes) at("similar").open = nothing; // else as the reader left it
