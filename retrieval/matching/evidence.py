@@ -44,6 +44,7 @@ class EvidenceOptions:
     # Height of a strip, the least part of the inliers that lie in it in both photos, and how many times as wide as
     # high they are at least: what lies so is text, or an edge.
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
+    of_extent: float = 1 / 3  # a strip is at most this part of the height of what is searched for, which may be low
     strip: float = -1.0  # the logarithm of the odds of such a map, at most
     beside: int = 8  # inliers outside a strip that make it a part of something larger
 
@@ -123,12 +124,28 @@ def chance_rate(
     return found / max(len(query.centres) * len(image.centres), 1)
 
 
-def is_strip(source: NDArray[np.floating], target: NDArray[np.floating], options: EvidenceOptions) -> bool:
-    """Whether nearly all matched places (N, 2) lie in one low strip of both photos, as a line of text does."""
+def is_strip(
+    source: NDArray[np.floating],
+    target: NDArray[np.floating],
+    options: EvidenceOptions,
+    extent: float = np.inf,
+) -> bool:
+    """Whether nearly all matched places lie in one low strip of both photos, as a line of text does.
+
+    Parameters
+    ----------
+    source, target : ndarray, shape (N, 2)
+        Matched places in the query and in the photo.
+    options : EvidenceOptions
+        What a strip is.
+    extent : float
+        Height of what is searched for, in units of `source`. All matches of a frieze lie in a strip.
+    """
     from retrieval.matching import evidence_kernels
 
     here, there = (np.ascontiguousarray(points, np.float32) for points in (source, target))
     strips = np.array(options.strips, np.float64).reshape(-1, 3)
+    strips[:, 0] = np.minimum(strips[:, 0], options.of_extent * extent)
     return bool(evidence_kernels.is_strip(here, there, strips, options.beside))
 
 

@@ -114,6 +114,7 @@ def verify(
     *,
     rarity: float = 0.0,
     maps: Maps | None = None,
+    extent: float = np.inf,
 ) -> Verification:
     """Find the map that the most tentative matches agree on.
 
@@ -130,6 +131,8 @@ def verify(
     maps : Maps, optional
         Hypotheses, such as `shortlist` gives: they are tried, and those of the matches near them. Where they are left
         out, all tentative matches give one each.
+    extent : float
+        Height of what is searched for, in units of the longer side: see `is_strip`.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def verify(
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
         narrow = narrow_alarms(query, image, pairs, best, best_map, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
-    if is_strip(source[best], target[best], options.evidence):
+    if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
     if log_odds < options.evidence.sure:
         if alarms > options.unsure_alarms:
@@ -193,7 +196,7 @@ def verify(
     found = Verification(pairs[best], best_map, log_odds)
     # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
     settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)
-    return _with_more(found, query, image, pairs, settled, settled_map, options)
+    return _with_more(found, query, image, pairs, settled, settled_map, options, extent)
 
 
 def wide_alarms(
@@ -258,7 +261,13 @@ def _seen(source: NDArray[np.float32], target: NDArray[np.float32], options: Ver
 
 
 def recount(
-    found: Verification, query: Frames, image: Frames, pairs: NDArray[np.integer], options: VerificationOptions
+    found: Verification,
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.integer],
+    options: VerificationOptions,
+    *,
+    extent: float = np.inf,
 ) -> Verification:
     """Count the inliers of a map among more tentative matches than it was found with.
 
@@ -266,7 +275,7 @@ def recount(
     ----------
     found : Verification
         With a map.
-    query, image, pairs, options
+    query, image, pairs, options, extent
         See `verify`.
 
     Returns
@@ -288,7 +297,7 @@ def recount(
         settle(found.transform, *some, *options.limits),
         key=lambda fitted: (len(fitted[0]), -fitted[2]),
     )
-    return _with_more(found, query, image, pairs, near[few], transform, options)
+    return _with_more(found, query, image, pairs, near[few], transform, options, extent)
 
 
 def _with_more(
@@ -299,11 +308,12 @@ def _with_more(
     chosen: NDArray[np.int64],
     transform: NDArray[np.float64],
     options: VerificationOptions,
+    extent: float,
 ) -> Verification:
     """What was found, with another map (2, 3) and the matches that agree with it, rows (N,), if these are no fewer."""
     if len(chosen) < found.inliers or _is_stretched(transform, options):
         return found
-    if is_strip(query.centres[chosen], image.centres[chosen], options.evidence):
+    if is_strip(query.centres[chosen], image.centres[chosen], options.evidence, extent):
         return found
     return replace(found, matches=pairs[chosen], transform=transform)
 

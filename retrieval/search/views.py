@@ -35,6 +35,11 @@ class View(DescribedView):
     signed: SignedFeatures | None = None  # of the N features, where they are looked up by signatures
 
     @cached_property
+    def extent(self) -> float:
+        """Height of the part of the photo that the features are in, in units of its longer side."""
+        return float(np.ptp(self.frames.centres[:, 1])) if len(self.words) else 0.0
+
+    @cached_property
     def lookup(self) -> QueryWords:
         """The words, ready to be looked up."""
         return QueryWords(self.words)

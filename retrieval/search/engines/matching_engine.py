@@ -108,7 +108,7 @@ class MatchingEngine(Engine):
         if options.freedom == TWO_MATCHES:  # a shortlist goes by what single matches say
             for number, place in enumerate(places):
                 rarity = self.rarity(view, images[place].words)
-                yield place, verify(*matches.of(number), options, rarity=rarity)
+                yield place, verify(*matches.of(number), options, rarity=rarity, extent=view.extent)
             return
         promising = shortlist(matches.query, matches.image, matches.starts, matches.ambiguity, options.looks)
         verified: list[tuple[int, Verification]] = []
@@ -117,13 +117,13 @@ class MatchingEngine(Engine):
             if maps is None:
                 continue
             rarity = self.rarity(view, images[place].words)
-            found = verify(*matches.of(number), options, rarity=rarity, maps=maps)
+            found = verify(*matches.of(number), options, rarity=rarity, maps=maps, extent=view.extent)
             verified.append((place, found))
             if found.inliers and matches.left_out[number]:
                 again.append(place)
         counted = self._recounts(again, match)
         for place, found in verified:
-            yield place, recount(found, *next(counted), options) if place in again else found
+            yield place, recount(found, *next(counted), options, extent=view.extent) if place in again else found
 
     def _recounts(
         self, places: Sequence[int], match: Callable[[Sequence[int], int], "_Matches"]

@@ -50,4 +50,4 @@ class Raw(Engine):
         if len(pairs) < self.options.verification.min_inliers:
             return NOTHING
         frames = decode_geometry(image.columns, pairs[:, 1])
-        return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification)
+        return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification, extent=view.extent)
