@@ -45,8 +45,8 @@ class Kind:
         Photos called so that are right, and that are wrong.
     turned : float
         Part of the queries that were looked at turned.
-    seconds : float
-        Mean processor time of a query.
+    seconds : tuple of float
+        Mean and median processor time of a query.
     """
 
     queries: int
@@ -55,7 +55,7 @@ class Kind:
     found: tuple[int, int]
     likely: tuple[int, int]
     turned: float
-    seconds: float
+    seconds: tuple[float, float]
 
 
 def scores_of(found: Mapping[str, Found]) -> dict[str, dict[str, float]]:
@@ -79,7 +79,7 @@ def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
             (sum(sure), len(sure) - sum(sure)),
             (sum(likely), len(likely) - sum(likely)),
             float(np.mean([one.turned for one in some])),
-            float(np.mean([one.seconds for one in some])),
+            mean_and_median([one.seconds for one in some]),
         )
     return kinds
 
@@ -97,6 +97,11 @@ def mean_of(figures: Mapping[str, Figure]) -> Figure:
     means, errors = ([getattr(one, name) for one in figures.values()] for name in ("mean", "error"))
     error = float(np.sqrt(np.nansum(np.square(errors)))) / len(errors)
     return Figure(float(np.mean(means)), error, sum(one.scenes for one in figures.values()))
+
+
+def mean_and_median(values: Sequence[float]) -> tuple[float, float]:
+    """Give both."""
+    return float(np.mean(values)), float(np.median(values))
 
 
 def _by_scene(found: Mapping[str, Found], value: Callable[[Found], float]) -> dict[str, dict[str, float]]:

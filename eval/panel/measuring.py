@@ -42,6 +42,9 @@ _SIGNED = "signatures-sp"  # collections and views have what this engine needs, 
 _TOLD = 0.05  # least probability of the photos that are noted down
 
 
+_WARM: set[str] = set()  # parts that this process has searched
+
+
 @dataclass(frozen=True)
 class Found:
     """What one query found."""
@@ -238,6 +241,9 @@ def _ask(
         searcher = Searcher(collection, search)
         named = {stem for query in queries for stem in (*query.positives, *query.junk)}
         stems = stems_of(collection.catalogue.images(), named)
+        if name not in _WARM:  # what a process loads for its first search is charged to no query
+            _WARM.add(name)
+            _ask_one(searcher, stems, views, queries[0])
         return {f"{name}/{query.name}": _ask_one(searcher, stems, views, query) for query in queries}
 
 

@@ -8,7 +8,19 @@ from pathlib import Path
 
 from PIL import Image
 
-from eval.panel.kinds import DARK, FACADE, GROUPS, LANDMARKS, PRINT, SMALL, SOLID, STRIP, TURNED
+from eval.panel.kinds import (
+    BUILDINGS,
+    DARK,
+    FACADE,
+    GROUPS,
+    LANDMARKS,
+    LOOSE,
+    PRINT,
+    SMALL,
+    SOLID,
+    STRIP,
+    TURNED,
+)
 from eval.scenes_shown import find_photo_sets
 from eval.tables import sets
 from eval.tables.sets import RetrievalSet, find_set
@@ -51,7 +63,7 @@ def find_parts(root: Path) -> list[Part]:
         find_set(root, name) for name in ("landmarks", "paintings", sets.HARD, "wild", sets.SOLID)
     )
     plain = list(_landmarks(landmarks))
-    flat = [_asked(query, path, PRINT, min(query.positives)) for query, path in paintings.pairs()]
+    flat = list(_paintings(paintings, root))
     groups = list(_groups(solid, root))
     return [
         Part(landmarks, [*plain, *_strips(plain), *_turned(plain)]),
@@ -72,33 +84,49 @@ def _landmarks(photos: RetrievalSet) -> Iterator[PanelQuery]:
         yield _asked(query, path, LANDMARKS.get(scene, FACADE), scene)
 
 
+def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
+    """What shows the same without being named in the ground truth does not count."""
+    (known,) = find_photo_sets(root, ["paintings"])
+    stems = {path.stem for path in photos.photos}
+    for query, path in photos.pairs():
+        asked = _asked(query, path, PRINT, min(query.positives))
+        same = frozenset(stem for stem in stems - query.positives if known.same(query.stem, stem) is not False)
+        yield replace(asked, junk=asked.junk | same)
+
+
 def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
     """Buildings by two cameras, one of which was far too dark; and two statues and a boulder from all round."""
+    stems = [path.stem for path in photos.photos]
     for query, path in photos.pairs():
         source, _, rest = query.name.partition("_")
-        building = re.search(r"\d+", rest)
-        dark = source == "sf" and building is not None
-        yield _asked(query, path, DARK if dark else SOLID, f"sf_{building[0]}" if dark and building else source)
+        building = rest.partition("_")[0]
+        if source != "sf":
+            yield _asked(query, path, SOLID, source)
+            continue
+        asked = _asked(query, path, DARK, f"sf_{building}")
+        beside = {other for same in BUILDINGS if building in same for other in same}
+        also = {stem for stem in stems if stem.startswith("sf_") and stem.rpartition("_")[2] in beside}
+        yield replace(asked, junk=asked.junk | (also - query.positives))
 
 
 def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
     """A few photos of each group, spread over it, ask for the others."""
     (known,) = find_photo_sets(root, ["unlabelled"])
-    scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     paths = {path.stem: path for path in photos.photos}
+    scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)  # stem and group
     for group, stems in sets.read_groups(photos.ground_truth, "unlabelled").items():
         if group in GROUPS:
             (scene,) = known.shown(stems[0])[0]
-            scenes[scene] += [(stem, GROUPS[group]) for stem in stems if stem in paths]
+            scenes[group if scene in LOOSE else scene] += [(stem, group) for stem in stems if stem in paths]
     for scene, members in sorted(scenes.items()):
-        few = min(len(members), _OF_A_GROUP)
+        few, own = min(len(members), _OF_A_GROUP), {stem for stem, _ in members}
         for number in range(few):
-            stem, kind = members[number * len(members) // few]
-            same = {other: known.same(stem, other) for other in paths}
-            positives = frozenset(other for other, found in same.items() if found) - {stem}
+            stem, group = members[number * len(members) // few]
+            same = {other for other in paths if known.same(stem, other) is not False}
+            positives = frozenset(other for other in same & own if known.same(stem, other)) - {stem}
             if positives:
-                junk = frozenset(other for other, found in same.items() if found is None) | {stem}
-                yield PanelQuery(f"{scene}_{number + 1}", kind, scene, paths[stem], None, positives, junk)
+                name = f"{scene}_{number + 1}"
+                yield PanelQuery(name, GROUPS[group], scene, paths[stem], None, positives, frozenset(same - positives))
 
 
 def _strips(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:

@@ -520,7 +520,8 @@ def finding_of(ended: Ended) -> str | None:
         return f"it crashed: {signal.Signals(-ended.code).name}"
     if "Traceback" in ended.err or ended.code not in (0, 1, 2, -signal.SIGTERM, 128 + signal.SIGTERM):
         return f"it broke: exit code {ended.code}: {ended.err[-1500:]}"
-    lines = [line for line in ended.err.splitlines() if line.startswith("cairn: ")]
+    told = [line for line in ended.err.splitlines() if line.startswith("cairn: ")]
+    lines = [line for line in told if not line.endswith(" so far.")]  # how far it is, after half a minute
     if ended.code == 2 and len(lines) != 1:
         return f"it refused without one sentence: {ended.err[-500:]!r}"
     if ended.code == 2 and len(lines[0]) > 1200:

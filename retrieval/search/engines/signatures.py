@@ -66,14 +66,14 @@ class Signatures(SignedEngine):
         """Score every photo: see `Engine.score_many`."""
         counted = (self._count(view) for view in views)
         scores = [share_votes(self.index, one, one.totals) for one in counted]
-        return self._stacked(scores)
+        return self._joined(views, scores)
 
     def begin(self, views: Sequence[View]) -> Begun:
         """Count votes: what those of a feature add up to over all photos decides how they are shared."""
         counted = [self._count(view) for view in views]
 
         def finish(totals: Sequence[NDArray[np.float64]]) -> NDArray[np.float32]:
-            return self._stacked([share_votes(self.index, *one) for one in zip(counted, totals, strict=True)])
+            return self._joined(views, [share_votes(self.index, *one) for one in zip(counted, totals, strict=True)])
 
         return Begun([one.totals for one in counted], finish)
 
@@ -83,5 +83,17 @@ class Signatures(SignedEngine):
         matches = match(self.index, asked, round(options.radius * self._bits))
         return count_votes(self.index, matches, self._bits, options, len(asked.words))
 
-    def _stacked(self, scores: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        return np.stack(scores) if scores else np.zeros((0, len(self.index.image_numbers)), np.float32)
+    def _joined(self, views: Sequence[View], votes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Join the votes (N,) for photos by each view with the cosines of their words."""
+        if not votes:
+            return np.zeros((0, len(self.index.image_numbers)), np.float32)
+        weight = self.options.voting.words
+        if not weight:
+            return np.stack(votes)
+        own = [
+            max(float(np.square(self.index.idf.take(view.words)).sum()) / max(len(view.words), 1) ** 0.5, 1e-9)
+            for view in views
+        ]
+        scores = np.stack(votes) / np.array(own, np.float32)[:, None]
+        cosines = self.index.score_many([(view.terms, view.weights) for view in views])
+        return (scores + np.float32(weight) * cosines).astype(np.float32)

@@ -26,7 +26,7 @@ def test_a_scene_counts_once_however_often_it_is_asked_for() -> None:
     assert list(kinds) == ["façade", "solid thing"]
     facade = kinds["façade"]
     assert facade.score == Figure(0.5, pytest.approx(0.25), 2)  # deviation of .75 and .25, over the root of two
-    assert (facade.queries, facade.turned, facade.seconds) == (3, pytest.approx(2 / 3), 0.5)
+    assert (facade.queries, facade.turned, facade.seconds) == (3, pytest.approx(2 / 3), (0.5, 0.5))
     assert math.isnan(kinds["solid thing"].score.error)
 
 
