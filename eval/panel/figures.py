@@ -8,10 +8,8 @@ import numpy as np
 
 from eval.panel.kinds import KINDS
 from eval.panel.measuring import Found
-from retrieval.search.probability import FOUND
+from retrieval.search.probability import FOUND, LIKELY
 
-LIKELY = 0.5
-"""Least probability of what is called likely, where it is not found."""
 MEAN = "mean of kinds"
 
 

@@ -7,7 +7,7 @@ once they are there, the panel is measured with other options in minutes.
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,14 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.regions.geometry import Frames
 from retrieval.search.answers import ask_with_file, make_query
 from retrieval.search.options import SearchOptions
+from retrieval.search.probability import contrast
 from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import PlacedViews, View
 
 _TOGETHER = 8  # queries that one process asks before it is told of others
 _SIGNED = "signatures-sp"  # collections and views have what this engine needs, and so what any but raw needs
+_WEIGHED = 200  # photos of an answer that are noted down
 _TOLD = 0.05  # least probability of the photos that are noted down
 
 
@@ -54,6 +56,9 @@ class Found:
     score: float  # average precision
     positives: int  # photos that are to be found
     photos: list[tuple[float, int, bool]]  # probability, inliers, right: of those that count, the best first
+    weighed: list[
+        tuple[float | None, float, bool]
+    ]  # log odds by geometry (None: no map), contrast, right: more of them
     turned: bool  # whether it was looked at turned
     seconds: float  # of processor time, as one query alone would have taken
 
@@ -255,12 +260,19 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
     start = time.process_time()
     answer = searcher.search(views, region=rows["region"])
     seconds = time.process_time() - start + views.seconds + float(path.with_suffix(".txt").read_text())
-    photos = []
-    for hit in answer.hits[: len(answer.hits.found) + 50]:
-        if hit.probability >= _TOLD and stems[hit.number] not in query.junk:
-            photos.append((hit.probability, hit.verification.inliers, stems[hit.number] in query.positives))
+    photos, weighed = [], []
+    for hit in answer.hits[:_WEIGHED]:
+        if hit.score <= 0 or stems[hit.number] in query.junk:
+            continue
+        right, odds = stems[hit.number] in query.positives, hit.verification.log_odds
+        stands_out = round(contrast(hit.score, answer.hits.ground), 3)
+        weighed.append((round(odds, 3) if np.isfinite(odds) else None, stands_out, right))
+        if hit.probability >= _TOLD:
+            photos.append((hit.probability, hit.verification.inliers, right))
     score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
-    return Found(query.kind, query.scene, score, len(query.positives), photos, answer.turned, round(seconds, 4))
+    return Found(
+        query.kind, query.scene, score, len(query.positives), photos, weighed, answer.turned, round(seconds, 4)
+    )
 
 
 def save_found(path: Path, found: dict[str, Found]) -> None:
@@ -273,6 +285,6 @@ def load_found(path: Path) -> dict[str, Found]:
     """Read what `save_found` wrote."""
     kept = load_json(path)
     return {
-        name: replace(Found(**one), photos=[(float(p), int(n), bool(right)) for p, n, right in one["photos"]])
+        name: Found(**{**one, "photos": list(map(tuple, one["photos"])), "weighed": list(map(tuple, one["weighed"]))})
         for name, one in kept.items()
     }

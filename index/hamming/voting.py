@@ -34,7 +34,7 @@ class VotingOptions:
     beside: int = 1 << 20
     radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
     sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
-    words: float = 0.0  # weight of the cosine of words, beside the part of the query's votes that a photo has
+    words: float = 0.0075  # weight of the cosine of words, beside the part of the query's votes that a photo has
 
 
 @dataclass(frozen=True)
@@ -271,8 +271,6 @@ def count_votes(
     near = matches.distances <= round(options.radius * bits)
     matches = matches if near.all() else matches.at(np.flatnonzero(near))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
-    if options.sigma < 0:
-        weights = np.clip((options.radius * bits + 1 - np.arange(bits + 1)) / (options.radius * bits + 1 - 10), 0, 1)
     votes = weights.take(matches.distances) * np.square(index.idf.take(matches.words))
     asked = int(matches.query.max(initial=-1)) + 1
     # In one order, so that sums do not depend on how photos are divided into segments.

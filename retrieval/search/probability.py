@@ -2,8 +2,8 @@
 
 Evidence alone does not tell how much else a photo has in common with the query, and a score alone is on another scale
 with each query. So the score counts by its contrast: how far it stands out from the photos that have anything in
-common with the query. Evidence and contrast are weighed by logistic regressions over pairs of photos whose names tell
-what they show: `scripts/verified.py --fit` prints the weights, and how well they do on scenes that were left out.
+common with the query. Evidence and contrast are weighed by logistic regressions over pairs of photos of which it is
+known what they show: `scripts/panel --calibrate` prints the weights, and how well they do on scenes that were left out.
 """
 
 import math
@@ -17,6 +17,9 @@ from retrieval.matching.verification import Verification
 
 FOUND = 0.95
 """Least probability of what is called found; what is less probable shows the same perhaps."""
+
+LIKELY = 0.8
+"""Least probability of what is called likely, where it is not found."""
 
 UNCONFIRMED = 0.9
 """Most that is told of a photo that the query itself has no map to: whatever its score, nothing confirms it."""
@@ -80,9 +83,19 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
     return likely if verification.inliers else min(likely, UNCONFIRMED)
 
 
-_BY_WORDS = Calibration(evidence=1.491, contrast=1.413, constant=-0.791, alone=2.104, alone_constant=-5.84)
-_BY_SIGNATURES = Calibration(evidence=1.473, contrast=0.769, constant=-0.629, alone=2.45, alone_constant=-6.463)
-_BY_AGGREGATES = Calibration(evidence=1.53, contrast=0.52, constant=-0.069, alone=1.587, alone_constant=-6.085)
+def probability_alone(scores: NDArray[np.floating], ground: float, calibration: Calibration) -> NDArray[np.float64]:
+    """Give what `weigh_result` gives of photos (N,) without a map, by their scores; it grows with them."""
+    ratios = np.divide(scores, ground, dtype=np.float64) if ground > 0 else np.where(scores > 0, np.inf, 0.0)
+    with np.errstate(divide="ignore"):
+        stands_out = np.clip(np.log(ratios), *_BOUNDS)
+    odds = calibration.alone * stands_out + calibration.alone_constant
+    likely: NDArray[np.float64] = np.minimum(1 / (1 + np.exp(-odds)), UNCONFIRMED)
+    return np.where(scores > 0, likely, 0.0)
+
+
+_BY_WORDS = Calibration(evidence=1.074, contrast=1.133, constant=-1.907, alone=2.633, alone_constant=-7.58)
+_BY_SIGNATURES = Calibration(evidence=0.926, contrast=1.281, constant=-1.886, alone=2.565, alone_constant=-7.678)
+_BY_AGGREGATES = Calibration(evidence=0.785, contrast=0.912, constant=-0.103, alone=1.117, alone_constant=-6.029)
 
 CALIBRATIONS = {
     "tf-idf": replace(_BY_WORDS, alone=3.102, alone_constant=-6.288),

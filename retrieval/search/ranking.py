@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.inverted import Scores, rank
 from retrieval.matching.verification import NOTHING, Verification
-from retrieval.search.probability import FOUND, Calibration, weigh_result
+from retrieval.search.probability import FOUND, Calibration, probability_alone, weigh_result
 
 Names = Callable[[list[int]], Mapping[int, str]]
 """Gives the names of photos by their numbers."""
@@ -43,9 +43,9 @@ class Tried:
 class Ranking(Sequence[Hit]):
     """All photos that were searched, the best first; only what is asked for is put in order.
 
-    What is found comes first, by inliers, then what else is verified, what may be right, and the others by their
-    scores. Photos of equal scores follow by name: numbers tell in which order they were added. Photos that have nothing
-    in common with the query, of score 0, are in the order of their numbers.
+    What is found comes first, by inliers, then the others by probability. Photos of equal probability are in the order
+    of their scores, and those of equal scores follow by name: numbers tell in which order they were added. Photos that
+    have nothing in common with the query, of score 0, are in the order of their numbers.
 
     Parameters
     ----------
@@ -117,25 +117,37 @@ class Ranking(Sequence[Hit]):
         return self.numbers[self.places()]
 
     @cached_property
-    def strengths(self) -> NDArray[np.int64]:
-        """Of each photo (N, 3) whether it is found, its inliers, and its matches that may agree by chance."""
-        strengths = np.zeros((len(self), 3), np.int64)
+    def strengths(self) -> NDArray[np.float64]:
+        """What photos are ordered by (N, 4): whether they are found, their inliers then, probability, and score."""
+        strengths = np.zeros((len(self), 4))
+        strengths[:, 2] = probability_alone(self.scores, self.ground, self._calibration)
+        strengths[:, 3] = self.scores
         for place in np.searchsorted(self.numbers, list(self.found)).tolist():
-            hit = self.hit(place)
-            strengths[place] = hit.found, *hit.verification.strength
+            strengths[place, :3] = self._strength(place)
         return strengths
+
+    def _strength(self, place: int) -> tuple[float, float, float]:
+        """Whether the photo at a place is found, its inliers then, and its probability."""
+        hit = self.hit(place)
+        likely = weigh_result(hit.verification, hit.score, self.ground, self._calibration)
+        return hit.found, hit.verification.inliers if hit.found else 0, likely
 
     def places(self, top: int | None = None) -> NDArray[np.int64]:
         """Places in the arrays of the best photos, at most `top`, the best first."""
         front = np.searchsorted(self.numbers, sorted(self.found)).astype(np.int64)
         front = front[by_score(self.numbers[front], self.scores[front], self._names)]
-        strengths = self.strengths[front]
+        strengths = np.array([self._strength(place) for place in front.tolist()]).reshape(-1, 3)
         # Sorting is stable: photos of equal strength keep the order of their scores.
-        front = front[np.lexsort(-strengths.T[::-1])]
+        order = np.lexsort(-strengths.T[::-1])
+        front, strengths = front[order], strengths[order]
         rest = by_score(self.numbers, self.scores, self._names, None if top is None else top + len(front))
         behind = np.ones(len(self), bool)
         behind[front] = False
-        return np.concatenate([front, rest[behind[rest]]])[:top]
+        rest = rest[behind[rest]]
+        likely = probability_alone(self.scores[rest], self.ground, self._calibration)
+        # Both are in order: those that are found come before all others.
+        before = np.where(strengths[:, 0] > 0, 0, np.searchsorted(-likely, -strengths[:, 2], side="left"))
+        return np.insert(rest, before, front)[:top]
 
 
 def by_score(
@@ -203,27 +215,22 @@ def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple
     Returns
     -------
     list of (int, Hit)
-        Place of the answer that counts, and what it says: by whether it is found, by inliers, then score, then place in
-        the first answer. One answer keeps its order.
+        Place of the answer that counts, and what it says: by `Ranking.strengths`, then by place in the first answer.
+        One answer keeps its order.
     """
     first = answers[0]
     if len(answers) == 1:
         return [(0, hit) for hit in first[:top]]
     counts = np.zeros(len(first), np.intp)
-    best = _strengths(first)
+    best = first.strengths.copy()
     for which, answer in enumerate(answers[1:], start=1):
-        other = _strengths(answer)
+        other = answer.strengths
         better = _exceeds(best, other) if match_all else _exceeds(other, best)
         best[better], counts[better] = other[better], which
     place = np.empty(len(first), np.intp)
     place[first.places()] = np.arange(len(first))
     order = np.lexsort((place, *(-best.T[::-1])))[:top]
     return [(int(counts[one]), answers[counts[one]].hit(int(one))) for one in order]
-
-
-def _strengths(answer: Ranking) -> NDArray[np.float64]:
-    """What photos are compared by (N, 4), the most important first."""
-    return np.column_stack([answer.strengths, answer.scores])
 
 
 def _exceeds(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:

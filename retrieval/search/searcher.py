@@ -402,7 +402,7 @@ class _Search:
         ranking = ranked.rank(self._board.best(self._weights, 0, found))
         return [
             (hit.number, hit.verification)
-            for hit in ranking[: len(ranking.found)]
+            for hit in ranking[:]
             if options.min_inliers <= hit.verification.inliers < options.copy * len(self._views[hit.view].words)
         ]
 

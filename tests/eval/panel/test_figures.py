@@ -1,22 +1,27 @@
 """Figures of the panel: each scene counts once, kinds weigh equally, and differences are those of scenes."""
 
 import math
+import re
 
 import pytest
 
 from eval.panel.figures import Figure, differences, mean_of, scores_of, summarise
 from eval.panel.measuring import Found
+from retrieval.search.probability import LIKELY
+from tests.support.paths import ROOT
 
 
 def found(kind: str, scene: str, score: float, *photos: tuple[float, int, bool]) -> Found:
-    return Found(kind, scene, score, 4, list(photos), scene == "castle", 0.5)
+    return Found(kind, scene, score, 4, list(photos), [], scene == "castle", 0.5)
 
 
 RUN = {
-    "a/1": found("façade", "castle", 1.0, (0.99, 40, True), (0.96, 0, True), (0.6, 0, False), (0.2, 0, True)),
+    "a/1": found(
+        "façade", "castle", 1.0, (0.99, 40, True), (0.96, 0, True), (0.85, 0, False), (0.6, 0, False), (0.2, 0, True)
+    ),
     "a/2": found("façade", "castle", 0.5, (0.97, 9, False)),
     "a/3": found("façade", "tower", 0.25),
-    "b/1": found("solid thing", "toy", 0.5, (0.5, 0, True)),
+    "b/1": found("solid thing", "toy", 0.5, (0.8, 0, True)),
 }
 
 
@@ -35,6 +40,11 @@ def test_found_needs_inliers_and_likely_is_what_is_not_found() -> None:
     assert (kinds["façade"].found, kinds["façade"].likely) == ((1, 1), (1, 1))
     assert (kinds["solid thing"].found, kinds["solid thing"].likely) == ((0, 0), (1, 0))
     assert kinds["façade"].shown.mean == pytest.approx((0.5 / 2 + 0 / 2 + 0) / 2)  # of castle (.5, 0) and tower
+
+
+def test_pages_call_likely_what_figures_do() -> None:
+    script = (ROOT / "retrieval/web/static/js/results.js").read_text(encoding="utf-8")
+    assert re.findall(r"const LIKELY = ([\d.]+);", script) == [str(LIKELY)]
 
 
 def test_differences_are_of_the_scenes_of_queries_that_both_asked() -> None:

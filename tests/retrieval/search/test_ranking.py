@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.matching.verification import Verification
-from retrieval.search.probability import Calibration
+from retrieval.search.probability import UNCONFIRMED, Calibration
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 
 PHOTOS = st.lists(
@@ -49,7 +49,11 @@ def _names(called: dict[int, str]) -> Callable[[list[int]], dict[int, str]]:
 def sorted_by_hand(rows: Rows) -> list[int]:
     def key(place: int) -> tuple[object, ...]:
         score, inliers, unsure, name = rows[place]
-        return inliers != 5, -inliers, -unsure, -score, name if score > 0 else "", place
+        odds = odds_of(inliers) if inliers or unsure else np.log(score / 0.1) - 5 if score > 0 else -np.inf
+        likely = 1 / (1 + np.exp(-odds))
+        found = inliers == 5
+        likely = likely if inliers else min(likely, UNCONFIRMED)
+        return not found, -inliers * found, -likely, -score, name if score > 0 else "", place
 
     return [10 * place + 3 for place in sorted(range(len(rows)), key=key)]
 
@@ -79,8 +83,8 @@ def test_a_hit_says_what_verification_found(rows: Rows) -> None:
 def test_several_answers_count_by_their_best_or_their_worst(scores: list[list[int]], match_all: bool) -> None:
     answers = [ranking_of([(score / 4, 5 * (score == 3), 0, "a") for score in row]) for row in scores]
 
-    def strength(hit: Hit) -> tuple[bool, int, int, float]:
-        return hit.found, *hit.verification.strength, hit.score
+    def strength(hit: Hit) -> tuple[bool, int, float, float]:
+        return hit.found, hit.verification.inliers, hit.probability, hit.score
 
     first = [hit.number for hit in answers[0]]
     expected = []

@@ -439,7 +439,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
     given: list[dict[str, Any]] = []
     pretend_answers(page, lambda _: {"results": given})
     visit.open("/search?q=0")
-    some = [found_photo(7, 0.999), found_photo(8, 0.96), found_photo(9, 0.7), found_photo(10, 0.001)]
+    some = [found_photo(7, 0.999), found_photo(8, 0.96), found_photo(9, 0.85), found_photo(10, 0.001)]
     for shown, said, similar in (
         (some, "2 photos show this, 1 other probably does", "1 photo is possibly similar"),
         (some[:2], "2 photos show this", None),
@@ -464,7 +464,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
             page.locator("#run").click()
         page.wait_for_selector("#results[aria-busy=false][data-turned=offered]", state="attached")
         assert page.locator("h2 #said[role=status]").text_content() == said
-        likely = [one for one in shown if one["probability"] >= 0.5]
+        likely = [one for one in shown if one["probability"] >= 0.8]
         assert page.locator("#found .result").count() == len(likely)
         assert page.locator("#perhaps .result").count() == len(shown) - len(likely)
         folded = page.locator("#similar")

@@ -12,7 +12,7 @@ import { nameList } from "./photos/list.js";
 import { format, searchAddress, surround } from "./query.js";
 
 const MOST_REJECTED = 60; // photos called no match that are shown
-const LIKELY = 0.5; // probability from which a photo that is not found is called likely
+const LIKELY = 0.8; // probability from which a photo that is not found is called likely
 
 /** How strongly a result shows what was asked for, in a word. */
 export const strength = ({ found, probability }) => found ? t("Sure") : probability >= LIKELY ? t("Likely") : t("Perhaps");

@@ -1,0 +1,102 @@
+"""The weights that make evidence and scores a probability, by logistic regressions over the pairs of the panel."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eval.panel.measuring import Found
+from retrieval.search.probability import FOUND, LIKELY, UNCONFIRMED, Calibration
+
+_FOLDS = 5
+_RIDGE = 1e-5
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What probabilities come to that scenes left out of the fit were given.
+
+    Attributes
+    ----------
+    found, likely : dict of str to (int, int)
+        By kind: photos that are called so and are right, and that are wrong.
+    deciles : dict of str to list of (float, float, int)
+        By kind: mean of what is told, part that is right, and photos, where there are any, from 0 to 1.
+    """
+
+    found: dict[str, tuple[int, int]]
+    likely: dict[str, tuple[int, int]]
+    deciles: dict[str, list[tuple[float, float, int]]]
+
+
+def calibrate(found: Mapping[str, Found]) -> tuple[Calibration, Judged]:
+    """Fit the weights, kinds weighing equally, and judge them on scenes left out.
+
+    Parameters
+    ----------
+    found : mapping of str to Found
+        A run of the panel.
+    """
+    asked = Counter(one.kind for one in found.values())
+    rows, signs, weights, folds, kinds = [], [], [], [], []
+    for one in found.values():
+        for odds, stands_out, right in one.weighed:
+            rows.append((np.nan if odds is None else odds, stands_out))
+            signs.append(1.0 if right else -1.0)
+            weights.append(1 / asked[one.kind])
+            folds.append(crc32(one.scene.encode()) % _FOLDS)
+            kinds.append(one.kind)
+    table, sign, weight, fold = np.array(rows), np.array(signs), np.array(weights), np.array(folds)
+    mapped = np.isfinite(table[:, 0])
+    ones = np.ones(len(table))
+    designs = [(mapped, np.column_stack([table, ones])), (~mapped, np.column_stack([table[:, 1], ones]))]
+    told = np.zeros(len(table))
+    fitted: list[float] = []
+    for some, design in designs:
+        for part in range(_FOLDS):
+            learnt, tested = some & (fold != part), some & (fold == part)
+            told[tested] = design[tested] @ _fit(design[learnt], sign[learnt], weight[learnt])
+        fitted += _fit(design[some], sign[some], weight[some]).round(3).tolist()
+    likelihood = 1 / (1 + np.exp(-told))
+    likelihood[~mapped] = np.minimum(likelihood[~mapped], UNCONFIRMED)
+    names = [field.name for field in fields(Calibration)]
+    return Calibration(**dict(zip(names, fitted, strict=True))), _judge(likelihood, sign > 0, mapped, kinds)
+
+
+def _fit(table: NDArray[np.float64], signs: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fit a logistic regression to rows (N, D), the last column 1, whose other weights are at least 0."""
+    from scipy.optimize import minimize
+
+    share = weights / weights.sum()
+
+    def loss(learnt: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = signs * (table @ learnt)
+        pull = -signs * share / (1 + np.exp(np.clip(margin, -500, 500)))
+        ridge = _RIDGE * learnt[:-1]
+        value = float(share @ np.logaddexp(0, -margin) + ridge @ learnt[:-1])
+        return value, table.T @ pull + np.append(2 * ridge, 0)
+
+    bounds = [(0, None)] * (table.shape[1] - 1) + [(None, None)]
+    return np.asarray(minimize(loss, np.zeros(table.shape[1]), jac=True, bounds=bounds).x)
+
+
+def _judge(told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]) -> Judged:
+    of = np.array(kinds)
+    sure = mapped & (told >= FOUND)
+    found, maybe, deciles = {}, {}, {}
+    for kind in dict.fromkeys(kinds):
+        here = of == kind
+        found[kind], maybe[kind] = (
+            (int((some & right).sum()), int((some & ~right).sum()))
+            for some in (here & sure, here & ~sure & (told >= LIKELY))
+        )
+        tenth = np.minimum((10 * told).astype(int), 9)
+        deciles[kind] = [
+            (float(told[some].mean()), float(right[some].mean()), int(some.sum()))
+            for some in (here & (tenth == step) for step in range(10))
+            if some.any()
+        ]
+    return Judged(found, maybe, deciles)
