@@ -57,7 +57,7 @@ def matching(
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors.registry import find_descriptor
     from retrieval.features.options import FeatureOptions
-    from retrieval.photos.options import ImageOptions
+    from retrieval.photos.options import new_collection
     from retrieval.regions.options import RegionOptions
 
     options = MatchingOptions(*overlap, ratio=ratio)
@@ -68,7 +68,7 @@ def matching(
             pairs,
             [described],
             features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
-            image=ImageOptions(max_side=max_side),
+            image=new_collection(max_side),
             options=options,
             progress=tell,
         )[0]

@@ -144,7 +144,7 @@ def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
     from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.options import CollectionOptions
     from retrieval.features.options import FeatureOptions
-    from retrieval.photos.options import ImageOptions
+    from retrieval.photos.options import new_collection
     from retrieval.regions.options import RegionOptions
     from retrieval.search.engines.contract import prepare
 
@@ -157,7 +157,7 @@ def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
         seed=chosen["seed"],
         sample=_sample(chosen["vocabulary_photos"]),
         signature=full_name(parse_signature(chosen["signature"])),
-        image=ImageOptions(max_side=chosen["max_side"]),
+        image=new_collection(chosen["max_side"]),
         features=FeatureOptions(regions, chosen["measurement_scale"], chosen["upright"]),
     )
     return prepare(chosen["engine"], plain)

@@ -32,7 +32,7 @@ from retrieval.search.views import DescribedView
 
 def query_folder(work: Path, photos: RetrievalSet, extractor: Extractor, image: ImageOptions, turns: int) -> Path:
     """Folder of a set's described queries, ``NAME.npz``."""
-    return work / "queries" / f"{extractor.fingerprint[:16]}-{image.max_side}-{turns}" / photos.key
+    return work / "queries" / f"{extractor.fingerprint[:16]}-{image.name}-{turns}" / photos.key
 
 
 def stage_photos(
@@ -105,6 +105,7 @@ def save_described(path: Path, described: DescribedQuery) -> None:
         size=np.array([described.width, described.height]),
         box=np.array(described.box or (), np.float64),
         turns=np.array([view.turn for view in views]),
+        elongation=views[0].elongation,
         counts=np.array([len(view.descriptors) for view in views]),
         centres=np.concatenate([view.frames.centres for view in views]),
         linear=np.concatenate([view.frames.linear for view in views]),
@@ -125,7 +126,7 @@ def load_described(path: Path, photo: Path) -> DescribedQuery:
         parts = np.cumsum(file["counts"])[:-1]
         rows = [np.split(file[name], parts) for name in ("centres", "linear", "descriptors")]
         views = [
-            DescribedView(turn, Frames(centres, linear), descriptors)
+            DescribedView(turn, Frames(centres, linear), descriptors, elongation=float(file.get("elongation", 1.0)))
             for turn, centres, linear, descriptors in zip(file["turns"].tolist(), *rows, strict=True)
         ]
         width, height = file["size"].tolist()

@@ -40,7 +40,12 @@ NOTES = "notes"
 # A column that is kept in the order of the postings, where scoring reads it, and not by image as the others are.
 SIGNATURE = "signature"
 SIGNATURES = "posting_signatures"
-SPARED = {NOTES: NOTES, SIGNATURES: "signatures"}  # arrays that a segment need not have, and their parts
+ELONGATIONS = "elongations"
+SPARED = {
+    NOTES: NOTES,
+    SIGNATURES: "signatures",
+    ELONGATIONS: "images",
+}  # arrays that a segment need not have, and their parts
 COLUMN_PREFIX = "column_"
 _COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -167,6 +172,10 @@ def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
                 and array.shape[1] > 0
                 and len(array) == int(arrays["offsets"][-1])
                 and array.dtype == np.uint8
+            )
+        elif name == ELONGATIONS:
+            fits = (
+                array.shape == arrays["image_numbers"].shape and array.dtype == np.float32 and bool((array >= 1).all())
             )
         elif name not in PARTS[form]:
             fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])

@@ -19,7 +19,7 @@ from index.errors import CairnError
 from index.postings.plain_lists import plain_postings
 from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges
 from index.postings.word_lists import coded_lists
-from index.segments.description import COLUMN_PREFIX, META, NOTES, PARTS, SIGNATURES, verify_segment
+from index.segments.description import COLUMN_PREFIX, ELONGATIONS, META, NOTES, PARTS, SIGNATURES, verify_segment
 
 _FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "descriptor")  # in this order, then any others
 _SPARE = ".again.npy"
@@ -197,7 +197,7 @@ def _description(folder: Path, form: int, vocabulary: str, descriptor: str) -> b
     names = {path.stem for path in folder.glob("*.npy")}
     columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
     others = sorted(name for name in names - {*PARTS[form], *columns} if name.startswith(COLUMN_PREFIX))
-    columns += others + [name for name in (SIGNATURES, NOTES) if name in names]
+    columns += others + [name for name in (SIGNATURES, ELONGATIONS, NOTES) if name in names]
     files = {}
     try:
         for name in (*PARTS[form], *columns):

@@ -17,6 +17,7 @@ from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import CodedLists, first_of_kind
 from index.segments.description import (
     COLUMN_PREFIX,
+    ELONGATIONS,
     NOTES,
     SIGNATURES,
     damaged,
@@ -36,10 +37,14 @@ class ImageFeatures:
     words : ndarray, shape (n,), integer
     columns : dict of str to ndarray, shape (n, ...)
         Row i of each belongs to `words[i]`.
+    elongation : float
+        Of the image: how many times longer than others of its breadth it is, whose lengths compare with those in its
+        columns when these are multiplied by it; 1 for nearly all.
     """
 
     words: NDArray[np.integer]
     columns: dict[str, NDArray[Any]]
+    elongation: float = 1.0
 
 
 class Segment:
@@ -55,6 +60,8 @@ class Segment:
     columns : dict of str to ndarray, shape (features, ...)
     signatures : ndarray, shape (features, B), uint8, or None
         In the order of the postings: by word, then by image, then as they were given; None where there are none.
+    elongations : ndarray, shape (n,), float32, or None
+        See `ImageFeatures`; None where all are 1.
     format : int
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
@@ -73,6 +80,7 @@ class Segment:
             name.removeprefix(COLUMN_PREFIX): array for name, array in arrays.items() if name.startswith(COLUMN_PREFIX)
         }
         self.signatures: NDArray[np.uint8] | None = arrays.get(SIGNATURES)
+        self.elongations: NDArray[np.float32] | None = arrays.get(ELONGATIONS)
         self._notes = arrays.get(NOTES)
         self.bytes = part_sizes(folder, meta["format"], arrays)
 
@@ -165,10 +173,11 @@ class Segment:
         lengths, words = known or self.words_of(positions)
         ends = np.cumsum(lengths).tolist()
         starts = self.offsets[positions].tolist()
+        elongations = [1.0] * len(starts) if self.elongations is None else self.elongations[positions].tolist()
         found = []
-        for start, length, end in zip(starts, lengths.tolist(), ends, strict=True):
+        for start, length, end, elongation in zip(starts, lengths.tolist(), ends, elongations, strict=True):
             columns = {name: column[start : start + length] for name, column in self.columns.items()}
-            found.append(ImageFeatures(words[end - length : end], columns))
+            found.append(ImageFeatures(words[end - length : end], columns, elongation))
         return found
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:

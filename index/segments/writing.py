@@ -16,6 +16,7 @@ from index.errors import CairnError
 from index.postings.word_lists import coded_lists
 from index.segments.description import (
     COLUMN_PREFIX,
+    ELONGATIONS,
     FORMAT,
     META,
     NOTES,
@@ -37,6 +38,7 @@ def write_segment(
     vocabulary_fingerprint: str,
     descriptor_fingerprint: str,
     notes: bytes = b"",
+    elongations: Sequence[float] = (),
 ) -> "Segment":
     """Write a segment, so that `folder` is there whole or not at all, and open it.
 
@@ -56,6 +58,8 @@ def write_segment(
         What the words were made with; `Segment.open` can insist on them.
     notes : bytes
         What else is to be known of the images; nothing is written where it is empty.
+    elongations : sequence of n float
+        Of the images, at least 1 each: see `ImageFeatures`; nothing is written where all are 1, or none is given.
 
     Returns
     -------
@@ -71,6 +75,8 @@ def write_segment(
     """
     folder = Path(folder)
     numbers, words = _checked_images(image_numbers, words)
+    if len(elongations) not in (0, len(numbers)) or any(not 1 <= one < np.inf for one in elongations):
+        raise ValueError(f"{len(numbers)} images need as many elongations of at least 1")
     if folder.exists():
         raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
     lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
@@ -92,6 +98,7 @@ def write_segment(
                 _stored(name, _column(name, columns[name], orders, offsets), words, orders)
                 for name in sorted(columns, key=lambda name: name == SIGNATURE)  # it comes last
             ),
+            [(ELONGATIONS, np.array(elongations, np.float32))] if any(one != 1 for one in elongations) else [],
             [(NOTES, np.frombuffer(notes, np.uint8))] if notes else [],
         )
         files = {}

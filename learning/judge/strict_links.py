@@ -185,7 +185,8 @@ def _match(folder: Path, catalogue: str, once: str, one: int, other: int) -> NDA
     with one_thread():
         pairs = match_descriptors(first.columns["descriptor"], second.columns["descriptor"])
         frames = decode_geometry(first.columns, pairs[:, 0]), decode_geometry(second.columns, pairs[:, 1])
-        inliers = verify(*frames, pairs, _VERIFICATION).matches
+        enlarged = frames[0].enlarged(first.elongation), frames[1].enlarged(second.elongation)
+        inliers = verify(*enlarged, pairs, _VERIFICATION).matches
     # Each feature is in one match at most: those of the first photo tell which they are.
     rows = np.flatnonzero(np.isin(pairs[:, 0], inliers[:, 0]))
     return np.stack([side.centres[rows] for side in frames], axis=1).astype(np.float32)

@@ -14,7 +14,7 @@ from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
 from retrieval.collection.layout import DESCRIPTOR
 from retrieval.features.options import FeatureOptions
-from retrieval.photos.options import ImageOptions
+from retrieval.photos.options import ImageOptions, new_collection
 
 FORMAT = 2
 """Version of the collection's format on disk."""
@@ -38,7 +38,7 @@ class CollectionOptions:
     batch: int = 1_000  # photos to a segment
     keep_descriptors: bool = False  # keep descriptors, for the engine "raw"
     signature: str = "none"  # signature of a feature, for the engine "signatures": none, or a source and its bits
-    image: ImageOptions = field(default_factory=ImageOptions)  # how photos are read
+    image: ImageOptions = field(default_factory=new_collection)  # how photos are read
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
 
 
@@ -70,6 +70,7 @@ def read_options(path: Path) -> CollectionOptions:
         found = table.pop("format", None)
         if found != 1 or found is True:  # which has the same options, but for those that came later
             check_format(path.parent, found, FORMAT)
+        table.setdefault("image", {})  # what new collections have is no default of a file
         options = _build(CollectionOptions, table)
         if options.descriptor.endswith(".npz") and options.descriptor != DESCRIPTOR:
             raise ValueError("'descriptor' names a file that is not the collection's own")

@@ -38,7 +38,7 @@ class Quantiser(Protocol):
         """Gives features their signatures; None where they have none."""
 
 
-def quantise(collection: Quantiser, features: Features, side: float) -> tuple[ImageFeatures, float]:
+def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -> tuple[ImageFeatures, float]:
     """Give the features of a photo their words, and the columns that a segment of the collection keeps of them.
 
     Parameters
@@ -47,8 +47,8 @@ def quantise(collection: Quantiser, features: Features, side: float) -> tuple[Im
         With its vocabulary.
     features : Features
         As they were extracted.
-    side : float
-        Longer side of the photo, pixels.
+    size : tuple of two int
+        Width and height of the photo, pixels.
 
     Returns
     -------
@@ -58,11 +58,12 @@ def quantise(collection: Quantiser, features: Features, side: float) -> tuple[Im
     """
     descriptors = features.descriptors.astype(np.float32)
     words = collection.vocabulary.assign(descriptors)
-    columns = encode_geometry(features, side, upright=collection.options.features.upright)
+    columns = encode_geometry(features, max(size), upright=collection.options.features.upright)
     if collection.options.keep_descriptors:
         columns["descriptor"] = features.descriptors
     columns |= sign(collection.signatures, features.descriptors, words)
-    return ImageFeatures(words, columns), collection.vocabulary.error_of(descriptors, words)
+    elongation = collection.options.image.elongation(*size)
+    return ImageFeatures(words, columns, elongation), collection.vocabulary.error_of(descriptors, words)
 
 
 def sign(
@@ -111,5 +112,6 @@ def write_photos(
         vocabulary_fingerprint=vocabulary or collection.vocabulary.fingerprint,
         descriptor_fingerprint=descriptor or collection.extractor.fingerprint,
         notes=write_notes(rows),
+        elongations=[one.elongation for one in features],
     )
     return segment_row(segment)

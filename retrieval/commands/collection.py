@@ -152,7 +152,7 @@ def index(
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
-    from retrieval.photos.options import ImageOptions
+    from retrieval.photos.options import new_collection
     from retrieval.regions.options import RegionOptions
 
     files.check(context)
@@ -181,7 +181,7 @@ def index(
         sample_from=sample_from,
         keep_descriptors=keep_descriptors,
         signature=full_name(parse_signature(signature)),
-        image=ImageOptions(max_side=max_side),
+        image=new_collection(max_side),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
         ),

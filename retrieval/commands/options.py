@@ -94,7 +94,8 @@ MaxSide = Annotated[
     typer.Option(
         rich_help_panel=REGIONS,
         metavar="PIXELS",
-        help="Longer side at which photos are read, pixels; 0: as they are.",
+        help="Longer side at which photos are read, pixels; 0: as they are. The shorter side of a panorama, beyond "
+        "2:1, keeps half as many, and its longer one has up to 8 times as many.",
         min=0,
     ),
 ]

@@ -36,7 +36,7 @@ class Staged:
 
 def staging_folder(fingerprint: str, image: ImageOptions) -> str:
     """Name of the folder of an extractor's features, of photos that are read in some way."""
-    return f"{fingerprint[:16]}-{image.max_side}"
+    return f"{fingerprint[:16]}-{image.name}"
 
 
 def staged_files(key: str) -> tuple[str, str]:

@@ -75,7 +75,7 @@ class ForeignExtractor(Extractor):
         """Read a photo and its features: see `Extractor.read`."""
         if self.source is None:
             raise FeaturesNeeded
-        photo = read_photo(path, replace(image, max_side=_LOOKED_AT))
+        photo = read_photo(path, replace(image, max_side=_LOOKED_AT, panorama=1))
         entry = self.source.entry(path, list(names_of(path, self.roots)))
         orientation = read_orientation(path) if entry.is_as_stored else 1
         entry = placed(entry, photo.width, photo.height, orientation)

@@ -107,7 +107,8 @@ class LocalPreparer:
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
         """Give features their words: see `Preparer.quantised`."""
-        return quantise(self._collection, self._staging.read(self._key(file)), max(one.staged.width, one.staged.height))
+        size = one.staged.width, one.staged.height
+        return quantise(self._collection, self._staging.read(self._key(file)), size)
 
     def publish(self) -> None:
         """Nothing: the only machine that asks has them."""

@@ -340,7 +340,7 @@ class _Retraining:
             words = vocabulary.assign(rows)
             found.append(vocabulary.error_of(rows, words))
             images.append(_with_error(self.images[number], found[-1]))
-            features.append(ImageFeatures(words, column | sign(source, rows, words)))
+            features.append(ImageFeatures(words, column | sign(source, rows, words), self._elongation(number)))
             self.done += 1
             self.tell("index", self.done, len(self.images))
         self.report.seconds["assign"] += time.perf_counter() - start
@@ -349,6 +349,11 @@ class _Retraining:
             made_with = {"vocabulary": vocabulary.fingerprint, "descriptor": self.extractor.fingerprint}
             write_photos(self.collection, images, features, folder=folder, **made_with)
         return np.array(found)
+
+    def _elongation(self, number: int) -> float:
+        """Elongation of a photo of the collection."""
+        row = self.images[number]
+        return self.collection.options.image.elongation(row.width or 1, row.height or 1)
 
     def _features(self, segment: Segment) -> Iterator[tuple[int, NDArray[np.float32], dict[str, NDArray[Any]]]]:
         """Number, descriptors as float32 and columns of each photo of a segment that is in the collection."""

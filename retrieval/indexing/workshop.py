@@ -45,7 +45,7 @@ def prepare(plan: Plan, path: Path, key: str) -> Prepared:
         return ready
     try:
         features = workshop.staging.read(key)
-        return Prepared(one, None, ready.metadata, quantise(workshop, features, max(one.width, one.height)))
+        return Prepared(one, None, ready.metadata, quantise(workshop, features, (one.width, one.height)))
     finally:
         workshop.forget(key)
 

@@ -202,5 +202,5 @@ def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int,
     written = []
     rows = collection.catalogue.images([number for number, _, _ in photos])
     for _, key, one in photos:
-        written.append(quantise(collection, staging.read(key), max(one.width, one.height))[0])
+        written.append(quantise(collection, staging.read(key), (one.width, one.height))[0])
     return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

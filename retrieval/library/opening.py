@@ -13,7 +13,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.features.options import FeatureOptions
 from retrieval.library.collection import Collection, paths_of
 from retrieval.library.numbers import whole
-from retrieval.photos.options import ImageOptions
+from retrieval.photos.options import new_collection
 from retrieval.regions.options import RegionOptions
 
 
@@ -94,7 +94,8 @@ def create(
     words : int
         Visual words; 0: one for 30 features, at most 500,000.
     max_side : int
-        Photos are reduced so that their longer side has at most so many pixels.
+        Photos are reduced so that their longer side has at most so many pixels; a panorama, beyond 2:1, so that
+        its shorter side has half as many, or its longer side eight times as many.
     max_features : int
         Features of a photo at most, the strongest; 0: all.
     detector : str
@@ -156,7 +157,7 @@ def create(
         sample_from=str(Path(vocabulary_folder).absolute()) if vocabulary_folder is not None else None,
         keep_descriptors=keep_descriptors,
         signature=full_name(parse_signature(signature)),
-        image=ImageOptions(max_side=whole("max_side", max_side, 0)),
+        image=new_collection(whole("max_side", max_side, 0)),
         features=FeatureOptions(
             RegionOptions(detector=detector, max_features=whole("max_features", max_features, 0)),
             float(measurement_scale) if measurement_scale is not None else None,

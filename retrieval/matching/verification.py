@@ -88,6 +88,12 @@ class Verification:
         """Number of inlier matches; 0 where the photo is not verified."""
         return len(self.matches)
 
+    def in_sides(self, query: float, image: float) -> "Verification":
+        """What was found with frames that were enlarged (`Frames.enlarged`), in units of the longer sides again."""
+        if self.transform is None or query == image == 1:
+            return self
+        return replace(self, transform=self.transform * np.array([query, query, 1]) / image)
+
     @property
     def strength(self) -> tuple[int, int]:
         """What photos are ordered by: inlier matches, and where there are none, matches that may agree by chance."""

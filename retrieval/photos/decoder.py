@@ -161,10 +161,10 @@ def register_heic() -> None:
 
 def working_size(size: tuple[int, int], options: ImageOptions) -> tuple[int, int]:
     """Width and height of the working image of a photo of some width and height."""
-    longer = max(size)
-    if options.max_side == 0 or longer <= options.max_side:
+    longer, wanted = max(size), options.working_side(*size)
+    if longer <= wanted:
         return size
-    width, height = (max(1, round(side * options.max_side / longer)) for side in size)
+    width, height = (max(1, round(side * wanted / longer)) for side in size)
     return width, height
 
 

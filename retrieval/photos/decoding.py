@@ -63,7 +63,8 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
 
     The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white, the
     first frame of several is taken, and more than 8 bits are scaled to 0..255 without rounding. A photo larger than
-    ``max_side`` is reduced with an anti-aliasing filter; the same file gives the same pixels, always.
+    ``max_side`` is reduced with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`); the same
+    file gives the same pixels, always.
 
     Parameters
     ----------

@@ -4,16 +4,54 @@ from dataclasses import dataclass
 
 from index.errors import CairnError
 
+ELONGATED = 2
+"""A photo whose longer side is more than so many times its shorter one is elongated: a panorama, a banner, a scroll."""
+PANORAMA = 8
+"""What `ImageOptions.panorama` is of new collections."""
+
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How photos are read."""
+    """How photos are read.
+
+    Reduced to a longer side alone, a panorama would be a narrow strip. With `panorama` above 1, the working image of an
+    elongated photo keeps the shorter side that one of 2:1 would have, as far as the limit lets it, and places in it are
+    compared in units of twice its shorter side. At 1 it is read as any other photo, as in collections of earlier
+    versions.
+    """
 
     max_side: int = 1024  # longer side of the working image, pixels; a smaller photo is never enlarged; 0 = no limit
     max_pixels: int = 150_000_000  # a file with more pixels is refused before it is decoded
+    panorama: int = 1  # longest side of the working image of an elongated photo, as a multiple of `max_side`
 
     def __post_init__(self) -> None:
         if self.max_side < 0:
             raise CairnError(f"The longest side must be a number of pixels, or 0 for no limit, not {self.max_side}.")
         if self.max_pixels < 1:
             raise CairnError(f"The limit on a photo's pixels must be at least 1, not {self.max_pixels}.")
+        if self.panorama < 1:
+            raise CairnError(f"The limit on a panorama's longer side must be at least 1, not {self.panorama}.")
+
+    @property
+    def name(self) -> str:
+        """Names how photos are read, for files of what is made from them."""
+        return f"{self.max_side}" if self.panorama == 1 else f"{self.max_side}x{self.panorama}"
+
+    def working_side(self, width: int, height: int) -> int:
+        """Longer side of the working image of a photo of some width and height."""
+        longer = max(width, height)
+        if self.max_side == 0 or longer <= self.max_side:
+            return longer
+        wanted = round(self.max_side * self.elongation(width, height))
+        return min(longer, wanted, self.max_side * self.panorama)
+
+    def elongation(self, width: int, height: int) -> float:
+        """How many times longer a photo is than one of 2:1 with its shorter side; 1 for any that is not elongated."""
+        if self.panorama == 1:
+            return 1.0
+        return max(1.0, max(width, height) / (ELONGATED * max(1, min(width, height))))
+
+
+def new_collection(max_side: int = 1024) -> ImageOptions:
+    """How a new collection reads photos, given the longer side of the working image."""
+    return ImageOptions(max_side=max_side, panorama=PANORAMA)

@@ -81,6 +81,12 @@ class Frames:
         """Take some rows, in the order given."""
         return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
+    def enlarged(self, factor: float) -> "Frames":
+        """The same in units that are so many times shorter."""
+        if factor == 1:
+            return self
+        return Frames(self.centres * np.float32(factor), self.linear * np.float32(factor))
+
     @property
     def plain(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Centres and frames as compiled functions take them: float32 in C order."""

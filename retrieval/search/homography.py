@@ -68,8 +68,15 @@ def _projective(hit: Hit, query: Query, image: ImageFeatures) -> NDArray[np.floa
     """Homography (3, 3) that most inliers agree on, in units of the longer sides."""
     matches = hit.verification.matches
     matches = matches[_some(len(matches))]
-    centres = query.views[hit.view].frames.centres[matches[:, 0]]
-    return projective_map(centres, decode_centres(image.columns, matches[:, 1]))
+    view = query.views[hit.view]
+    centres, places = view.frames.centres[matches[:, 0]], decode_centres(image.columns, matches[:, 1])
+    if view.elongation == image.elongation == 1:
+        return projective_map(centres, places)
+    found = projective_map(centres * view.elongation, places * image.elongation)
+    if found is None:
+        return None
+    into, out = np.diag([view.elongation, view.elongation, 1]), np.diag([1, 1, image.elongation])
+    return np.asarray(out @ found @ into)
 
 
 def _some(matches: int) -> NDArray[np.int64]:

@@ -163,7 +163,9 @@ class Source:
         else:
             rows = rows[: len(regions)]
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
-        return DescribedView(turn, frames_of(features, max(photo.width, photo.height), turn), features.descriptors)
+        size = photo.width, photo.height
+        frames, elongation = frames_of(features, max(size), turn), self._image.elongation(*size)
+        return DescribedView(turn, frames, features.descriptors, elongation=elongation)
 
 
 def _spread_regions(frames: Frames, side: int) -> NDArray[np.float32]:
@@ -326,7 +328,8 @@ def recall_described(
     rows = np.arange(len(image.words))
     if clipped is not None:
         rows = np.flatnonzero(inside_box(frames.centres.astype(np.float64) * max(width, height) - 0.5, clipped))
-    described = DescribedView(0.0, frames.at(rows), np.asarray(image.columns["descriptor"])[rows])
+    descriptors = np.asarray(image.columns["descriptor"])[rows]
+    described = DescribedView(0.0, frames.at(rows), descriptors, elongation=image.elongation)
     signatures = collection.signatures if signed else None
     view = quantise_views([described], collection.vocabulary, soft, signatures, signed)[0]
     return Query(source.path, width, height, clipped, [view], source)
@@ -409,7 +412,10 @@ def quantise_views(
                 (words, None) if shared is None else (shared[0][own].reshape(-1), shared[1][own].reshape(-1))
             )
             signatures = SignedFeatures(several[own], codes[own]) if codes is not None else None
-            found[place] = View(view.turn, view.frames, view.descriptors, words, terms, weights, signatures)
+            found[place] = View(
+                *(view.turn, view.frames, view.descriptors, words, terms, weights, signatures),
+                elongation=view.elongation,
+            )
     return [found[place] for place in range(len(views))]
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import overload
 
@@ -23,6 +23,7 @@ class DescribedView:
     turn: float  # radians, clockwise
     frames: Frames
     descriptors: NDArray[np.float16]  # (N, D)
+    elongation: float = field(default=1.0, kw_only=True)  # of the photo whose sides `frames` are in units of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +37,8 @@ class View(DescribedView):
 
     @cached_property
     def extent(self) -> float:
-        """Height of the part of the photo that the features are in, in units of its longer side."""
-        return float(np.ptp(self.frames.centres[:, 1])) if len(self.words) else 0.0
+        """Height of the part of the photo that the features are in, in the units that verification compares in."""
+        return self.elongation * float(np.ptp(self.frames.centres[:, 1])) if len(self.words) else 0.0
 
     @cached_property
     def lookup(self) -> QueryWords:
@@ -111,7 +112,8 @@ def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = No
     frames = decode_geometry(image.columns, np.arange(len(image.words)))
     words = np.asarray(image.words).astype(np.int32)
     signed = SignedFeatures(words[:, None], signatures[:, None]) if signatures is not None else None
-    return View(0.0, frames, np.zeros((len(words), 0), np.float16), words, words, None, signed)
+    rows = np.zeros((len(words), 0), np.float16)
+    return View(0.0, frames, rows, words, words, None, signed, elongation=image.elongation)
 
 
 def part_of(view: View, features: NDArray[np.integer]) -> View:
@@ -135,4 +137,5 @@ def joined(views: Sequence[View]) -> View:
     words = np.concatenate([view.words for view in views])
     signed = [view.signed for view in views if view.signed is not None]
     together = join_signed(signed) if len(signed) == len(views) else None
-    return View(views[0].turn, frames, np.zeros((len(words), 0), np.float16), words, words, None, together)
+    first, rows = views[0], np.zeros((len(words), 0), np.float16)
+    return View(first.turn, frames, rows, words, words, None, together, elongation=first.elongation)

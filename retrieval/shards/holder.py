@@ -213,6 +213,7 @@ class Holder:
             ImageFeatures(
                 np.asarray(image.words),
                 {name: np.asarray(column) for name, column in image.columns.items() if name != _ONLY_HERE},
+                image.elongation,
             )
             for image in images
         ]

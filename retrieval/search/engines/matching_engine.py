@@ -84,7 +84,7 @@ class MatchingEngine(Engine):
         for start in range(0, len(others), _AT_ONCE):
             some = others[start : start + _AT_ONCE]
             for place, verification in self._verify_some(view, some, images):
-                found[place] = verification
+                found[place] = verification.in_sides(view.elongation, images[place].elongation)
         return found
 
     def _identify(self, view: View, image: ImageFeatures) -> Verification:
@@ -151,8 +151,13 @@ class _Matches:
 
     def __init__(self, view: View, images: Sequence[ImageFeatures], found: Tentative) -> None:
         self.starts, self.ambiguity, self.left_out = found.starts, found.ambiguity, found.left_out
-        self.query = view.frames.at(found.pairs[:, 0])
+        self.query = view.frames.at(found.pairs[:, 0]).enlarged(view.elongation)
         self.image = decode_geometries([image.columns for image in images], found.pairs[:, 1], self.starts)
+        for number, image in enumerate(images):
+            if image.elongation != 1:
+                some = slice(self.starts[number], self.starts[number + 1])
+                self.image.centres[some] *= np.float32(image.elongation)
+                self.image.linear[some] *= np.float32(image.elongation)
         self._pairs = found.pairs
 
     def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:

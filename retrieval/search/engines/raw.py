@@ -49,5 +49,7 @@ class Raw(Engine):
         pairs = match_descriptors(query, image.columns["descriptor"])
         if len(pairs) < self.options.verification.min_inliers:
             return NOTHING
-        frames = decode_geometry(image.columns, pairs[:, 1])
-        return verify(view.frames.at(pairs[:, 0]), frames, pairs, self.options.verification, extent=view.extent)
+        query_frames = view.frames.at(pairs[:, 0]).enlarged(view.elongation)
+        frames = decode_geometry(image.columns, pairs[:, 1]).enlarged(image.elongation)
+        found = verify(query_frames, frames, pairs, self.options.verification, extent=view.extent)
+        return found.in_sides(view.elongation, image.elongation)

@@ -104,6 +104,36 @@ def test_notes_are_kept_and_hashed_like_all_else(tmp_path: Path) -> None:
         write(tmp_path / "000003", [[1]], notes=[np.ones(1)])
 
 
+def test_elongations_are_kept_where_an_image_has_one(tmp_path: Path) -> None:
+    def with_elongations(name: str, *elongations: float) -> Segment:
+        return write_segment(
+            tmp_path / name,
+            image_numbers=np.array([3, 4, 9], np.uint32),
+            words=[np.array([1]), np.array([2, 1]), np.zeros(0, np.int32)],
+            columns={},
+            vocabulary_fingerprint=VOCABULARY,
+            descriptor_fingerprint=DESCRIPTOR,
+            elongations=elongations,
+        )
+
+    for plain in (with_elongations("1"), with_elongations("2", 1, 1.0, 1)):
+        assert plain.elongations is None and plain.image(1).elongation == 1
+        assert not (plain.folder / "elongations.npy").exists()
+    assert (tmp_path / "1" / "meta.json").read_bytes() == (tmp_path / "2" / "meta.json").read_bytes()
+    segment = with_elongations("3", 1, 6.5, 2.25)
+    assert [one.elongation for one in segment.some_images(np.array([2, 0, 1]))] == [2.25, 1, 6.5]
+    assert segment.bytes["images"] == sum(
+        (segment.folder / f"{name}.npy").stat().st_size for name in ("image_numbers", "offsets", "elongations")
+    )
+    for wrong in ((1, 2), (1, 2, 0.5), (1, 2, np.nan), (1, 2, np.inf)):
+        with pytest.raises(ValueError, match="elongations"):
+            with_elongations("4", *wrong)
+    claimed = segment.folder / "elongations.npy"
+    np.save(claimed, np.array([1, 0.5, 1], np.float32))
+    with pytest.raises(CairnError, match="damaged"):
+        Segment.open(segment.folder)
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**31 - 1), max_size=9), min_size=1, max_size=6),

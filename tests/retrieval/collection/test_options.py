@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.features.options import FeatureOptions
-from retrieval.photos.options import ImageOptions
+from retrieval.photos.options import PANORAMA, ImageOptions
 from retrieval.regions.options import AdaptationOptions, RegionOptions
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -23,7 +24,9 @@ collections = st.builds(
     words=st.integers(0, 2**40),
     seed=st.integers(0, 2**60),
     keep_descriptors=st.booleans(),
-    image=st.builds(ImageOptions, max_side=st.integers(0, 10**6), max_pixels=st.integers(1, 10**12)),
+    image=st.builds(
+        ImageOptions, max_side=st.integers(0, 10**6), max_pixels=st.integers(1, 10**12), panorama=st.integers(1, 99)
+    ),
     features=st.builds(
         FeatureOptions,
         st.builds(
@@ -49,8 +52,18 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, optio
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     path = tmp_path / "collection.toml"
     path.write_text("format = 1\nwords = 7\n[features]\nmeasurement_scale = 3\n")
-    expected = CollectionOptions(words=7, features=FeatureOptions(measurement_scale=3))
+    expected = CollectionOptions(words=7, image=ImageOptions(), features=FeatureOptions(measurement_scale=3))
     assert read_options(path) == expected
+
+
+def test_collections_of_earlier_versions_read_panoramas_as_they_did(tmp_path: Path) -> None:
+    path = tmp_path / "collection.toml"
+    write_options(path, CollectionOptions())
+    assert read_options(path).image.panorama == PANORAMA
+    table = tomllib.loads(path.read_text())
+    del table["image"]["panorama"]
+    path.write_text(tomli_w.dumps(table))
+    assert read_options(path) == CollectionOptions(image=ImageOptions())
 
 
 @pytest.mark.parametrize(

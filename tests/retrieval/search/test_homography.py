@@ -30,8 +30,8 @@ def match(number: int, wrong: float, noise: float) -> tuple[Any, Any, Any, Any]:
     off = rng.random(number) < wrong
     there[off] += rng.uniform(-0.03, 0.03, (int(off.sum()), 2))
     linear = np.tile(np.eye(2, dtype=np.float32) * np.float32(0.02), (number, 1, 1))
-    image = SimpleNamespace(columns={"geometry": encode_frames(Frames(there.astype(np.float32), linear))})
-    view = SimpleNamespace(frames=Frames(here.astype(np.float32), linear))
+    image = SimpleNamespace(columns={"geometry": encode_frames(Frames(there.astype(np.float32), linear))}, elongation=1)
+    view = SimpleNamespace(frames=Frames(here.astype(np.float32), linear), elongation=1)
     query = SimpleNamespace(views=[view], side=SIDE)
     matches = np.repeat(np.arange(number, dtype=np.int32)[:, None], 2, axis=1)
     verification = SimpleNamespace(transform=np.array([[0.6, 0, 0.2], [0, 0.55, 0.15]]), matches=matches)
