@@ -110,6 +110,7 @@ class KeptViews(PlacedViews):
                 words,
                 None,
                 SignedFeatures(signed[0][:, known], signed[1][:, known]),
+                elongation=float(self._rows["elongation"]),
             )
             self.seconds += float(self._rows["seconds"][which])
         return self._made[place]
@@ -138,6 +139,7 @@ def save_views(path: Path, query: Query, nearest: int) -> None:
     file = io.BytesIO()
     rows: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     rows |= {"seconds": seconds, "counts": np.array(counts), "turns": np.array(turns), "region": query.region}
+    rows["elongation"] = np.array(query.views[0].elongation)
     np.savez(file, **rows)
     save_bytes(path, file.getvalue())
 
