@@ -17,11 +17,13 @@ from retrieval.matching.evidence import (
     chance_rate,
     close_places,
     count_places,
+    digits,
     false_alarms,
     is_strip,
     sampled,
     weigh,
 )
+from retrieval.matching.local_agreement import LocalOptions, Pieces, largest_map
 from retrieval.matching.maps import Maps, points_and_scales, single_match_maps, two_match_maps
 from retrieval.matching.shortlist import Look, ShortlistOptions
 from retrieval.matching.word_matches import QueryWords
@@ -49,6 +51,7 @@ class VerificationOptions:
     unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
+    local: LocalOptions = field(default_factory=LocalOptions)  # how what one map leaves undecided is looked at
     drawn: int = 600  # hypotheses of two matches a pair of photos, at most
     refined: int = 2  # hypotheses that are refined
     retried: int = 4  # of those that a shortlist leads to, at most: until what is found is clear
@@ -203,6 +206,55 @@ def verify(
     # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
     settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)
     return _with_more(found, query, image, pairs, settled, settled_map, options, extent)
+
+
+def verify_pieces(
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.integer],
+    pieces: Pieces,
+    options: VerificationOptions,
+    *,
+    rarity: float = 0.0,
+    extent: float = np.inf,
+) -> Verification:
+    """Weigh matches that agree with their neighbours, piece by piece, where no one map explains them.
+
+    Parameters
+    ----------
+    query, image, pairs, options, rarity, extent
+        See `verify`.
+    pieces : Pieces
+        Of these matches: see `find_pieces`.
+
+    Returns
+    -------
+    Verification
+        Its map is that of the largest piece. `NOTHING` where the agreement may well be by chance, or is that of a line
+        of text.
+    """
+    local, bounds = options.local, options.evidence
+    log_odds = (
+        local.digits * digits(pieces.false_alarms, bounds.most)
+        + local.rarity * min(max(rarity, bounds.commonest), bounds.rarest)
+        + local.constant
+    )
+    rows = _one_to_one(pairs, pieces.rows)
+    if log_odds < local.unsure or len(rows) < options.min_inliers:
+        return NOTHING
+    if is_strip(query.centres[rows], image.centres[rows], bounds, extent):
+        return NOTHING
+    transform = largest_map(query, image, pieces) if log_odds >= local.sure else None
+    if transform is None or _is_stretched(transform, options):
+        return replace(NOTHING, unsure=len(rows), log_odds=min(log_odds, local.sure))
+    return Verification(pairs[rows], transform, log_odds)
+
+
+def _one_to_one(pairs: NDArray[np.integer], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keep of some rows of pairs (K, 2) those whose features are in none before."""
+    for side in (0, 1):
+        rows = rows[np.sort(np.unique(pairs[rows, side], return_index=True)[1])]
+    return rows
 
 
 def wide_alarms(

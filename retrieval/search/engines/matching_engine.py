@@ -1,6 +1,6 @@
 """Verification of an engine's best photos by their features of equal words, many at once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -9,8 +9,17 @@ from numpy.typing import NDArray
 
 from index.segments.segment import ImageFeatures
 from retrieval.features.encoding import decode_geometries, decode_geometry
+from retrieval.matching.local_agreement import find_pieces
 from retrieval.matching.shortlist import shortlist
-from retrieval.matching.verification import NOTHING, TWO_MATCHES, Verification, identify, recount, verify
+from retrieval.matching.verification import (
+    NOTHING,
+    TWO_MATCHES,
+    Verification,
+    identify,
+    recount,
+    verify,
+    verify_pieces,
+)
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine, Searchable
 from retrieval.search.options import SearchOptions
@@ -124,6 +133,29 @@ class MatchingEngine(Engine):
         counted = self._recounts(again, match)
         for place, found in verified:
             yield place, recount(found, *next(counted), options, extent=view.extent) if place in again else found
+        if options.local.matches:
+            yield from self._verify_pieces(view, places, images, matches, dict(verified))
+
+    def _verify_pieces(
+        self,
+        view: View,
+        places: Sequence[int],
+        images: Sequence[ImageFeatures],
+        matches: "_Matches",
+        known: Mapping[int, Verification],
+    ) -> Iterator[tuple[int, Verification]]:
+        """Verify piece by piece the photos at some places that have no one map; give those of which more is found."""
+        options = self.verification
+        so_far = [known.get(place, NOTHING) for place in places]
+        wanted = np.array([one.transform is None for one in so_far], np.bool_)
+        found = find_pieces(matches.query, matches.image, matches.starts, matches.ambiguity, wanted, options.local)
+        for number, (place, pieces) in enumerate(zip(places, found, strict=True)):
+            if pieces is None:
+                continue
+            rarity = self.rarity(view, images[place].words)
+            verification = verify_pieces(*matches.of(number), pieces, options, rarity=rarity, extent=view.extent)
+            if verification.strength > so_far[number].strength:
+                yield place, verification
 
     def _recounts(
         self, places: Sequence[int], match: Callable[[Sequence[int], int], "_Matches"]
