@@ -94,7 +94,7 @@ def probability_alone(scores: NDArray[np.floating], ground: float, calibration: 
 
 
 _BY_WORDS = Calibration(evidence=1.074, contrast=1.133, constant=-1.907, alone=2.633, alone_constant=-7.58)
-_BY_SIGNATURES = Calibration(evidence=0.926, contrast=1.281, constant=-1.886, alone=2.565, alone_constant=-7.678)
+_BY_SIGNATURES = Calibration(evidence=0.851, contrast=1.384, constant=-1.82, alone=2.445, alone_constant=-7.635)
 _BY_AGGREGATES = Calibration(evidence=0.785, contrast=0.912, constant=-0.103, alone=1.117, alone_constant=-6.029)
 
 CALIBRATIONS = {
