@@ -14,6 +14,7 @@ COMPILED = (
     "retrieval.features.geometry_kernels",
     "retrieval.matching.evidence_kernels",
     "retrieval.matching.map_kernels",
+    "retrieval.matching.local_kernels",
     "retrieval.matching.refinement_kernels",
     "retrieval.matching.vote_kernels",
     "retrieval.matching.word_kernels",

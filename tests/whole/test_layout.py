@@ -60,6 +60,7 @@ ROOMS = (
     "eval/papers",
     "eval/demo",
     "eval/tables",
+    "eval/panel",
     "eval/library",
     "eval/commands",
 )
