@@ -26,6 +26,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.described import create_described
 from retrieval.photos.listing import list_photos
+from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
 
 
@@ -50,6 +51,8 @@ class BenchmarkReport:
     share: float = 1.0  # of the queries and photos
     cutoffs: tuple[int, ...] = ()  # k of mean precisions at k
     published: str | None = None  # whose choices were made
+    turns: int = 1  # at which queries may be looked at
+    every_turn: bool = True  # whether all queries are, and not only where that can change the answer
     work: dict[str, Any] | None = None  # where it is kept, its bytes, and how many searches an earlier run had done
 
     @property
@@ -81,6 +84,8 @@ class BenchmarkReport:
             "distractors": self.distractors,
             "share": self.share,
             "as_published": self.published,
+            "turns": self.turns,
+            "every_turn": self.every_turn,
             "failed": self.failed,
             "missing": self.missing,
             "work": self.work,
@@ -220,6 +225,8 @@ def run_benchmark(
                 distractors=run.distractors,
                 share=share,
                 cutoffs=truth.cutoffs,
+                turns=search.turns,
+                every_turn=search.every_turn or find_engine(run.engine).verified is not Verified.BEST,
             )
     if work is None:
         return report

@@ -235,6 +235,11 @@ def _print_report(report: "BenchmarkReport", json: bool) -> None:
         say(f"mAP {report.mean:.4f} over {len(report.scores)} queries; {how}; {words}; {report.seconds['total']:.0f} s")
     if report.share < 1:
         say(f"A smoke test with a share of {report.share:g}: no figure of the set.")
+    if report.turns > 1 and not report.every_turn:
+        say(
+            f"Queries were looked at turned only where that can change the answer: --every-turn tries all "
+            f"{report.turns} turns of each."
+        )
     if report.distractors:
         say(f"{report.distractors} of the {report.images} photos are distractors.")
     if report.missing:

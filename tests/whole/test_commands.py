@@ -556,6 +556,10 @@ def test_evaluate_prints_the_contract(
     text = cairn(*command, *keep)
     assert text.code == 0
     assert "mAP 1.0000 over 1 queries" in text.out and "coffee_1" in text.out
+    assert "looked at turned" not in text.out and report["turns"] == 1
+    turned = (*command, "--workers", 1, "--turns", 2, "--collection", tmp_path / "kept.cairn")
+    assert "looked at turned only where" in cairn(*turned).out
+    assert "looked at turned" not in cairn(*turned, "--every-turn").out
 
     wrong = ("evaluate", "retrieval", "--images")
     assert "'magic'" in cairn(*command, "--engine", "magic").refused()
