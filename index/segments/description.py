@@ -174,9 +174,8 @@ def misfits(arrays: Mapping[str, NDArray[Any]], form: int) -> Iterator[str]:
                 and array.dtype == np.uint8
             )
         elif name == ELONGATIONS:
-            fits = (
-                array.shape == arrays["image_numbers"].shape and array.dtype == np.float32 and bool((array >= 1).all())
-            )
+            fits = array.shape == arrays["image_numbers"].shape and array.dtype == np.float32
+            fits = fits and bool(((array >= 1) & (array < np.inf)).all())
         elif name not in PARTS[form]:
             fits = array.ndim >= 1 and array.dtype.kind in "biuf" and len(array) == int(arrays["offsets"][-1])
         else:
