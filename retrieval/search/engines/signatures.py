@@ -16,6 +16,8 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.scoreboard import Begun
 from retrieval.search.views import View
 
+_LEAST = 1e-9  # votes of a view whose words are in every photo
+
 
 class SignedEngine(MatchingEngine):
     """An engine that scores photos by signatures, and verifies them by features of equal words like any other.
@@ -57,7 +59,10 @@ def signed_of(view: View) -> SignedFeatures:
 
 
 class Signatures(SignedEngine):
-    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.vote`."""
+    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.vote`.
+
+    A true match may differ in more bits than chance allows, and votes for nothing. So the words alone count a little.
+    """
 
     name = "signatures"
     adds_totals = True
@@ -84,16 +89,14 @@ class Signatures(SignedEngine):
         return count_votes(self.index, matches, self._bits, options, len(asked.words))
 
     def _joined(self, views: Sequence[View], votes: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Join the votes (N,) for photos by each view with the cosines of their words."""
+        """Scores (views, N): the part of each view's own votes that photos have, and weighed, the cosine of words."""
         if not votes:
             return np.zeros((0, len(self.index.image_numbers)), np.float32)
-        weight = self.options.voting.words
-        if not weight:
-            return np.stack(votes)
-        own = [
-            max(float(np.square(self.index.idf.take(view.words)).sum()) / max(len(view.words), 1) ** 0.5, 1e-9)
-            for view in views
-        ]
-        scores = np.stack(votes) / np.array(own, np.float32)[:, None]
+        own = np.array([self._own_votes(view) for view in views], np.float32)[:, None]
         cosines = self.index.score_many([(view.terms, view.weights) for view in views])
-        return (scores + np.float32(weight) * cosines).astype(np.float32)
+        return np.asarray(np.stack(votes) / own + np.float32(self.options.voting.words) * cosines, np.float32)
+
+    def _own_votes(self, view: View) -> float:
+        """Votes of a photo that has the features of a view and no others, each of which only it has."""
+        squares = np.square(self.index.idf.take(view.words))
+        return max(float(squares.sum() / np.sqrt(max(len(squares), 1))), _LEAST)
