@@ -44,6 +44,11 @@ def background(scores: NDArray[np.floating]) -> float:
     return float(np.median(positive)) if len(positive) else 0.0
 
 
+def multiples(scores: NDArray[np.floating], ground: float) -> NDArray[np.float64]:
+    """Scores (N,) as multiples of the background: what makes those of several queries comparable. 0 stays 0."""
+    return np.asarray(scores, np.float64) / (ground if ground > 0 else 1.0)
+
+
 def contrast(score: float, ground: float) -> float:
     """Logarithm of the ratio of a score to the background, within bounds; the lowest for a score of 0."""
     if score <= 0:
@@ -85,9 +90,8 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
 
 def probability_alone(scores: NDArray[np.floating], ground: float, calibration: Calibration) -> NDArray[np.float64]:
     """Give what `weigh_result` gives of photos (N,) without a map, by their scores; it grows with them."""
-    ratios = np.divide(scores, ground, dtype=np.float64) if ground > 0 else np.where(scores > 0, np.inf, 0.0)
     with np.errstate(divide="ignore"):
-        stands_out = np.clip(np.log(ratios), *_BOUNDS)
+        stands_out = np.clip(np.log(multiples(scores, ground)), *_BOUNDS) if ground > 0 else _BOUNDS[1]
     odds = calibration.alone * stands_out + calibration.alone_constant
     likely: NDArray[np.float64] = np.minimum(1 / (1 + np.exp(-odds)), UNCONFIRMED)
     return np.where(scores > 0, likely, 0.0)

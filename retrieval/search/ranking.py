@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.inverted import Scores, rank
 from retrieval.matching.verification import NOTHING, Verification
-from retrieval.search.probability import FOUND, Calibration, probability_alone, weigh_result
+from retrieval.search.probability import FOUND, Calibration, multiples, probability_alone, weigh_result
 
 Names = Callable[[list[int]], Mapping[int, str]]
 """Gives the names of photos by their numbers."""
@@ -118,10 +118,10 @@ class Ranking(Sequence[Hit]):
 
     @cached_property
     def strengths(self) -> NDArray[np.float64]:
-        """What photos are ordered by (N, 4): whether they are found, their inliers then, probability, and score."""
+        """What photos are ordered by (N, 4): whether they are found, their inliers then, probability, `multiples`."""
         strengths = np.zeros((len(self), 4))
         strengths[:, 2] = probability_alone(self.scores, self.ground, self._calibration)
-        strengths[:, 3] = self.scores
+        strengths[:, 3] = multiples(self.scores, self.ground)
         for place in np.searchsorted(self.numbers, list(self.found)).tolist():
             strengths[place, :3] = self._strength(place)
         return strengths

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.inverted import InvertedIndex
 from retrieval.matching.verification import NOTHING, Verification
-from retrieval.search.probability import background
+from retrieval.search.probability import background, multiples
 from retrieval.search.ranking import Tried, leading
 from retrieval.search.views import View
 
@@ -125,7 +125,9 @@ class Rule:
     Attributes
     ----------
     match_all : bool
-        A photo counts by the worst of its scores, or by the best.
+        A photo counts by the worst of its scores, or by the best, each as a multiple of the ground of its scoreboard.
+    grounds : tuple of float
+        Of the scoreboards: see `Scoreboard.ground`.
     top : int
         At least so many, the best; see `Scoreboard.best`.
     also : tuple of int
@@ -133,6 +135,7 @@ class Rule:
     """
 
     match_all: bool
+    grounds: tuple[float, ...]
     top: int
     also: tuple[int, ...] = ()
 
@@ -246,7 +249,8 @@ class LocalScoreboard(Scoreboard):
     def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
         """Give the same photos on several scoreboards: see `Scoreboard.aligned`."""
         boards = [self, *(board for board in others if isinstance(board, LocalScoreboard))]
-        together = np.stack([board.weighted(one)[board._kept] for board, one in zip(boards, weights, strict=True)])
+        weighted = [board.weighted(one)[board._kept] for board, one in zip(boards, weights, strict=True)]
+        together = np.stack([multiples(one, ground) for one, ground in zip(weighted, rule.grounds, strict=True)])
         counts = together.min(axis=0) if rule.match_all else together.max(axis=0)
         places = np.union1d(leading(counts, rule.top), self.places_of(rule.also))
         return [board.at(places) for board in boards]

@@ -146,7 +146,8 @@ class Searcher:
             return [answers[0].hits]
         also = tuple({number for one in answers for number in one.ranked.found})
         boards, weights = [one.ranked.board for one in answers], [one.ranked.weights for one in answers]
-        several = boards[0].aligned(boards[1:], weights, Rule(match_all, top + len(also), also))
+        grounds = tuple(board.ground(one) for board, one in zip(boards, weights, strict=True))
+        several = boards[0].aligned(boards[1:], weights, Rule(match_all, grounds, top + len(also), also))
         return [one.ranked.rank(some) for one, some in zip(answers, several, strict=True)]
 
     def verified_at(self, views: Sequence[View], ranking: Ranking, hit: Hit) -> Hit:
