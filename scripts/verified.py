@@ -34,6 +34,7 @@ from index.errors import CairnError
 from index.hamming.kinds import DEFAULT
 from index.inverted import rank
 from index.parallel import run
+from learning.measures.logistic import fit_logistic, held_out
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
@@ -52,7 +53,6 @@ from retrieval.search.views import indexed_view
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5
-RIDGE = 1e-5
 ENGINES_FITTED = ("tf-idf-sp", "signatures-sp", "asmk-sp")
 PARTS = (1.0, 0.5, 0.3)  # of a photo's sides that a query's box has; 1: all of the photo
 CALIBRATED = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -217,31 +217,7 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
         right, wrong = int((passed & (signs > 0)).sum()), int((passed & (signs < 0)).sum())
         report.append({"sure": sure, "right": right, "wrong": wrong, "precision": right / max(right + wrong, 1)})
     names = ("wide", "narrow", "rarity", "constant")
-    return {"weights": dict(zip(names, learn(table, signs).tolist(), strict=True)), "left_out": report}
-
-
-def learn(table: NDArray[np.float64], signs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit a logistic regression to rows (N, D), the last column 1, and signs (N,) 1 and -1; give its weights (D,)."""
-    from scipy.optimize import minimize
-
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = signs * (table @ weights)
-        pull = -signs / (1 + np.exp(np.clip(margin, -500, 500)))
-        ridge = RIDGE * weights[:-1]
-        value = float(np.logaddexp(0, -margin).mean() + ridge @ weights[:-1])
-        return value, table.T @ pull / len(table) + np.append(2 * ridge, 0)
-
-    # What speaks for a photo must not count against it, whatever a few scenes say.
-    bounds = [(0, None)] * (table.shape[1] - 1) + [(None, None)]
-    return np.asarray(minimize(loss, np.zeros(table.shape[1]), jac=True, bounds=bounds).x)
-
-
-def held_out(table: NDArray[np.float64], signs: NDArray[np.float64], parts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Logarithms of the odds (N,) of rows, each by the weights that the other parts give."""
-    odds = np.zeros(len(table))
-    for part in np.unique(parts).tolist():
-        odds[parts == part] = table[parts == part] @ learn(table[parts != part], signs[parts != part])
-    return odds
+    return {"weights": dict(zip(names, fit_logistic(table, signs).tolist(), strict=True)), "left_out": report}
 
 
 @lru_cache(maxsize=1)
@@ -298,7 +274,7 @@ def calibrate(sets: list[PhotoSet], folders: list[Path], workers: int, every: in
     weights = {}
     for name, (chosen, design) in designs.items():
         some = design[chosen], signs[chosen]
-        weights[name] = learn(*some).round(3).tolist()
+        weights[name] = fit_logistic(*some).round(3).tolist()
         scenes, left = held_out(*some, parts[chosen]), held_out(*some, homes[chosen])
         if name != "ranked":
             odds[chosen], others[chosen] = scenes, left

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.panel.measuring import Found
+from learning.measures.logistic import fit_logistic, held_out
 from retrieval.search.probability import FOUND, LIKELY, UNCONFIRMED, Calibration
 
 _FOLDS = 5
-_RIDGE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -56,31 +56,13 @@ def calibrate(found: Mapping[str, Found]) -> tuple[Calibration, Judged]:
     told = np.zeros(len(table))
     fitted: list[float] = []
     for some, design in designs:
-        for part in range(_FOLDS):
-            learnt, tested = some & (fold != part), some & (fold == part)
-            told[tested] = design[tested] @ _fit(design[learnt], sign[learnt], weight[learnt])
-        fitted += _fit(design[some], sign[some], weight[some]).round(3).tolist()
+        samples = design[some], sign[some]
+        told[some] = held_out(*samples, fold[some], weight[some])
+        fitted += fit_logistic(*samples, weight[some]).round(3).tolist()
     likelihood = 1 / (1 + np.exp(-told))
     likelihood[~mapped] = np.minimum(likelihood[~mapped], UNCONFIRMED)
     names = [field.name for field in fields(Calibration)]
     return Calibration(**dict(zip(names, fitted, strict=True))), _judge(likelihood, sign > 0, mapped, kinds)
-
-
-def _fit(table: NDArray[np.float64], signs: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit a logistic regression to rows (N, D), the last column 1, whose other weights are at least 0."""
-    from scipy.optimize import minimize
-
-    share = weights / weights.sum()
-
-    def loss(learnt: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = signs * (table @ learnt)
-        pull = -signs * share / (1 + np.exp(np.clip(margin, -500, 500)))
-        ridge = _RIDGE * learnt[:-1]
-        value = float(share @ np.logaddexp(0, -margin) + ridge @ learnt[:-1])
-        return value, table.T @ pull + np.append(2 * ridge, 0)
-
-    bounds = [(0, None)] * (table.shape[1] - 1) + [(None, None)]
-    return np.asarray(minimize(loss, np.zeros(table.shape[1]), jac=True, bounds=bounds).x)
 
 
 def _judge(told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]) -> Judged:

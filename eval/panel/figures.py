@@ -8,6 +8,7 @@ import numpy as np
 
 from eval.panel.kinds import KINDS
 from eval.panel.measuring import Found
+from learning.measures.differences import mean_and_error
 from retrieval.search.probability import FOUND, LIKELY
 
 MEAN = "mean of kinds"
@@ -24,8 +25,8 @@ class Figure:
     @staticmethod
     def of(values: Sequence[float]) -> "Figure":
         """Take the values of scenes."""
-        error = float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
-        return Figure(float(np.mean(values)), error, len(values))
+        mean, error = mean_and_error(np.array(values))
+        return Figure(mean, error if np.isfinite(error) else np.nan, len(values))
 
 
 @dataclass(frozen=True)

@@ -116,8 +116,8 @@ class KeptViews(PlacedViews):
         return self._made[place]
 
 
-def save_views(path: Path, query: Query, nearest: int) -> None:
-    """Make and keep all views of a query, and the seconds of processor time that each took."""
+def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
+    """Make and keep all views of a query, and the seconds of processor time that each took: `upright` for the first."""
     seconds = np.zeros(len(query.views))
     columns: dict[str, list[NDArray[Any]]] = {
         name: [] for name in ("centres", "linear", "words", "signed_words", "signatures")
@@ -126,7 +126,7 @@ def save_views(path: Path, query: Query, nearest: int) -> None:
     for place in range(len(query.views)):
         start = time.process_time()
         view = query.views[place]
-        seconds[place] = time.process_time() - start
+        seconds[place] = time.process_time() - start if place else upright
         assert view.signed is not None
         missing = nearest - view.signed.words.shape[1]  # turned views have one word a feature
         counts.append(len(view.words))
@@ -178,8 +178,7 @@ def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
             start = time.process_time()
             made = make_query(searcher, ask_with_file(collection, query.name, path, query.box))
             upright = time.process_time() - start
-            save_views(views / f"{query.name}.npz", made, searcher.options.voting.nearest)
-            (views / f"{query.name}.txt").write_text(f"{upright}\n")
+            save_views(views / f"{query.name}.npz", made, searcher.options.voting.nearest, upright)
             if query.turn:
                 path.unlink()
 
@@ -261,7 +260,7 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
     views = KeptViews(rows, searcher.options.turns)
     start = time.process_time()
     answer = searcher.search(views, region=rows["region"])
-    seconds = time.process_time() - start + views.seconds + float(path.with_suffix(".txt").read_text())
+    seconds = time.process_time() - start + views.seconds
     photos, weighed = [], []
     for hit in answer.hits[:_WEIGHED]:
         if hit.score <= 0 or stems[hit.number] in query.junk:

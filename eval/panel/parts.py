@@ -27,7 +27,6 @@ from eval.tables.sets import RetrievalSet, find_set
 from learning.labels.ground_truth import Query
 from retrieval.search.query import Box
 
-_OF_A_GROUP = 5  # photos of a group that are asked with, at most
 _TURNS = (90, 180, 270)  # degrees
 _STRIP = 0.8, 0.16  # width and height of a strip, as parts of those of the query's box
 _PLACES = (0.3, 0.5, 0.7)  # of the middles of strips, from the top of that box
@@ -119,9 +118,8 @@ def _groups(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
             (scene,) = known.shown(stems[0])[0]
             scenes[group if scene in LOOSE else scene] += [(stem, group) for stem in stems if stem in paths]
     for scene, members in sorted(scenes.items()):
-        few, own = min(len(members), _OF_A_GROUP), {stem for stem, _ in members}
-        for number in range(few):
-            stem, group = members[number * len(members) // few]
+        own = {stem for stem, _ in members}
+        for number, (stem, group) in enumerate(sets.spread(members)):
             same = {other for other in paths if known.same(stem, other) is not False}
             positives = frozenset(other for other in same & own if known.same(stem, other)) - {stem}
             if positives:
@@ -137,13 +135,11 @@ def _strips(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
         x0, y0, x1, y1 = max(box[0], 0), max(box[1], 0), min(box[2], width - 1), min(box[3], height - 1)
         middle = _PLACES[number % len(_PLACES)]
         long, short = (part / 2 for part in _STRIP)
-        if number % _UPRIGHT_STRIP:
-            low = y0 + (middle - short) * (y1 - y0), y0 + (middle + short) * (y1 - y0)
-            strip = (x0 + (0.5 - long) * (x1 - x0), low[0], x0 + (0.5 + long) * (x1 - x0), low[1])
-        else:
-            narrow = x0 + (middle - short) * (x1 - x0), x0 + (middle + short) * (x1 - x0)
-            strip = (narrow[0], y0 + (0.5 - long) * (y1 - y0), narrow[1], y0 + (0.5 + long) * (y1 - y0))
-        yield replace(query, name=f"{query.name}_strip", kind=STRIP, box=strip)
+        low = number % _UPRIGHT_STRIP > 0
+        (across, half_width), (down, half_height) = ((0.5, long), (middle, short))[:: 1 if low else -1]
+        left, right = (x0 + (across + half) * (x1 - x0) for half in (-half_width, half_width))
+        top, bottom = (y0 + (down + half) * (y1 - y0) for half in (-half_height, half_height))
+        yield replace(query, name=f"{query.name}_strip", kind=STRIP, box=(left, top, right, bottom))
 
 
 def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:

@@ -3,16 +3,19 @@
 import csv
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.photos.listing import list_photos
 from retrieval.search.query import shrunk_box
+
+T = TypeVar("T")
 
 HARD = "hard"
 """Name of the set that is made of others: see `find_set`."""
@@ -123,14 +126,19 @@ class GroupedSet(RetrievalSet):
                 groups[_SAME.get(name, name)] += stems
         asked = []
         for name, stems in sorted(groups.items()):
-            others, few = sorted(stems), min(len(stems), _ASKED_OF_A_GROUP)
-            for number in range(few if len(stems) > 1 else 0):
-                own = others[number * len(others) // few]
+            others = sorted(stems)
+            for number, own in enumerate(spread(others) if len(stems) > 1 else []):
                 positives = frozenset(others) - {own}
                 asked.append(Query(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own])))
         if not asked:
             raise CairnError(f"{self.ground_truth} names no group of two photos.")
         return asked
+
+
+def spread(members: Sequence[T]) -> list[T]:
+    """Those of a group that are asked with: a few, evenly spread over it."""
+    few = min(len(members), _ASKED_OF_A_GROUP)
+    return [members[number * len(members) // few] for number in range(few)]
 
 
 def read_groups(table: Path, folder: str) -> dict[str, list[str]]:

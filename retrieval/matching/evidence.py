@@ -48,6 +48,10 @@ class EvidenceOptions:
     strip: float = -1.0  # the logarithm of the odds of such a map, at most
     beside: int = 8  # inliers outside a strip that make it a part of something larger
 
+    def bounded(self, rarity: float) -> float:
+        """The rarity that counts."""
+        return min(max(rarity, self.commonest), self.rarest)
+
     def limits(self, threshold: float) -> NDArray[np.float64]:
         """The narrow tolerances (3,): of the squared transfer error, at a threshold, of log scale and of shape."""
         return np.array([(self.error * threshold) ** 2, self.log_scale, self.shape])
@@ -71,7 +75,7 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
     return float(
         options.wide * digits(false_alarms, options.most)
         + options.narrow * digits(narrow, options.most)
-        + options.rarity * min(max(rarity, options.commonest), options.rarest)
+        + options.rarity * options.bounded(rarity)
         + options.constant
     )
 

@@ -79,12 +79,8 @@ def find_pieces(
 
     Parameters
     ----------
-    query, image : Frames
-        Row k of both is tentative match k, photo by photo.
-    starts : ndarray, shape (B + 1,), int
-        Where the matches of each photo begin.
-    ambiguity : ndarray, shape (K,), int
-        How many matches the word of a match has in its photo.
+    query, image, starts, ambiguity
+        See `retrieval.matching.shortlist.shortlist`.
     wanted : ndarray, shape (B,), bool
         The photos that are looked at.
     options : LocalOptions

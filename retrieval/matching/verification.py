@@ -235,9 +235,7 @@ def verify_pieces(
     """
     local, bounds = options.local, options.evidence
     log_odds = (
-        local.digits * digits(pieces.false_alarms, bounds.most)
-        + local.rarity * min(max(rarity, bounds.commonest), bounds.rarest)
-        + local.constant
+        local.digits * digits(pieces.false_alarms, bounds.most) + local.rarity * bounds.bounded(rarity) + local.constant
     )
     rows = _one_to_one(pairs, pieces.rows)
     if log_odds < local.unsure or len(rows) < options.min_inliers:

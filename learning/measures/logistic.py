@@ -1,0 +1,64 @@
+"""Logistic regressions whose weights may not be negative, and what they tell of parts that were left out."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RIDGE = 1e-5
+
+
+def fit_logistic(
+    table: NDArray[np.float64], signs: NDArray[np.float64], shares: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Fit a logistic regression.
+
+    Parameters
+    ----------
+    table : ndarray, shape (N, D), float64
+        A row a sample; the last column is 1.
+    signs : ndarray, shape (N,), float64
+        1 and -1.
+    shares : ndarray, shape (N,), float64, optional
+        How much each sample counts, above 0; all the same where that is left out.
+
+    Returns
+    -------
+    ndarray, shape (D,), float64
+        Weights. None but the last is negative: what speaks for something must not count against it, whatever a few
+        samples say.
+    """
+    from scipy.optimize import minimize
+
+    share = np.full(len(table), 1 / len(table)) if shares is None else shares / shares.sum()
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = signs * (table @ weights)
+        pull = -signs * share / (1 + np.exp(np.clip(margin, -500, 500)))
+        ridge = _RIDGE * weights[:-1]
+        value = float(share @ np.logaddexp(0, -margin) + ridge @ weights[:-1])
+        return value, table.T @ pull + np.append(2 * ridge, 0)
+
+    bounds = [(0, None)] * (table.shape[1] - 1) + [(None, None)]
+    return np.asarray(minimize(loss, np.zeros(table.shape[1]), jac=True, bounds=bounds).x)
+
+
+def held_out(
+    table: NDArray[np.float64],
+    signs: NDArray[np.float64],
+    parts: NDArray[np.integer],
+    shares: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Logarithms of the odds (N,) of samples, each by the weights that the other parts give.
+
+    Parameters
+    ----------
+    table, signs, shares
+        See `fit_logistic`.
+    parts : ndarray, shape (N,), integer
+        The part that each sample is in.
+    """
+    odds = np.zeros(len(table))
+    for part in np.unique(parts).tolist():
+        here = parts == part
+        weights = fit_logistic(table[~here], signs[~here], None if shares is None else shares[~here])
+        odds[here] = table[here] @ weights
+    return odds
