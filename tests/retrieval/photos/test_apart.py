@@ -41,17 +41,33 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
+def _children(of: int | None) -> list[psutil.Process]:
+    """Processes that a process has started, and that have not ended."""
+    found = []
+    for one in psutil.Process(of).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
+    return found
+
+
 def _servers(of: int | None = None) -> list[psutil.Process]:
     """Processes that fork those that decode, of this process or another."""
-    return [one for one in psutil.Process(of).children() if "serve_forks" in str(one.cmdline())]
+    found = []
+    for one in _children(of):
+        with contextlib.suppress(psutil.NoSuchProcess):  # of an earlier test, ended just now
+            if "serve_forks" in str(one.cmdline()):
+                found.append(one)
+    return found
 
 
 def _decoding(of: int | None = None) -> list[psutil.Process]:
     """Processes that decode a photo now, of this process or another."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        forks = [one for server in _servers(of) for one in server.children()]
-        return [one for one in forks if one.status() != psutil.STATUS_ZOMBIE]
-    return []
+    found = []
+    for server in _servers(of):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += _children(server.pid)
+    return found
 
 
 class _Reading:
