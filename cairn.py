@@ -39,7 +39,7 @@ if __name__ == "__main__" and not sys.flags.safe_path and Path(sys.path[0]).reso
     del sys.path[0]
 _refuse_strangers("retrieval")
 
-from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE  # noqa: E402
+from index.options.panels import EVERYDAY, HEALTH, LEARN, MEASURE  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Collection

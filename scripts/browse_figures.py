@@ -89,7 +89,7 @@ def make_collection(folder: Path, photos: int, seed: int = 0) -> None:
             file = thumbnail_file(sha256, size, folder / "cache")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(with_checksum(encode_jpeg(picture.astype(np.uint8))))
-    with Collection.create(folder, CollectionOptions()) as collection:
+    with Collection.create(folder, CollectionOptions(signature="none")) as collection:
         database = collection.catalogue._database
         for part, first in enumerate(range(0, photos, PART)):
             count = min(PART, photos - first)

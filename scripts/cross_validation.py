@@ -158,7 +158,9 @@ def main() -> None:
             return
         recipes = [recipe(given, arguments.seed) for given in arguments.learn or DEFAULT_RECIPES]
         features = FeatureOptions(RegionOptions(max_features=arguments.max_features))
-        options = CollectionOptions(descriptor="rootsift", words=0, seed=arguments.seed, features=features)
+        options = CollectionOptions(
+            descriptor="rootsift", words=0, seed=arguments.seed, features=features, signature="none"
+        )
         engines = dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])
         cells = [Cell(photos, photos, options, engine, arguments.turns) for photos in sets for engine in engines]
         with progress_bars(False, {**INDEXING, **STEPS, "queries": "Queries"}) as progress:

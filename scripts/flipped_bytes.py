@@ -38,7 +38,9 @@ def make_collection(work: Path) -> Path:
 
     demo = build_demo_collection(work / "photos", views=3, distractors=0)
     folder = work / "flipped.cairn"
-    with Collection.create(folder, CollectionOptions(descriptor="cairn", batch=5, words=300)) as collection:
+    with Collection.create(
+        folder, CollectionOptions(descriptor="cairn", batch=5, words=300, signature="none")
+    ) as collection:
         index_photos(collection, sorted(demo.images.iterdir())[:12])
         group_photos(collection)
         for row in collection.catalogue.images():

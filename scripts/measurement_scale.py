@@ -97,7 +97,10 @@ def main() -> None:
                     Cell(photos, photos, options, arguments.engine, arguments.turns)
                     for options in (
                         CollectionOptions(
-                            descriptor=arguments.descriptor, seed=seed, features=feature_options(detector, scale)
+                            descriptor=arguments.descriptor,
+                            seed=seed,
+                            features=feature_options(detector, scale),
+                            signature="none",
                         )
                         for seed in range(arguments.seeds)
                     )

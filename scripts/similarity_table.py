@@ -109,7 +109,7 @@ def main() -> None:
         if arguments.plot is not None:
             check_plot(arguments.plot)
         sets = find_sets(arguments.set)
-        options = CollectionOptions(descriptor=arguments.descriptor, seed=arguments.seed)
+        options = CollectionOptions(descriptor=arguments.descriptor, seed=arguments.seed, signature="none")
         for photos in sets:
             for origin in sorted(sets, key=lambda one: one != photos):
                 cell = Cell(photos, origin, options, "tf-idf", 1)

@@ -1,7 +1,7 @@
 """Commands: evaluate matching, and demo; the others of evaluate are mounted here."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,31 +11,27 @@ from eval.commands.patches import patches
 from eval.commands.ranking import ranking
 from eval.commands.retrieval import add_retrieval_commands
 from eval.commands.similarity import similarity
+from index.options.declaration import build
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import (
-    Descriptor,
-    Detector,
-    Json,
-    MaxSide,
-    MeasurementScale,
-    Quiet,
-    Upright,
-    Workers,
-    cores,
-)
+from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.options import Json, Quiet, Workers, cores
 from retrieval.library.progress import INDEXING
 
 evaluate = typer.Typer(help="Measure on photos with a ground truth.", no_args_is_help=True)
+
+_MATCHED = ("descriptor", "detector", "measurement_scale", "upright", "max_side")
 
 add_retrieval_commands(evaluate)
 
 
 @evaluate.command()
+@grouped
 def matching(
     folders: Annotated[
         list[Path], typer.Argument(help="Folders with img1, img2, … and H1to2p, …, or with 1/, 2/ and h/.")
     ],
-    descriptor: Descriptor = "rootsift",
+    how: Annotated[dict[str, Any], OptionsOf(CollectionOptions, only=_MATCHED)],
     overlap: Annotated[
         tuple[float, float],
         typer.Option(
@@ -46,29 +42,22 @@ def matching(
     ratio: Annotated[
         bool, typer.Option("--ratio", help="Rank matches by the ratio of nearest to second nearest, not by distance.")
     ] = False,
-    detector: Detector = "dog-affine",
-    measurement_scale: MeasurementScale = None,
-    upright: Upright = True,
-    max_side: MaxSide = 1024,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
     """Match photos whose homographies are known; print the recall and the average precision of nearest neighbours."""
     from eval.matching import MatchingOptions, evaluate_matching, find_pairs
     from retrieval.descriptors.registry import find_descriptor
-    from retrieval.features.options import FeatureOptions
-    from retrieval.photos.options import new_collection
-    from retrieval.regions.options import RegionOptions
 
-    options = MatchingOptions(*overlap, ratio=ratio)
-    described = find_descriptor(descriptor)
+    options, made = MatchingOptions(*overlap, ratio=ratio), build(CollectionOptions, how)
+    described = find_descriptor(made.descriptor)
     pairs = [pair for folder in folders for pair in find_pairs(folder)]
     with progress_bars(quiet or json, {"pairs": "Pairs"}) as tell:
         report = evaluate_matching(
             pairs,
             [described],
-            features=FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright),
-            image=new_collection(max_side),
+            features=made.features,
+            image=made.image,
             options=options,
             progress=tell,
         )[0]

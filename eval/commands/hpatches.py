@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval.commands.patches import DEFAULT, Binary
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import note, print_json, progress_bars, say
-from retrieval.commands.options import Descriptor, Json, Quiet, Seed
+from retrieval.commands.option_groups import shown_option
+from retrieval.commands.options import Json, Quiet, Seed
 
 if TYPE_CHECKING:
     from eval.hpatches.run import HPatchesReport
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 def hpatches(
     root: Annotated[Path, typer.Argument(help="Folder of the set, or of several: see cairn data list.")],
-    descriptor: Descriptor = DEFAULT,
+    descriptor: Annotated[str, shown_option(CollectionOptions, "descriptor", panel="")] = DEFAULT,
     descriptions: Annotated[
         Path | None,
         typer.Option(

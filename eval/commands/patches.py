@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 import typer
 
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import Descriptor, Json, Quiet, Seed
+from retrieval.commands.option_groups import shown_option
+from retrieval.commands.options import Json, Quiet, Seed
 
 if TYPE_CHECKING:
     from eval.descriptions import Descriptions
@@ -24,7 +26,7 @@ MaxPairs = Annotated[
 
 def patches(
     folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
-    descriptor: Descriptor = DEFAULT,
+    descriptor: Annotated[str, shown_option(CollectionOptions, "descriptor", panel="")] = DEFAULT,
     descriptions: Annotated[
         Path | None,
         typer.Option(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from index.options.panels import MEASURED, OUTPUT
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet
-from retrieval.commands.panels import MEASURED, OUTPUT
 
 if TYPE_CHECKING:
     from eval.rankings.scoring import RankingReport

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.options.panels import DATA, OUTPUT, RUNNING
 from retrieval.commands.console import note, print_json, say
 from retrieval.commands.options import Json, Quiet, Workers
-from retrieval.commands.panels import DATA, OUTPUT, RUNNING
 
 if TYPE_CHECKING:
     from eval.reproduce.plan import Experiment

@@ -9,36 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eval.commands.ranking import PrecisionRecall, Report, Save
+from eval.library.benchmark import NOT_MEASURED
 from eval.retrieval.published import PUBLISHED
 from index.errors import CairnError
-from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.options.panels import FEATURES, MEASURED, RUNNING, VOCABULARY
 from index.text import one_of
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import (
-    Augmented,
-    Descriptor,
-    Detector,
-    EngineName,
-    EveryTurn,
-    Expand,
-    Json,
-    MaxFeatures,
-    MaxSide,
-    MeasurementScale,
-    Quiet,
-    Search,
-    Seed,
-    Signature,
-    Similarity,
-    Soft,
-    TermFrequency,
-    Turns,
-    Upright,
-    Words,
-    Workers,
-)
-from retrieval.commands.panels import FEATURES, MEASURED, RUNNING, VOCABULARY
-from retrieval.search.engines.registry import DEFAULT
+from retrieval.commands.option_groups import OptionsOf, given, grouped
+from retrieval.commands.options import Json, Quiet, Workers
+from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from eval.benchmark import BenchmarkReport
@@ -99,15 +79,6 @@ VocabularyImages = Annotated[
         help="Make the vocabulary from the photos of this folder; may be repeated. It is made once, and kept.",
     ),
 ]
-VocabularyPhotos = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=VOCABULARY, metavar="N|all", help="How many photos, drawn at random, the vocabulary is made of."
-    ),
-]
-KmeansPasses = Annotated[
-    int, typer.Option(rich_help_panel=VOCABULARY, metavar="N", help="Passes of k-means for the vocabulary.", min=1)
-]
 Keep = Annotated[
     Path | None,
     typer.Option(
@@ -139,6 +110,7 @@ _SETS = {
 }
 
 
+@grouped
 def retrieval(
     context: typer.Context,
     images: Annotated[
@@ -151,6 +123,7 @@ def retrieval(
             help="Ground truth: a folder in the layout of Oxford5K, or a file gnd_….pkl of Revisited.",
         ),
     ],
+    how: Annotated[dict[str, Any], OptionsOf(CollectionOptions, SearchOptions, leave=NOT_MEASURED)],
     queries: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MEASURED, help="Folder of query photos that are not among the images."),
@@ -159,29 +132,9 @@ def retrieval(
     share: Share = 1.0,
     as_published: AsPublished = None,
     single_ranking: SingleRanking = False,
-    descriptor: Descriptor = "rootsift",
-    words: Words = 0,
     vocabulary: VocabularyFrom = None,
     vocabulary_images: VocabularyImages = None,
-    vocabulary_photos: VocabularyPhotos = "5000",
-    kmeans_passes: KmeansPasses = 10,
-    engine: EngineName = DEFAULT,
-    expand: Expand = "none",
-    turns: Turns = 8,
-    every_turn: EveryTurn = False,
-    augmented: Augmented = True,
-    soft: Soft = 1,
-    tf: TermFrequency = "linear",
-    similarity: Similarity = None,
-    seed: Seed = 0,
-    detector: Detector = "dog-affine",
-    measurement_scale: MeasurementScale = None,
-    upright: Upright = True,
-    max_side: MaxSide = 1024,
-    max_features: MaxFeatures = 0,
     features: BenchmarkFeatures = None,
-    search: Search = "ivf",
-    signature: Signature = DEFAULT_SIGNATURE,
     workers: Workers = 0,
     collection: Keep = None,
     work: WorkFolder = Path("cairn-evaluations"),
@@ -193,7 +146,7 @@ def retrieval(
     json: bool = Json,
 ) -> None:
     """Index photos, run the queries of a ground truth, and print the mean average precision."""
-    chosen = {name: value for name, value in locals().items() if name not in (*_MEASURED, "quiet", "json")}
+    chosen = {name: value for name, value in locals().items() if name not in (*_MEASURED, "how", "quiet", "json")} | how
     from eval.retrieval.vocabulary import title_of
 
     _print_report(_measure(context, title_of(images), images, gt, queries, quiet or json, **chosen), json)
@@ -211,9 +164,8 @@ def _measure(
     """Run a benchmark with the options of `retrieval`."""
     from eval.library.benchmark import TITLES, measure
 
-    given = {one for one in chosen if getattr(context.get_parameter_source(one), "name", "") != "DEFAULT"}
     with progress_bars(silent, TITLES) as tell:
-        return measure(images, gt, queries, chosen, given, tell, name=name)
+        return measure(images, gt, queries, chosen, {*given(context, *chosen)}, tell, name=name)
 
 
 def _print_report(report: "BenchmarkReport", json: bool) -> None:

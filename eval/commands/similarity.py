@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from learning.commands.similarity_options import AsPublished, LearningChoices
+from index.options.declaration import build
+from index.options.panels import MEASURED, MODEL, RUNNING
+from learning.commands.as_published import LearnAsPublished
+from learning.library.similarity_options import SimilarityChoices, similarity_options
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.option_groups import grouped
+from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
-from retrieval.commands.panels import MEASURED, MODEL, RUNNING
 
 _TITLES = {
     "alone": "words alone",
@@ -25,7 +27,7 @@ def similarity(
     gt: Annotated[
         Path, typer.Option(rich_help_panel=MEASURED, help="Folder of the ground truth, in the layout of Oxford5K.")
     ],
-    choices: LearningChoices,
+    choices: Annotated[dict[str, Any], OptionsOf(SimilarityChoices)],
     splits: Annotated[
         int, typer.Option(rich_help_panel=MEASURED, help="Random splits, of which the mean is told.", min=1)
     ] = 10,
@@ -78,7 +80,7 @@ def similarity(
             max=20,
         ),
     ] = None,
-    as_published: AsPublished = False,
+    as_published: LearnAsPublished = False,
     work: Annotated[
         Path,
         typer.Option(
@@ -100,7 +102,7 @@ def similarity(
     from eval.similarity import WAYS, evaluate_similarity
     from eval.similarity_splits import SplitOptions
 
-    options = choices.settle(2, seed, as_published=as_published)
+    options = similarity_options(build(SimilarityChoices, choices), neighbours=2, seed=seed, as_published=as_published)
     titles = {"splits": "Splits", "gradients": "Image pairs", "iterations": "Iterations"}
     with progress_bars(quiet or json, titles) as tell:
         report = evaluate_similarity(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
+from index.options.declaration import build, options_of
 from index.parallel import cores
 from index.progress import Progress
 from retrieval.library.progress import INDEXING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 TITLES = {**INDEXING, "queries": "Queries", "page": "Page"}
 """Titles of the steps."""
+
+NOT_MEASURED = ("keep_descriptors", "vocabulary_folder")
+"""Options of a collection that a benchmark sets itself."""
 
 
 def measure(
@@ -133,42 +137,14 @@ def _check_made(published: str, chosen: Mapping[str, Any]) -> None:
 
 
 def _search_options(chosen: Mapping[str, Any]) -> "SearchOptions":
-    from index.inverted import ScoringOptions
     from retrieval.search.options import SearchOptions
 
-    same = ("engine", "expand", "turns", "every_turn", "augmented", "soft", "similarity")
-    return SearchOptions(scoring=ScoringOptions(chosen["tf"]), **{name: chosen[name] for name in same})
+    return build(SearchOptions, {name: chosen[name] for name in options_of(SearchOptions)})
 
 
 def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
-    from index.hamming.kinds import full_name, parse_signature
     from retrieval.collection.options import CollectionOptions
-    from retrieval.features.options import FeatureOptions
-    from retrieval.photos.options import new_collection
-    from retrieval.regions.options import RegionOptions
     from retrieval.search.engines.contract import prepare
 
-    regions = RegionOptions(detector=chosen["detector"], max_features=chosen["max_features"])
-    plain = CollectionOptions(
-        descriptor=chosen["descriptor"],
-        words=chosen["words"],
-        search=chosen["search"],
-        iterations=chosen["kmeans_passes"],
-        seed=chosen["seed"],
-        sample=_sample(chosen["vocabulary_photos"]),
-        signature=full_name(parse_signature(chosen["signature"])),
-        image=new_collection(chosen["max_side"]),
-        features=FeatureOptions(regions, chosen["measurement_scale"], chosen["upright"]),
-    )
-    return prepare(chosen["engine"], plain)
-
-
-def _sample(photos: str) -> int:
-    """How many photos a vocabulary is made of."""
-    from eval.retrieval.vocabulary import ALL
-
-    if photos == "all":
-        return ALL
-    if not (photos.isascii() and photos.isdigit() and 0 < int(photos[:12]) <= ALL):
-        raise CairnError(f"--vocabulary-photos is a number of photos, 1 at least, or all, not {photos!r}.")
-    return int(photos)
+    own = {name: chosen[name] for name in options_of(CollectionOptions) if name in chosen}
+    return prepare(chosen["engine"], build(CollectionOptions, own))

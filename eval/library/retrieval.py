@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.library.benchmark import TITLES, measure
+from eval.library.benchmark import NOT_MEASURED, TITLES, measure
 from index.errors import CairnError
-from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.options.arguments import takes_options
+from index.options.declaration import options_of
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
 from retrieval.collection.layout import OPTIONS
+from retrieval.collection.options import CollectionOptions
 from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
-from retrieval.search.engines.registry import DEFAULT
+from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from eval.rankings.ground_truth import GroundTruth
@@ -123,6 +125,7 @@ class RetrievalEvaluation:
         return self._scores.protocols[name]
 
 
+@takes_options(CollectionOptions, SearchOptions, leave=NOT_MEASURED)
 def evaluate_retrieval(
     photos: Mapping[Any, Iterable[Any]] | Paths,
     truth: Mapping[Any, Any] | AnyPath,
@@ -132,29 +135,9 @@ def evaluate_retrieval(
     share: float = 1.0,
     as_published: str | None = None,
     single_ranking: bool = False,
-    descriptor: str = "rootsift",
-    words: int = 0,
     vocabulary: AnyPath | None = None,
     vocabulary_images: Paths = (),
-    vocabulary_photos: int | str = 5000,
-    kmeans_passes: int = 10,
-    engine: str = DEFAULT,
-    expand: str = "none",
-    turns: int = 8,
-    every_turn: bool = False,
-    augmented: bool = True,
-    soft: int = 1,
-    tf: str = "linear",
-    similarity: AnyPath | None = None,
-    seed: int = 0,
-    detector: str = "dog-affine",
-    measurement_scale: float | None = None,
-    upright: bool = True,
-    max_side: int = 1024,
-    max_features: int = 0,
     features: AnyPath | None = None,
-    search: str = "ivf",
-    signature: str = DEFAULT_SIGNATURE,
     workers: int = 0,
     collection: AnyPath | None = None,
     work: AnyPath | None = None,
@@ -163,6 +146,7 @@ def evaluate_retrieval(
     pr: AnyPath | None = None,
     report: AnyPath | None = None,
     progress: Telling = None,
+    **options: Any,
 ) -> RetrievalEvaluation:
     """Score rankings, or index photos and score the rankings that Cairn makes of them.
 
@@ -187,18 +171,10 @@ def evaluate_retrieval(
         left as they are.
     single_ranking : bool
         Of Revisited: score one search by all protocols.
-    descriptor, words, kmeans_passes, detector, measurement_scale, upright, max_side, max_features, search, signature
-        How photos are indexed, as for `cairn.create`.
     vocabulary : path, optional
         Take the vocabulary of this collection.
     vocabulary_images : path or list of paths
         Make the vocabulary from the photos of these folders.
-    vocabulary_photos : int or str
-        How many photos, drawn at random, the vocabulary is made of; or ``all``.
-    engine, expand, turns, every_turn, augmented, soft, tf, similarity
-        How is searched, as for `cairn.Collection.search`.
-    seed : int
-        Of what is drawn.
     features : path, optional
         Keypoints and descriptors of all photos that another program made.
     workers : int
@@ -213,6 +189,7 @@ def evaluate_retrieval(
         Write the rankings (.csv), precision against recall (.csv), or a page of thumbnails (.html).
     progress : None, bool or callable
         Who is told how far it is: nobody, bars, or a function of (step, done, of).
+    {options}
 
     Returns
     -------
@@ -245,11 +222,11 @@ def evaluate_retrieval(
     >>> precision.shape, float(precision[0])
     ((101,), 1.0)
     """
-    options = locals()
-    checked_count(workers, "workers", 0), checked_count(seed, "seed", 0)
+    chosen = {**_DECLARED, **locals(), **options}
+    checked_count(workers, "workers", 0)
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
-            _refuse_options(options)
+            _refuse_options(chosen)
             scores = _score(photos, truth)
             return _evaluation(scores, scores.unranked, scores.as_json())
         if isinstance(truth, Mapping):
@@ -264,7 +241,7 @@ def evaluate_retrieval(
                     f"{folder} is a collection: give the folders of its photos, and this as collection, to search it."
                 )
         asked = _optional(queries, "queries")
-        chosen = _chosen(options)
+        chosen = _chosen(chosen)
         given = {name for name, value in chosen.items() if value != _DEFAULTS[name]}
         from eval.retrieval.vocabulary import title_of
 
@@ -277,7 +254,10 @@ def evaluate_retrieval(
     return _evaluation(report_of(ranked, of_truth(read_truth(gt))), [], found.as_json())
 
 
-_ASKED = ("photos", "truth", "queries", "progress")
+_ASKED = ("photos", "truth", "queries", "progress", "options")
+_DECLARED = {
+    name: one.default for name, one in options_of(CollectionOptions, SearchOptions).items() if name not in NOT_MEASURED
+}
 _ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
 _PATHS = ("distractors", "vocabulary_images")
 

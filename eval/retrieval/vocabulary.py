@@ -16,9 +16,6 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.options import features_fingerprint
 from retrieval.indexing.adding import make_vocabulary
 
-ALL = 1 << 31
-"""Of `CollectionOptions.sample`: the vocabulary is made from all photos."""
-
 
 @dataclass(frozen=True)
 class VocabularySource:

@@ -87,7 +87,7 @@ def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progr
     """Index the photos that a fold learns from, unless they are."""
     if not folder.is_dir():
         making = folder.with_suffix(".unfinished")
-        with Collection.create(making, CollectionOptions()) as collection:
+        with Collection.create(making, CollectionOptions(signature="none")) as collection:
             index_photos(collection, list(fold.training), workers=workers, progress=progress)
         making.rename(folder)
     return folder

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from index.options.panels import MODEL, TUNING
 from learning.library.published import Choices
-from retrieval.commands.panels import MODEL
 
 AsPublished = Annotated[
     bool,
@@ -16,6 +16,16 @@ AsPublished = Annotated[
         "--as-published",
         rich_help_panel=MODEL,
         help="Take all of the paper's choices, where Cairn's own differ; an option given beside it wins.",
+    ),
+]
+
+LearnAsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published",
+        rich_help_panel=TUNING,
+        help="Learn as the paper does where that says how: no option has to be given for that, and one that is given "
+        "wins.",
     ),
 ]
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.options.panels import DATA, MODEL, OUTPUT, TUNING
 from learning.commands.as_published import TRZCINSKI12, AsPublished, of_boosting, published, usual_comparison
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet, Seed, Workers, cores
-from retrieval.commands.panels import DATA, MODEL, OUTPUT, TUNING
 
 if TYPE_CHECKING:
     from retrieval.descriptors.boxes import ResponseOptions

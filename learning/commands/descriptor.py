@@ -1,27 +1,21 @@
 """Commands: learn descriptor; learn similarity, blocks, embedding and boosted are mounted here."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.options.panels import OUTPUT
 from learning.commands.as_published import AsPublished, published
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
-from learning.commands.descriptor_options import (
-    ModelOptions,
-    PatchOptions,
-    PhotoOptions,
-    RunOptions,
-    TuningOptions,
-)
 from learning.commands.embedding import embedding
 from learning.commands.similarity import similarity
+from learning.library.choices import ModelChoices, PatchChoices, PhotoChoices, RunOptions, TuningChoices
 from learning.library.published import of_descriptors
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
-from retrieval.commands.option_groups import grouped
+from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
-from retrieval.commands.panels import OUTPUT
 
 if TYPE_CHECKING:
     from learning.library.new_descriptor import NewDescriptor
@@ -45,11 +39,7 @@ def descriptor(
         ),
     ],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
-    model: ModelOptions,
-    of_patches: PatchOptions,
-    of_photos: PhotoOptions,
-    tuning: TuningOptions,
-    running: RunOptions,
+    options: Annotated[dict[str, Any], OptionsOf(ModelChoices, PatchChoices, PhotoChoices, TuningChoices, RunOptions)],
     as_published: AsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -75,11 +65,7 @@ def descriptor(
         learnt = learn_descriptor(
             sources,
             out,
-            **vars(model),
-            **vars(of_patches),
-            **vars(of_photos),
-            **vars(tuning),
-            **vars(running),
+            **options,
             as_published=as_published,
             catalogue=catalogue,
             progress=tell,

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from index.options.panels import DATA, MODEL, OUTPUT, TUNING
 from learning.commands.as_published import BROWN11, AsPublished, published
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet, Seed
-from retrieval.commands.panels import DATA, MODEL, OUTPUT, TUNING
 
 
 @published(lambda values: {"centre": False})

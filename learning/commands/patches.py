@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from index.options.panels import CORRESPONDENCES, OUTPUT, REGIONS
 from index.text import one_of
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.options import Json, MeasurementScale, Quiet, Seed
-from retrieval.commands.panels import CORRESPONDENCES, OUTPUT, REGIONS
+from retrieval.commands.option_groups import shown_option
+from retrieval.commands.options import Json, Quiet, Seed
 from retrieval.regions.detectors.registry import DETECTORS
 
 patches = typer.Typer(help="Labelled patches, to learn from and to measure on.", no_args_is_help=True)
@@ -50,7 +52,7 @@ def build(
             help=f"Of sequences: sift (OpenCV's keypoints), {one_of(['harris', *DETECTORS])}.",
         ),
     ] = "sift",
-    measurement_scale: MeasurementScale = None,
+    measurement_scale: Annotated[float | None, shown_option(CollectionOptions, "measurement_scale")] = None,
     upright: Annotated[
         bool,
         typer.Option(

@@ -1,22 +1,23 @@
 """Commands: learn similarity."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from learning.commands.similarity_options import AsPublished, LearningChoices
+from index.options.panels import DATA, MEASURED, MODEL, OUTPUT
+from learning.commands.as_published import LearnAsPublished
+from learning.library.similarity_options import SimilarityChoices
 from retrieval.commands.console import note, print_json, progress_bars, say
-from retrieval.commands.option_groups import grouped
+from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers
-from retrieval.commands.panels import DATA, MEASURED, MODEL, OUTPUT
 
 
 @grouped
 def similarity(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Similarity file (.npz) to write.")],
-    choices: LearningChoices,
+    choices: Annotated[dict[str, Any], OptionsOf(SimilarityChoices)],
     gt: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +47,7 @@ def similarity(
             max=20,
         ),
     ] = 2,
-    as_published: AsPublished = False,
+    as_published: LearnAsPublished = False,
     share: Annotated[
         float,
         typer.Option(
@@ -114,7 +115,7 @@ def similarity(
             test_queries=test_queries,
             curve=curve,
             skip_missing=skip_missing,
-            **vars(choices),
+            **choices,
             as_published=as_published,
             seed=seed,
             workers=workers,

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from index.errors import CairnError
+from index.options.declaration import Option, option_of
+from index.options.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
 from retrieval.collection.layout import OPTIONS
+from retrieval.collection.options import CollectionOptions
 
 if TYPE_CHECKING:
     from retrieval.descriptors.learnt import Pooling
@@ -17,36 +20,141 @@ if TYPE_CHECKING:
 class ModelChoices:
     """What is learnt; None is left open. See `learning.library.descriptor.learn_descriptor`."""
 
-    stage: str | None = None
-    base: str | None = None
-    dim: int | None = None
-    max_pooled_dim: int = 640
-    norm: str | None = None
-    pooling: Path | None = None
+    stage: Annotated[
+        str | None,
+        Option(
+            "whitening, or pooling, projection or both (default: whitening, unless something is asked for that it has "
+            "not, and then both).",
+            MODEL,
+            metavar="NAME",
+        ),
+    ] = None
+    base: Annotated[
+        str | None,
+        Option(
+            "What is whitened or projected: rootsift, sift, or pooled (learnt pooling regions; for projections alone, "
+            "and their default).",
+            MODEL,
+            metavar="NAME",
+        ),
+    ] = None
+    dim: Annotated[
+        int | None,
+        Option(
+            "Dimensions of the whitened or projected descriptor, at most (default: 80; 128 of photos without labels).",
+            MODEL,
+            least=1,
+        ),
+    ] = None
+    max_pooled_dim: Annotated[int, Option("Dimensions of the pooled descriptor, at most.", MODEL, least=8)] = 640
+    norm: Annotated[
+        str | None,
+        Option(
+            "Norm of the metric: nuclear lowers the dimension, frobenius keeps it. Nuclear by default; frobenius for "
+            "the bases sift and rootsift where --dim is no less than their 128.",
+            MODEL,
+            metavar="NAME",
+        ),
+    ] = None
+    pooling: Annotated[
+        Path | None, Option("Project the pooling regions of this descriptor file (with --stage projection).", MODEL)
+    ] = None
 
 
 @dataclass(frozen=True)
 class PatchChoices:
     """What is for labelled patches alone."""
 
-    pairs: int = 0
-    augment: int | None = None
-    test: Sequence[Path] = ()
+    pairs: Annotated[
+        int, Option("At most so many training pairs of each source, drawn at random; 0: all.", DATA, least=0)
+    ] = 0
+    augment: Annotated[
+        int | None,
+        Option(
+            "Copies of each labelled pair, one patch distorted as another view, for whitenings and projections; 0: "
+            "none (default: 2).",
+            DATA,
+            least=0,
+        ),
+    ] = None
+    test: Annotated[
+        Sequence[Path],
+        Option(
+            "Folder of labelled patches that every model tried is measured on in the end, to be told beside its error "
+            "on validation pairs; may be repeated. No model is chosen by it.",
+            OUTPUT,
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True)
 class PhotoChoices:
     """What is for photos without labels alone."""
 
-    geometry: str | None = None
-    share: Sequence[float] = ()
-    rounds: int = 2
-    samples: int | None = None
-    negatives: int | None = None
-    alternations: int | None = None
-    judge: bool = True
-    report: Path | None = None
-    photos: Path | None = None
+    geometry: Annotated[
+        str | None,
+        Option(
+            "What a collection is learnt from: views (photos, and views of them that are rendered), homography (photos "
+            "that show the same), or both (default: views; homography for pooling and projections).",
+            DATA,
+            metavar="NAME",
+        ),
+    ] = None
+    share: Annotated[
+        Sequence[float],
+        Option(
+            "Share of the mined features to learn from, those that match best, K of the paper; give several to choose "
+            "by validation (default: 0.8, 0.7, 0.6 and 0.5).",
+            DATA,
+        ),
+    ] = ()
+    rounds: Annotated[
+        int, Option("Rounds of looking for the negatives of mined features that are hardest.", DATA, least=1)
+    ] = 2
+    samples: Annotated[
+        int | None,
+        Option(
+            "Mined features to learn from, at most, drawn at random; 0: all (default: 12,000 for pooling regions, "
+            "40,000 for projections and whitenings).",
+            DATA,
+            least=0,
+        ),
+    ] = None
+    negatives: Annotated[
+        int | None,
+        Option(
+            "Negatives of each mined feature that are learnt from, the nearest ones (default: 5 for pooling regions, "
+            "10 for projections); one drawn at random is beside them.",
+            DATA,
+            least=1,
+            most=1000,
+        ),
+    ] = None
+    alternations: Annotated[
+        int | None,
+        Option(
+            "Times, at most, that the descriptor, the match of each mined feature and the share of features are learnt "
+            "in turn (default: 3).",
+            TUNING,
+            least=1,
+        ),
+    ] = None
+    judge: Annotated[
+        bool,
+        Option(
+            "In the end, search a collection with the learnt descriptor and with rootSIFT for what was held out.",
+            RUNNING,
+            flags=("--judge/--no-judge",),
+        ),
+    ] = True
+    report: Annotated[
+        Path | None,
+        Option("HTML report with pictures of what was mined and learnt from photos; needs matplotlib.", OUTPUT),
+    ] = None
+    photos: Annotated[
+        Path | None,
+        Option("Folder of the photos that a file of matches was mined from, to be shown in the report.", OUTPUT),
+    ] = None
     beside: str | None = None  # descriptor that searches are compared with; None: rootSIFT
 
     @property
@@ -66,18 +174,88 @@ class PhotoChoices:
 class TuningChoices:
     """How patches become descriptors, and how models are made small."""
 
-    smoothing: float | None = None
-    quantile: float | None = None
-    power: float | None = None
-    symmetric: bool = True
-    balanced: bool = True
-    keep: float = 0.5
-    pool_step: float = 0.5
-    patch_size: int | None = None
-    mu: Sequence[float] = ()
-    gamma: Sequence[float] = ()
-    projection_mu: Sequence[float] = ()
-    projection_gamma: Sequence[float] = ()
+    smoothing: Annotated[
+        float | None,
+        Option(
+            "Smoothing of patches: standard deviation, samples of 31 (default: 2; without labels 1.4).",
+            TUNING,
+            least=0,
+            most=31,
+        ),
+    ] = None
+    quantile: Annotated[
+        float | None, Option("Quantile of gradients that patches are normalised by (default: 0.7).", TUNING)
+    ] = None
+    power: Annotated[
+        float | None,
+        Option("Power that pooled gradients are taken to (default: 0.5); 1: none, as in the paper.", TUNING),
+    ] = None
+    symmetric: Annotated[
+        bool, Option("Select rings of regions, or each region by itself.", TUNING, flags=("--symmetric/--asymmetric",))
+    ] = True
+    balanced: Annotated[
+        bool,
+        Option(
+            "Charge rings by their part in a distance, or by their weight alone as Simonyan et al. (2014) do.",
+            TUNING,
+            flags=("--balanced/--unbalanced",),
+        ),
+    ] = True
+    keep: Annotated[
+        float,
+        Option(
+            "Share of the dimensions kept at a time, until they are few enough; 0: all, as in the paper, where the "
+            "norm alone makes them few.",
+            TUNING,
+            least=0,
+            most=0.95,
+        ),
+    ] = 0.5
+    pool_step: Annotated[
+        float,
+        Option("Step of the candidate regions' radius and width, samples of the patch.", TUNING, least=0.25, most=15),
+    ] = 0.5
+    patch_size: Annotated[
+        int | None,
+        Option(
+            "Samples along the side of the patches that gradients are pooled in (default: 31; 64 as published).",
+            MODEL,
+            least=15,
+            most=96,
+        ),
+    ] = None
+    mu: Annotated[
+        Sequence[float],
+        Option(
+            "Weight of the norm that selects pooling regions; at 1 none is selected; give several to choose by "
+            "validation (default: 0.7, 0.5, 0.3 and 0.15; 0.3 and 0.1 without labels).",
+            TUNING,
+        ),
+    ] = ()
+    gamma: Annotated[
+        Sequence[float],
+        Option(
+            "Slowness of the steps that select pooling regions; may be repeated (default: 0.03 and 0.1; 0.1 without "
+            "labels).",
+            TUNING,
+        ),
+    ] = ()
+    projection_mu: Annotated[
+        Sequence[float],
+        Option(
+            "Weight of the norm of projections; with the nuclear one, the larger the fewer dimensions, none at 1; may "
+            "be repeated (default: five from 0.002 to 0.0001; 0.03 and 0.01 without labels).",
+            TUNING,
+        ),
+    ] = ()
+    projection_gamma: Annotated[
+        Sequence[float],
+        Option(
+            "Slowness of the steps that learn projections; may be repeated (default: 0.03 and 0.1; 1 and 3 without "
+            "labels).",
+            TUNING,
+        ),
+    ] = ()
 
     @property
     def channels(self) -> dict[str, Any]:
@@ -108,6 +286,25 @@ class TuningChoices:
             raise CairnError("The weights of norms (--mu) and the slowness of steps (--gamma) must be above 0.")
         asked = {"mus": mus, "gammas": gammas}
         return {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if values}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How long learning takes, where it works, and what it draws."""
+
+    hours: Annotated[
+        float, Option("Begin no further model after these, once one fits; 0: no limit.", RUNNING, least=0)
+    ] = 0.0
+    work: Annotated[
+        Path | None,
+        Option(
+            "Folder of what is computed on the way, kept, to go on from or to try other settings. By default one "
+            "beside the descriptor, of which the table of models is left.",
+            RUNNING,
+        ),
+    ] = None
+    workers: Annotated[int, Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)] = 0
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROV
 from retrieval.collection.locking import lock_file
 from retrieval.descriptors.foreign import is_foreign
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.library.progress import INDEXING, Telling, telling
 
 TITLES = {**LEARNING, **INDEXING}

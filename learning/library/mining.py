@@ -11,9 +11,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
+from learning.library.mining_options import MiningChoices
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
 from learning.library.published import of_mining, published
-from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -98,29 +100,16 @@ class Mined:
 
 
 @published(of_mining)
+@takes_options(MiningChoices)
 def mine(
     photos: "Paths | Collection",
     out: AnyPath | None = None,
     *,
-    pairs: int = 0,
-    geometry: str = "homography",
-    views: int = 0,
-    inliers: int = 50,
-    propose: str | None = None,
-    model: str = "projective",
-    descriptor: str = "rootsift",
-    detector: str | None = None,
-    measurement_scale: float | None = None,
-    extent: float = 1.45,
-    upright: bool | None = None,
-    max_side: int | None = None,
-    work: AnyPath | None = None,
-    workers: int = 0,
     cluster: str | None = None,
     as_published: bool = False,
-    seed: int = 0,
     catalogue: str | None = None,
     progress: Telling = None,
+    **options: Any,
 ) -> Mined:
     """Mine matches to learn a descriptor from, out of photos without any label.
 
@@ -134,46 +123,15 @@ def mine(
         A collection, or its folder; a folder of photos; or several folders and files.
     out : path, optional
         File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.
-    pairs : int
-        Image pairs to try; 0: 2,000 where a ranking proposes them, 10,000 random ones.
-    geometry : str
-        How it is known where a photo's regions are in another: ``homography`` (found between photos that show the
-        same), ``views`` (the other is a view of it that is rendered), or ``both``.
-    views : int
-        Photos that a view is rendered of, with ``views`` or ``both``; 0: 100.
-    inliers : int
-        Fewest matches that must agree on an affine map between two photos.
-    propose : str, optional
-        Image pairs: ``random``, or ``ranking`` (photos that a collection ranks high for each other); None: the latter
-        where there is a collection with a vocabulary.
-    model : str
-        Map between two photos: ``projective`` or ``affine``.
-    descriptor : str
-        Name or file of the descriptor whose matches the maps are found by.
-    detector : str, optional
-        Detector of regions; None: the collection's own, or ``dog-affine``.
-    measurement_scale : float, optional
-        Side of the measurement region over that of the detected one; None: the collection's own, or the detector's.
-    extent : float
-        Side of the patches to learn from over that of the measurement region.
-    upright : bool, optional
-        Keep 'down' down, or turn patches to their dominant orientation; None: as the collection, or upright.
-    max_side : int, optional
-        Longer side at which photos are read, pixels; 0: as they are; None: as the collection, or 1024.
-    work : path, optional
-        Folder of what is computed on the way, kept, to mine again with other options.
-    workers : int
-        Processes; 0: as many as there are cores. The file does not depend on it.
     cluster : str, optional
         Address of a Dask scheduler whose workers do the work in place of processes.
     as_published : bool
         Take all of the paper's choices for what is not given.
-    seed : int
-        Of what is drawn.
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
         Who is told how far it is: nobody, bars, or a function of (step, done, of).
+    {options}
 
     Returns
     -------
@@ -204,8 +162,8 @@ def mine(
     from retrieval.commands.joining import at_work
     from retrieval.shards.cluster import open_shards
 
-    began, workers, seed = perf_counter(), checked_count(workers, "workers", 0), checked_count(seed, "seed", 0)
-    paths, beside = as_paths(photos, "photos"), None if work is None else as_path(work, "work")
+    began, how = perf_counter(), build(MiningChoices, options)
+    paths, beside = as_paths(photos, "photos"), how.work
     with ExitStack() as scratch:
         if out is not None:
             file = as_path(out, "out")
@@ -218,29 +176,29 @@ def mine(
         if cluster is not None:  # its workers run in folders of their own
             paths, file = [path.resolve() for path in paths], file.resolve()
             beside = beside.resolve() if beside is not None else None
-        if views and geometry == "homography":
+        if how.views and how.geometry == "homography":
             raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
-        if geometry == "views" and (pairs or propose is not None):
+        if how.geometry == "views" and (how.pairs or how.propose is not None):
             raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
         source = open_photos(paths, catalogue=catalogue)
         try:
-            regions = _regions(source, detector, measurement_scale, upright, max_side)
-            options = MiningOptions(
-                geometry=geometry,
-                pairs=pairs,
-                views=views,
-                propose=propose,
-                map=MapOptions(inliers, model, strongest=0 if as_published else MapOptions.strongest),
-                seed=seed,
-                descriptor=descriptor,
+            regions = _regions(source, how)
+            mining = MiningOptions(
+                geometry=how.geometry,
+                pairs=how.pairs,
+                views=how.views,
+                propose=how.propose,
+                map=MapOptions(how.inliers, how.model, strongest=0 if as_published else MapOptions.strongest),
+                seed=how.seed,
+                descriptor=how.descriptor,
                 features=regions[0],
                 image=regions[1],
-                extent=extent,
+                extent=how.extent,
             )
-            with at_work(cluster, workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
+            with at_work(cluster, how.workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
                 if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
                     source = replace(source, shards=open_shards(source.collection, hands))
-                report = mine_matches(source, file, options, work=beside, workers=hands, progress=tell)
+                report = mine_matches(source, file, mining, work=beside, workers=hands, progress=tell)
         finally:
             if source.collection is not None:
                 source.collection.catalogue.close()
@@ -284,13 +242,7 @@ def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "Phot
     )
 
 
-def _regions(
-    source: "PhotoSource",
-    detector: str | None,
-    measurement_scale: float | None,
-    upright: bool | None,
-    max_side: int | None,
-) -> tuple["FeatureOptions", "ImageOptions"]:
+def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
     """How regions are found and photos read: as a collection has it, unless something else is asked for."""
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
@@ -299,13 +251,13 @@ def _regions(
     own = source.collection.options if source.collection is not None else None
     features = own.features if own is not None else FeatureOptions()
     image = own.image if own is not None else ImageOptions()
-    if detector is not None and detector != features.regions.detector:
+    if asked.detector is not None and asked.detector != features.regions.detector:
         # The collection's thresholds and scale are those of its detector.
-        features = FeatureOptions(RegionOptions(detector=detector), upright=features.upright)
-    if measurement_scale is not None:
-        features = replace(features, measurement_scale=measurement_scale)
-    if upright is not None:
-        features = replace(features, upright=upright)
-    if max_side is not None:
-        image = replace(image, max_side=max_side)
+        features = FeatureOptions(RegionOptions(detector=asked.detector), upright=features.upright)
+    if asked.measurement_scale is not None:
+        features = replace(features, measurement_scale=asked.measurement_scale)
+    if asked.upright is not None:
+        features = replace(features, upright=asked.upright)
+    if asked.max_side is not None:
+        image = replace(image, max_side=asked.max_side)
     return features, image

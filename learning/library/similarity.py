@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
 from index.parallel import cores
 from learning.library.paths import AnyPath, Paths, as_path
 from learning.library.published import YAN13
+from learning.library.similarity_options import SimilarityChoices, similarity_options
 from learning.library.similarity_problem import problem_of_arrays, problem_of_collection
 from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
@@ -121,6 +124,7 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
+@takes_options(SimilarityChoices)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
@@ -136,28 +140,12 @@ def learn_similarity(
     test_queries: Paths | None = None,
     curve: AnyPath | None = None,
     skip_missing: bool = False,
-    iterations: int | None = None,
-    margin: float | None = None,
-    margin_on: str | None = None,
-    smooth: float | None = None,
-    ridge_words: float | None = None,
-    ridge_pairs: float | None = None,
-    relative: bool | None = None,
-    full_every: int | None = None,
-    patience: int | None = None,
-    memory: int | None = None,
-    triplets: int | str | None = None,
-    hard: int | str | None = None,
-    lower: int | str | None = None,
-    random: int | None = None,
-    hold_out: int | None = None,
-    thirds: bool | None = None,
-    refit: bool | None = None,
     as_published: bool = False,
     seed: int = 0,
     workers: int = 0,
     catalogue: str | None = None,
     progress: Telling = None,
+    **options: Any,
 ) -> NewSimilarity:
     """Learn which visual words mean the same, and what each is worth.
 
@@ -195,24 +183,6 @@ def learn_similarity(
         Table (.csv) of the objective and the mAPs after each iteration to write.
     skip_missing : bool
         Pass over labels of photos that are not in the collection.
-    iterations, full_every, patience, memory : int, optional
-        Of L-BFGS-B: iterations at most (100), between two looks at all triplets (10), without a better figure (20), and
-        steps that are remembered (10).
-    margin, smooth, ridge_words, ridge_pairs : float, optional
-        Of the objective: margin (0.1), width of the hinge's parabola in margins (0.5), and pulls to tf-idf (1e-5) and
-        to 0 (1e-3).
-    margin_on : str, optional
-        What the margin parts: ``cosine``, or the paper's ``similarity``, their square.
-    relative : bool, optional
-        Descend in weights relative to tf-idf, or in the similarity matrix itself.
-    triplets, hard, lower : int or str, optional
-        At most so many triplets of all queries, hard ones of a query, and photos below a wrong one; or ``all``.
-    random : int, optional
-        Random triplets of a query (400).
-    hold_out : int, optional
-        Photos of each object, at most, that decide which iteration is taken (4); 0: the last one is.
-    thirds, refit : bool, optional
-        Hold out a third of an object's photos at most; learn again from the held-out photos too.
     as_published : bool
         Take all of the paper's choices for what is not given.
     seed : int
@@ -223,6 +193,7 @@ def learn_similarity(
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
         Who is told how far it is: nobody, bars, or a function of (step, done, of).
+    {options}
 
     Returns
     -------
@@ -248,7 +219,6 @@ def learn_similarity(
     (True, True)
     """
     from index.similarity import check_similarity_path
-    from learning.library.similarity_options import similarity_options
     from learning.similarity.curve import check_curve, write_curve
     from learning.similarity.learning import learn_similarity as learn
 
@@ -276,7 +246,9 @@ def learn_similarity(
     if table is not None:
         check_curve(table)
     neighbours, seed = checked_count(neighbours, "neighbours", 0), checked_count(seed, "seed", 0)
-    options = similarity_options(asked, neighbours=neighbours, seed=seed, as_published=as_published)
+    how = similarity_options(
+        build(SimilarityChoices, options), neighbours=neighbours, seed=seed, as_published=as_published
+    )
     workers = checked_count(workers, "workers", 0) or cores()
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(asked) if of_arrays else problem_of_collection(asked, workers, tell)
@@ -286,7 +258,7 @@ def learn_similarity(
                 problem.vocabulary,
                 problem.pairs,
                 problem.relevance,
-                options,
+                how,
                 test=problem.test,
                 workers=workers,
                 progress=tell,
@@ -307,7 +279,7 @@ def learn_similarity(
         "words": matrix.words,
         "neighbours": neighbours,
         "as_published": as_published,
-        "options": asdict(options),
+        "options": asdict(how),
         "parameters": matrix.words + len(matrix.values),
         "pairs": len(matrix.values),
         "photos": len(learnt_from.database),

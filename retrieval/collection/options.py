@@ -1,17 +1,20 @@
 """Options as frozen dataclasses, written to and read from TOML."""
 
 import dataclasses
+import os
 import tomllib
 import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import tomli_w
-
-from index.arrays import check_format, save_bytes
 from index.errors import CairnError, refuse_unreadable
+from index.hamming.kinds import DEFAULT, NAMES, NONE, full_name, parse_signature
+from index.options.declaration import Option
+from index.options.panels import REGIONS, RUNNING, VOCABULARY
+from index.search_backends import BACKENDS
+from index.text import shown
 from retrieval.collection.layout import DESCRIPTOR
 from retrieval.features.options import FeatureOptions
 from retrieval.photos.options import ImageOptions, new_collection
@@ -24,26 +27,105 @@ _LARGEST = 1 << 20  # bytes of the file
 T = TypeVar("T")
 
 
+def _number_or_all(text: str) -> int:
+    """Read a number of photos, or "all", which is 0."""
+    if text == "all":
+        return 0
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:12]) <= 1 << 31):
+        raise CairnError(f"vocabulary_photos is a number of photos, 1 at least, or all, and not {shown(text)}.")
+    return int(text)
+
+
+def _signature(name: str) -> str:
+    return full_name(parse_signature(name))
+
+
+def _folder(name: str) -> str:
+    if not Path(name).is_dir():
+        raise CairnError(f"There is no folder {shown(name)} to make the vocabulary from; check the name.")
+    return os.path.abspath(name)  # noqa: PTH100 (links stay)
+
+
 @dataclass(frozen=True)
 class CollectionOptions:
     """What a collection is made with; fixed when it is created."""
 
-    descriptor: str = "rootsift"  # name of the descriptor
-    words: int = 0  # size of the vocabulary; 0: one word for 30 features, at most 500,000
-    search: str = "ivf"  # nearest-neighbour search behind the vocabulary: ivf, faiss, flann or pyflann
-    iterations: int = 10  # of approximate k-means
-    seed: int = 0  # of everything random
-    sample: int = 5_000  # photos whose features make the vocabulary, drawn at random; 0: all
-    sample_from: str | None = None  # folder that they are drawn from, of the photos that are indexed; None: all of them
+    descriptor: Annotated[
+        str,
+        Option(
+            "Descriptor: cairn, pr-proj or rootsift-proj (learnt, they come with Cairn), rootsift, sift, surf, ssd "
+            "(plain grey values), or a file (.npz) that cairn learn wrote.",
+            REGIONS,
+            metavar="NAME|FILE",
+            names=("cairn", "pr-proj", "rootsift-proj", "rootsift", "sift", "surf", "ssd"),
+            local=True,
+        ),
+    ] = "rootsift"
+    words: Annotated[int, Option("Visual words; 0: one for 30 features, at most 500,000.", VOCABULARY, least=0)] = 0
+    search: Annotated[
+        str,
+        Option(
+            "Nearest-neighbour search of the vocabulary: ivf, faiss, flann or pyflann.",
+            VOCABULARY,
+            metavar="NAME",
+            names=tuple(BACKENDS),
+        ),
+    ] = "ivf"
+    iterations: Annotated[
+        int,
+        Option("Passes of k-means that make the vocabulary.", VOCABULARY, name="kmeans_passes", least=1, most=1000),
+    ] = 10
+    seed: Annotated[  # as large as every search back-end takes
+        int, Option("Seed of everything random.", RUNNING, least=0, most=2**31 - 1)
+    ] = 0
+    sample: Annotated[  # 0: all
+        int,
+        Option(
+            "Photos whose features make the vocabulary, drawn at random.",
+            VOCABULARY,
+            name="vocabulary_photos",
+            metavar="N|all",
+            parse=_number_or_all,
+            least=0,
+        ),
+    ] = 5_000
+    sample_from: Annotated[
+        str | None,
+        Option(
+            "Draw these from this folder alone: it is to be among what is indexed, and the others, such as "
+            "distractors, have no part in the vocabulary.",
+            VOCABULARY,
+            name="vocabulary_folder",
+            metavar="FOLDER",
+            parse=_folder,
+            local=True,
+        ),
+    ] = None
     batch: int = 1_000  # photos to a segment
-    keep_descriptors: bool = False  # keep descriptors, for the engine "raw"
-    signature: str = "none"  # signature of a feature, for the engine "signatures": none, or a source and its bits
+    keep_descriptors: Annotated[
+        bool, Option("Keep descriptors, for the engine raw.", REGIONS, flags=("--keep-descriptors",))
+    ] = False
+    signature: Annotated[
+        str,
+        Option(
+            "Signature of a feature, for the engine signatures: hamming (Hamming embedding) or frame (signs of a "
+            "tight frame) with 32, 64 or 128 bits, as in hamming-64; or none.",
+            VOCABULARY,
+            metavar="NAME",
+            names=NAMES,
+            parse=_signature,
+        ),
+    ] = DEFAULT
     image: ImageOptions = field(default_factory=new_collection)  # how photos are read
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
 
 
 def write_options(path: Path, options: CollectionOptions) -> None:
     """Write options beside the version of the format, whole or not at all."""
+    import tomli_w
+
+    from index.arrays import save_bytes
+
     save_bytes(path, tomli_w.dumps({"format": FORMAT, **_plain(options)}).encode())
 
 
@@ -66,11 +148,13 @@ def read_options(path: Path) -> CollectionOptions:
         raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
     except (ValueError, RecursionError) as error:
         raise CairnError(f"{path} is not a file of options{_detail(error)}: restore it from a copy.") from error
+    from index.arrays import check_format
+
     try:
         found = table.pop("format", None)
         if found != 1 or found is True:  # which has the same options, but for those that came later
             check_format(path.parent, found, FORMAT)
-        table.setdefault("image", {})  # what new collections have is no default of a file
+        table = {"image": {}, "signature": NONE, **table}  # what new collections have is no default of a file
         options = _build(CollectionOptions, table)
         if options.descriptor.endswith(".npz") and options.descriptor != DESCRIPTOR:
             raise ValueError("'descriptor' names a file that is not the collection's own")

@@ -1,25 +1,16 @@
 """Commands: remove, compact, retrain."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from index.search_backends import BACKENDS
 from index.text import printable_name
 from retrieval.commands.console import print_json, say
 from retrieval.commands.described import FeaturesAgain
-from retrieval.commands.options import (
-    CatalogueAddress,
-    DropMissing,
-    Json,
-    Quiet,
-    Seed,
-    Signature,
-    Workers,
-    among,
-    vocabulary_sample,
-)
+from retrieval.commands.option_groups import OptionsOf, grouped
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers
+from retrieval.indexing.retrain_options import RetrainOptions
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 
@@ -97,39 +88,12 @@ def compact(
     )
 
 
+@grouped
 def retrain(
     collection: Folder,
-    words: Annotated[int, typer.Option(help="Visual words; 0: one for 30 features, at most 500,000.", min=0)] = 0,
-    drop_missing: DropMissing = False,
-    signature: Signature = "",
-    descriptor: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Describe all photos anew with another descriptor: a name, or a file that cairn learn wrote (default: "
-            "as the collection has it).",
-        ),
-    ] = "",
+    options: Annotated[dict[str, Any], OptionsOf(RetrainOptions)],
     features: FeaturesAgain = None,
-    vocabulary_photos: Annotated[
-        str | None,
-        typer.Option(metavar="N|all", help="Photos whose features make it (default: as the collection was made)."),
-    ] = None,
-    kmeans_passes: Annotated[
-        int | None,
-        typer.Option(help="Passes of k-means that make it (default: as the collection was made).", min=1, max=1000),
-    ] = None,
-    search: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Nearest-neighbour search of the vocabulary: ivf, faiss, flann or pyflann (default: as the collection "
-            "was made, but ivf in place of faiss, which earlier versions took).",
-            autocompletion=among(*BACKENDS),
-        ),
-    ] = "",
     workers: Workers = 0,
-    seed: Seed = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -144,21 +108,8 @@ def retrain(
     """
     from retrieval.library.opening import open_named
 
-    sample = None if vocabulary_photos is None else vocabulary_sample(vocabulary_photos, None)[0]
     with open_named(collection, catalogue=catalogue) as opened:
-        report = opened.retrain(
-            words=words,
-            signature=signature,
-            descriptor=descriptor,
-            vocabulary_photos=sample,
-            kmeans_passes=kmeans_passes,
-            search=search,
-            drop_missing=drop_missing,
-            features=features,
-            seed=seed,
-            workers=workers,
-            progress=not (quiet or json),
-        )
+        report = opened.retrain(**options, features=features, workers=workers, progress=not (quiet or json))
     if json:
         print_json({"collection": str(collection), **report.to_dict()})
         return

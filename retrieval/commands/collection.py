@@ -10,46 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from index.errors import CairnError
-from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
+from index.options.declaration import build, values_of
+from index.options.panels import FILTERS, OUTPUT, SEARCH, VOCABULARY, WATCH
+from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
 from retrieval.commands.joining import joined, searching_on
-from retrieval.commands.option_groups import grouped
+from retrieval.commands.option_groups import OptionsOf, given, grouped, option_flag
 from retrieval.commands.options import (
-    Augmented,
     CatalogueAddress,
     ClusterAddress,
-    Descriptor,
-    Detector,
-    EngineName,
-    EveryTurn,
-    Expand,
     Json,
-    KMeansPasses,
-    MaxFeatures,
-    MaxSide,
-    MeasurementScale,
     Quiet,
-    Search,
     SearchCluster,
-    Seed,
     ShardNumber,
-    Signature,
-    Similarity,
-    Soft,
     StoragePlace,
-    TermFrequency,
-    Turns,
-    Upright,
-    VocabularyFolder,
-    VocabularyPhotos,
-    Words,
     Workers,
-    vocabulary_sample,
 )
-from retrieval.commands.panels import FILTERS, OUTPUT, REGIONS, SEARCH, VOCABULARY, WATCH
 from retrieval.commands.printing import print_answer, print_environment, print_facts, report_index
-from retrieval.search.engines.registry import DEFAULT
+from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from retrieval.library.reports import Added
@@ -60,30 +39,15 @@ def index(
     context: typer.Context,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
     files: FeatureFiles,
+    options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
     photos: Annotated[list[Path] | None, typer.Argument(help="Photos, and folders of photos.")] = None,
-    descriptor: Descriptor = "rootsift",
-    words: Words = 0,
     vocabulary: Annotated[
         Path | None,
         typer.Option(
             rich_help_panel=VOCABULARY, help="Take the vocabulary of another collection instead of making one."
         ),
     ] = None,
-    vocabulary_photos: VocabularyPhotos = "5000",
-    vocabulary_folder: VocabularyFolder = None,
-    kmeans_passes: KMeansPasses = 10,
-    max_side: MaxSide = 1024,
-    max_features: MaxFeatures = 0,
     workers: Workers = 0,
-    seed: Seed = 0,
-    detector: Detector = "dog-affine",
-    measurement_scale: MeasurementScale = None,
-    upright: Upright = True,
-    search: Search = "ivf",
-    keep_descriptors: Annotated[
-        bool, typer.Option("--keep-descriptors", rich_help_panel=REGIONS, help="Keep descriptors, for the engine raw.")
-    ] = False,
-    signature: Signature = DEFAULT_SIGNATURE,
     strict: Annotated[
         bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
     ] = False,
@@ -144,16 +108,11 @@ def index(
     """
     from dataclasses import replace
 
-    from index.hamming.kinds import full_name, parse_signature
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
-    from retrieval.collection.options import CollectionOptions
-    from retrieval.features.options import FeatureOptions
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
-    from retrieval.photos.options import new_collection
-    from retrieval.regions.options import RegionOptions
 
     files.check(context)
     if again and watch:
@@ -170,28 +129,13 @@ def index(
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
-    sample, sample_from = vocabulary_sample(vocabulary_photos, vocabulary_folder)
-    options = CollectionOptions(
-        descriptor=descriptor,
-        words=words,
-        search=search,
-        iterations=kmeans_passes,
-        seed=seed,
-        sample=sample,
-        sample_from=sample_from,
-        keep_descriptors=keep_descriptors,
-        signature=full_name(parse_signature(signature)),
-        image=new_collection(max_side),
-        features=FeatureOptions(
-            RegionOptions(detector=detector, max_features=max_features), measurement_scale, upright
-        ),
-    )
+    wanted = build(CollectionOptions, options)
     with joined(cluster, storage) as join:
-        if files.features is None and (collection / OPTIONS).is_file() and not _given(context, *_SHAPING):
+        if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
             made = open_named(collection, catalogue=catalogue)  # with options of its own, before its first photo too
         else:
-            made = make_collection(collection, options, files, photos, catalogue)
-            _tell_unused(context, made.opened, options)
+            made = make_collection(collection, wanted, files, photos, catalogue)
+            _tell_unused(given(context, *options), made.opened, wanted)
         if below is not None:
             made = Collection(replace(made.opened, below=tuple(below)))
 
@@ -233,47 +177,19 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     return there
 
 
-_SHAPING = (
-    *("words", "max_side", "max_features", "seed", "kmeans_passes", "vocabulary_photos", "vocabulary_folder"),
-    *("detector", "measurement_scale", "upright", "search", "signature", "keep_descriptors", "descriptor"),
-)
-"""Options that a collection is made with."""
-
-
-def _given(context: typer.Context, *names: str) -> list[str]:
-    """Those of some parameters that were given, and not left out."""
-    return [one for one in names if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
-
-
-def _tell_unused(context: typer.Context, collection: Any, wanted: Any) -> None:
+def _tell_unused(said: list[str], collection: Any, wanted: CollectionOptions) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
-    own = collection.options
-    is_other = {
-        "words": wanted.words != own.words,
-        "max_side": wanted.image.max_side != own.image.max_side,
-        "max_features": wanted.features.regions.max_features != own.features.regions.max_features,
-        "seed": wanted.seed != own.seed,
-        "kmeans_passes": wanted.iterations != own.iterations,
-        "vocabulary_photos": wanted.sample != own.sample,
-        "vocabulary_folder": wanted.sample_from != own.sample_from,
-        "detector": wanted.features.regions.detector != own.features.regions.detector,
-        "measurement_scale": wanted.features.measurement_scale != own.features.measurement_scale,
-        "upright": wanted.features.upright != own.features.upright,
-        "search": wanted.search != own.search,
+    asked, own = values_of(wanted), values_of(collection.options)
+    is_other = {name: asked[name] != own[name] for name in said} | {
         "signature": parse_signature(wanted.signature) != collection.signature,
-        "keep_descriptors": wanted.keep_descriptors != own.keep_descriptors,
         # A learnt one that is another was refused.
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    others = [name for name in _SHAPING if is_other[name]]
-    unused = [
-        "--" + ("upright/--rotated" if name == "upright" else name.replace("_", "-"))
-        for name in _given(context, *others)
-    ]
+    unused = [option_flag(name) for name in said if is_other[name]]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",
@@ -354,7 +270,9 @@ def info(
     print_facts(collection, facts)
 
 
+@grouped
 def query(
+    *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")],
     box: Annotated[
@@ -366,14 +284,7 @@ def query(
         ),
     ] = None,
     top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20,
-    engine: EngineName = DEFAULT,
-    expand: Expand = "none",
-    turns: Turns = 8,
-    every_turn: EveryTurn = False,
-    augmented: Augmented = True,
-    soft: Soft = 1,
-    tf: TermFrequency = "linear",
-    similarity: Similarity = None,
+    options: Annotated[dict[str, Any], OptionsOf(SearchOptions)],
     features: QueryFeatures = None,
     match_all: Annotated[
         bool,
@@ -464,22 +375,7 @@ def query(
         searching_on(cluster, shards) as make_searcher,
         Collection(Opened.open(collection, catalogue=catalogue), make_searcher) as opened,
     ):
-        answer = opened.search(
-            photos,
-            box,
-            top=top,
-            engine=engine,
-            expand=expand,
-            where=wanted,
-            match_all=match_all,
-            turns=turns,
-            every_turn=every_turn,
-            augmented=augmented,
-            soft=soft,
-            tf=tf,
-            similarity=similarity,
-            features=features,
-        )
+        answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
         if picture is not None:
             answer.save_picture(picture)
     print_answer(answer, picture, json)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from index.errors import CairnError
-from retrieval.commands.panels import FEATURES
+from index.options.panels import FEATURES
+from retrieval.commands.option_groups import given, option_flag
 
 if TYPE_CHECKING:
     from retrieval.collection.options import CollectionOptions
@@ -94,14 +95,13 @@ class FeatureFiles:
 
     def check(self, context: typer.Context) -> None:
         """Raise CairnError where options were given that do not go together."""
-        given = {
-            name for name in context.params if str(getattr(context.get_parameter_source(name), "name", "")) != "DEFAULT"
-        }
-        beside = [name for name in _OWN if name in given]
+        said = given(context)
+        beside = [name for name in _OWN if name in said]
         if self.features is not None and beside:
-            option = "upright/--rotated" if beside[0] == "upright" else beside[0].replace("_", "-")
-            raise CairnError(f"--features goes without --{option}, which is for features that Cairn computes.")
-        alone = [name for name in ("features_name", "normalise", "binary") if name in given]
+            raise CairnError(
+                f"--features goes without {option_flag(beside[0])}, which is for features that Cairn computes."
+            )
+        alone = [name for name in ("features_name", "normalise", "binary") if name in said]
         if self.features is None and alone:
             raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")
 

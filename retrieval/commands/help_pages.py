@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from retrieval.commands.panels import OUTPUT
+from index.options.panels import OUTPUT
 
 _WIDEST_NAME = 30
 _WIDEST_PAGE = 110

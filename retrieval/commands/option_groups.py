@@ -1,51 +1,138 @@
-"""Options in groups: a command takes a dataclass, and each of its fields is an option of the command line."""
+"""Options in groups: a command takes a dataclass, or what declared options are given, in place of many parameters."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import wraps
-from typing import Any, get_type_hints
+from inspect import Parameter
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from index.options.declaration import Declared, option_of, options_of
+
+
+def among(*names: str) -> Callable[[str], list[str]]:
+    """Give what completes the value of an option in the shell: those of some names that begin as what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+@dataclass(frozen=True, init=False)
+class OptionsOf:
+    """Marks a parameter of a command that takes values of declared options, by their names.
+
+    ``how: Annotated[dict[str, Any], OptionsOf(SearchOptions)]`` stands for an option of the command line for each that
+    `SearchOptions` declares, or for those alone, or but for those, that are named.
+    """
+
+    declared: dict[str, Declared]
+
+    def __init__(self, *kinds: type, only: Collection[str] | None = None, leave: Collection[str] = ()) -> None:
+        known = options_of(*kinds)
+        options = {name: known[name] for name in only or known if name not in leave}
+        object.__setattr__(self, "declared", options)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Let Typer see an option for each field of the parameters that are dataclasses.
+    """Let Typer see an option for each of those that a parameter stands for.
 
     Parameters
     ----------
     command : callable
         A command. A parameter annotated with a dataclass becomes options in its place, one for each field: the field's
-        annotation is what it would be as a parameter.
+        annotation is what it would be as a parameter. One annotated with `OptionsOf` becomes those that are declared.
 
     Returns
     -------
     callable
-        What is to be mounted. It makes the dataclasses of the options, and calls the command.
+        What is to be mounted. It puts together what the parameters stand for, and calls the command.
     """
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+    declared = {name: mark.declared for name, hint in hints.items() for mark in get_args(hint) if _is_mark(mark)}
 
     @wraps(command)
     def mounted(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
+        for name, options in declared.items():
+            values[name] = {option: values.pop(option) for option in options}
         command(**values)
 
-    parameters = list(_parameters(command, hints, groups))
+    parameters = list(_parameters(command, hints, groups, declared))
     mounted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     mounted.__annotations__ = {one.name: one.annotation for one in parameters}
     return mounted
 
 
+def _is_mark(hint: Any) -> bool:
+    return isinstance(hint, OptionsOf)
+
+
 def _parameters(
-    command: Callable[..., None], hints: dict[str, Any], groups: dict[str, type]
-) -> Iterator[inspect.Parameter]:
-    """Give the parameters of a command, the fields of each group in its place."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
+    command: Callable[..., None],
+    hints: dict[str, Any],
+    groups: dict[str, type],
+    declared: dict[str, dict[str, Declared]],
+) -> Iterator[Parameter]:
+    """Give the parameters of a command, and for one that stands for others those in its place."""
     for name, parameter in inspect.signature(command).parameters.items():
-        if name not in groups:
-            yield parameter.replace(annotation=hints[name], kind=keyword)
-            continue
-        annotations = get_type_hints(groups[name], include_extras=True)
-        for one in fields(groups[name]):
-            default = inspect.Parameter.empty if one.default is MISSING else one.default
-            yield inspect.Parameter(one.name, keyword, default=default, annotation=annotations[one.name])
+        if name in declared:
+            yield from (option_parameter(one) for one in declared[name].values())
+        elif name in groups:
+            annotations = get_type_hints(groups[name], include_extras=True)
+            for one in fields(groups[name]):
+                default = Parameter.empty if one.default is MISSING else one.default
+                yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotations[one.name])
+        else:
+            yield parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+
+
+def shown(declared: Declared) -> Any:
+    """Give a declared option as Typer takes it in an annotation."""
+    option, numbers = declared.option, declared.item in (int, float) and declared.option.parse is None
+    return typer.Option(
+        *option.flags,
+        rich_help_panel=option.panel,
+        help=option.help,
+        metavar=option.metavar,
+        min=option.least if numbers else None,
+        max=option.most if numbers else None,
+        autocompletion=among(*option.names) if option.names else None,
+    )
+
+
+def shown_option(kind: type, name: str, **changes: Any) -> Any:
+    """Give an option that a dataclass declares as Typer takes it, with some of it said otherwise."""
+    return shown(replace(options_of(kind)[name], option=option_of(kind, name, **changes)))
+
+
+def option_parameter(declared: Declared) -> Parameter:
+    """Give a declared option as a parameter that Typer makes an option of."""
+    option = declared.option
+    kind: Any = declared.item if option.parse is None else str
+    default = declared.default
+    if declared.several:
+        kind, default = list[kind], default or None
+    elif option.parse is not None and default is not None:
+        default = str(default)
+    if default is None:
+        kind = kind | None
+    return Parameter(
+        declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown(declared)]
+    )
+
+
+def given(context: typer.Context, *names: str) -> list[str]:
+    """Those of some parameters that were given on the command line, or of all of a command."""
+    asked = names or tuple(context.params)
+    return [one for one in asked if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
+
+
+def option_flag(name: str) -> str:
+    """Write the name of a parameter as the command line has it, such as ``--max-side``."""
+    return "--upright/--rotated" if name == "upright" else f"--{name.replace('_', '-')}"

@@ -1,16 +1,14 @@
 """Searches that are kept: what they ask for, and asking standing ones of photos that were added since."""
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.inverted import ScoringOptions
+from index.options.declaration import said_elsewhere
 from index.progress import Progress
 from retrieval.catalogue.curation.saved import Find, SavedSearch, keep_finds, photo_of_search, saved_searches
 from retrieval.catalogue.filters import filter_of
@@ -112,7 +110,7 @@ def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.inte
         asked = _asked(collection, search, Path(scratch))
         answer = searches.search(
             asked,
-            options_of(how),
+            said_elsewhere(SearchOptions, how),
             wanted=filter_of(how),
             top=len(numbers),
             match_all=how.get("match") == "all",
@@ -122,18 +120,6 @@ def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.inte
         Find(one.number, one.probability, [[x, y] for x, y in one.region] if one.region is not None else None)
         for one in answer.found
     ]
-
-
-def options_of(how: Mapping[str, Any]) -> SearchOptions:
-    """How a saved search is asked: engine, expansion, turns and scores, as its options say; the usual otherwise."""
-    usual = SearchOptions()
-    return SearchOptions(
-        engine=str(how.get("engine") or usual.engine),
-        expand=str(how.get("expand") or usual.expand),
-        turns=int(how.get("turns") or usual.turns),
-        augmented=bool(how.get("augmented", usual.augmented)),
-        scoring=ScoringOptions(str(how.get("tf") or usual.scoring.tf)),
-    )
 
 
 def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[Asked]:

@@ -48,24 +48,11 @@ from retrieval.features.encoding import encode_geometry
 from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging, stage_all
 from retrieval.foreign.extractor import make_extractor
+from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.photos.listing import lies_below
 
 SUCCESSOR = {"faiss": "ivf"}
 """What takes the place of a search that earlier versions took unless they were told otherwise."""
-
-
-@dataclass(frozen=True)
-class RetrainOptions:
-    """How a collection gets a new vocabulary."""
-
-    words: int = 0  # size of the vocabulary; 0: one word for 30 features, at most 500,000
-    seed: int = 0  # of everything random
-    drop_missing: bool = False  # leave photos out that can no longer be read
-    signature: str = ""  # signature of a feature, by name; empty: as the collection has it
-    sample: int | None = None  # photos whose features make the vocabulary; 0: all; None: as the collection has it
-    iterations: int | None = None  # passes of k-means; None: as the collection has it
-    descriptor: str = ""  # name or file of the one to describe all photos with anew; empty: as the collection has it
-    search: str = ""  # behind the vocabulary; empty: as the collection was made, but ivf in place of faiss
 
 
 @dataclass

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import numpy as np
 
 from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build, whole
 from index.parallel import cores
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
+from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.library.filters import filter_from
 from retrieval.library.health import back_up, check
-from retrieval.library.numbers import whole
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
 from retrieval.library.progress import INDEXING, Telling, telling
 from retrieval.library.reports import (
@@ -36,7 +38,7 @@ from retrieval.library.reports import (
     Retrained,
     rounded,
 )
-from retrieval.search.engines.registry import DEFAULT
+from retrieval.search.options import SearchOptions
 
 # What sees and searches is imported when it is needed: `cairn info` needs none of it.
 if TYPE_CHECKING:
@@ -215,23 +217,17 @@ class Collection:
             _failed_before=frozenset(report.failed_before),
         )
 
+    @takes_options(SearchOptions)
     def search(
         self,
         photo: "Given | Iterable[Given]",
         box: Iterable[float] | None = None,
         *,
         top: int = 20,
-        engine: str = DEFAULT,
-        expand: str = "none",
         where: PhotoFilter | Mapping[str, Any] | None = None,
         match_all: bool = False,
-        turns: int = 8,
-        every_turn: bool = False,
-        augmented: bool = True,
-        soft: int = 1,
-        tf: str = "linear",
-        similarity: str | os.PathLike[str] | None = None,
         features: str | os.PathLike[str] | None = None,
+        **options: Any,
     ) -> "Answer":
         """Find the photos that show the same object or landmark as a photo, or as a box in one.
 
@@ -244,29 +240,13 @@ class Collection:
             x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
         top : int
             Number of results.
-        engine : str
-            How photos are ranked, and whether geometry verifies the best: ``best`` (that the collection is made for),
-            or one of those that ``cairn query --help`` names, such as ``tf-idf``.
-        expand : {"none", "average", "discriminative"}
-            Search again with what the verified photos add.
         where : Filter or mapping, optional
             Which photos are searched: a `cairn.Filter`, or its fields, such as ``{"folder": "rome"}``.
         match_all : bool
             With several photos: results must match all of them, not any.
-        turns : int
-            Turns at which the query may be tried; 1: upright only.
-        every_turn : bool
-            Try them all, also where they can hardly change the answer.
-        augmented : bool
-            Score photos with what they borrow of linked ones, where they do.
-        soft : int
-            Nearest words that a feature of the query is shared between.
-        tf : {"linear", "sqrt"}
-            How much a word counts that a photo has several times.
-        similarity : path-like, optional
-            File of a learnt similarity of words.
         features : path-like, optional
             Features of photos that are not in a collection of features of another program.
+        {options}
 
         Returns
         -------
@@ -284,20 +264,9 @@ class Collection:
         CairnError
             The request cannot be met.
         """
-        from index.inverted import ScoringOptions
         from retrieval.library.given import as_box, ask, several
-        from retrieval.search.options import SearchOptions
 
-        options = SearchOptions(
-            engine=engine,
-            expand=expand,
-            turns=whole("turns", turns),
-            every_turn=every_turn,
-            augmented=augmented,
-            soft=whole("soft", soft),
-            scoring=ScoringOptions(tf),
-            similarity=Path(similarity) if similarity is not None else None,
-        )
+        how = build(SearchOptions, options)
         queries, top = several(photo), whole("top", top)
         if not queries:
             raise CairnError("A query needs a photo.")
@@ -309,9 +278,9 @@ class Collection:
         within = as_box(box)
 
         def search() -> "Answer":
-            self._searches.searcher(options)  # what it lacks is said before a photo is looked for
+            self._searches.searcher(how)  # what it lacks is said before a photo is looked for
             asked = [ask(self.opened, one, within) for one in queries]
-            return self._searches.search(asked, options, wanted=wanted, top=top, match_all=match_all)
+            return self._searches.search(asked, how, wanted=wanted, top=top, match_all=match_all)
 
         with self._lock:
             if features is None:
@@ -360,14 +329,13 @@ class Collection:
                 raise
             raise CairnError("There must be as many boxes as photos: None stands for a whole photo.") from None
 
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
     def match(
         self,
         photo: "Given",
         other: "str | int | np.integer | os.PathLike[str] | InCollection",
         box: Iterable[float] | None = None,
-        *,
-        engine: str = DEFAULT,
-        turns: int = 8,
+        **options: Any,
     ) -> "Match":
         """Look what a photo, or a box in one, has in common with one photo of the collection.
 
@@ -379,10 +347,7 @@ class Collection:
             A photo of the collection: its name, its file, its number, or what a search or a list gave.
         box : sequence of four floats, optional
             x0, y0, x1, y1 in pixels of the upright photo.
-        engine : str
-            How they are matched; see `search`.
-        turns : int
-            Turns at which the photo may be tried.
+        {options}
 
         Returns
         -------
@@ -397,13 +362,12 @@ class Collection:
             The request cannot be met.
         """
         from retrieval.library.given import as_box, ask, row_of
-        from retrieval.search.options import SearchOptions
 
-        options = SearchOptions(engine=engine, turns=whole("turns", turns))
+        how = build(SearchOptions, options)
         within = as_box(box)
 
         def match() -> "Match":
-            return self._searches.match(ask(self.opened, photo, within), row_of(self.opened, other), options)
+            return self._searches.match(ask(self.opened, photo, within), row_of(self.opened, other), how)
 
         with self._lock:
             return self._steadily(match)
@@ -635,47 +599,26 @@ class Collection:
             seconds=round(report.seconds, 3),
         )
 
+    @takes_options(RetrainOptions)
     def retrain(
         self,
         *,
-        words: int = 0,
-        signature: str = "",
-        descriptor: str | os.PathLike[str] = "",
-        vocabulary_photos: int | None = None,
-        kmeans_passes: int | None = None,
-        search: str = "",
-        drop_missing: bool = False,
         features: str | os.PathLike[str] | None = None,
-        seed: int = 0,
         workers: int = 0,
         progress: Telling = None,
+        **options: Any,
     ) -> Retrained:
         """Make a new vocabulary from the photos that the collection holds now; searches go on meanwhile.
 
         Parameters
         ----------
-        words : int
-            Visual words; 0: one for 30 features, at most 500,000.
-        signature : str
-            Kind of the features' signatures from now on; as before, where it is left out.
-        descriptor : str or path-like
-            Name or file of a descriptor that all photos are described with anew; as before, where it is left out.
-        vocabulary_photos, kmeans_passes : int, optional
-            Photos whose features make the vocabulary (0: all), and passes of k-means; as the collection was made
-            otherwise.
-        search : {"", "ivf", "faiss", "flann", "pyflann"}
-            Nearest-neighbour search behind the vocabulary; as the collection was made, where it is left out, but
-            ``ivf`` in place of ``faiss``, which earlier versions took.
-        drop_missing : bool
-            Leave out photos that can no longer be read.
         features : path-like, optional
             Features of the photos, of a collection of features of another program.
-        seed : int
-            Of everything random.
         workers : int
             Processes; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable is told step, done and total.
+        {options}
 
         Returns
         -------
@@ -688,29 +631,15 @@ class Collection:
         CairnError
             Photos cannot be read, and are not to be left out.
         """
-        from index.hamming.kinds import full_name, parse_signature
-        from index.search_backends import search_backend
         from retrieval.indexing.described import use_features_again
-        from retrieval.indexing.retraining import RetrainOptions, retrain
+        from retrieval.indexing.retraining import retrain
 
-        signature = full_name(parse_signature(signature)) if signature else ""
-        if search:
-            search_backend(search)
-        options = RetrainOptions(
-            whole("words", words, 0),
-            whole("seed", seed, 0),
-            drop_missing,
-            signature,
-            whole("vocabulary_photos", vocabulary_photos, 0) if vocabulary_photos is not None else None,
-            whole("kmeans_passes", kmeans_passes, 1) if kmeans_passes is not None else None,
-            os.fspath(descriptor),
-            search,
-        )
+        how = build(RetrainOptions, options)
         with self._lock, self._other_features() if features is not None else nullcontext():
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
-                report = retrain(self.opened, options, workers=workers or cores(), progress=tell)
+                report = retrain(self.opened, how, workers=workers or cores(), progress=tell)
             images = self.opened.catalogue.count()
         return Retrained(
             images=images,

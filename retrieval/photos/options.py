@@ -1,8 +1,11 @@
 """How photos are read: options alone, which a collection keeps, and nothing that reads one."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from index.errors import CairnError
+from index.options.declaration import Option, check
+from index.options.panels import REGIONS
 
 ELONGATED = 2
 """A photo whose longer side is more than so many times its shorter one is elongated: a panorama, a banner, a scroll."""
@@ -20,13 +23,21 @@ class ImageOptions:
     versions.
     """
 
-    max_side: int = 1024  # longer side of the working image, pixels; a smaller photo is never enlarged; 0 = no limit
+    max_side: Annotated[  # a smaller photo is never enlarged
+        int,
+        Option(
+            "Longer side at which photos are read, pixels; 0: as they are. The shorter side of a panorama, beyond 2:1, "
+            "keeps half as many, and its longer one has up to 8 times as many.",
+            REGIONS,
+            metavar="PIXELS",
+            least=0,
+        ),
+    ] = 1024
     max_pixels: int = 150_000_000  # a file with more pixels is refused before it is decoded
     panorama: int = 1  # longest side of the working image of an elongated photo, as a multiple of `max_side`
 
     def __post_init__(self) -> None:
-        if self.max_side < 0:
-            raise CairnError(f"The longest side must be a number of pixels, or 0 for no limit, not {self.max_side}.")
+        check(self)
         if self.max_pixels < 1:
             raise CairnError(f"The limit on a photo's pixels must be at least 1, not {self.max_pixels}.")
         if self.panorama < 1:

@@ -1,6 +1,12 @@
 """How regions are detected: options alone, which a collection keeps, and nothing that sees an image."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from index.options.declaration import Option
+from index.options.panels import REGIONS
+from index.text import one_of
+from retrieval.regions.detectors.registry import DETECTORS
 
 
 @dataclass(frozen=True)
@@ -19,9 +25,19 @@ class AdaptationOptions:
 class RegionOptions:
     """How regions are detected."""
 
-    detector: str = "dog-affine"  # one of `DETECTORS`
+    detector: Annotated[
+        str, Option(f"Detector of regions: {one_of(DETECTORS)}.", REGIONS, metavar="NAME", names=tuple(DETECTORS))
+    ] = "dog-affine"
     threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
     edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)
     max_regions: int = 8000  # at most this many a photo, the strongest; 0: no limit
-    max_features: int = 0  # of those at most this many, strong and spread over the image; 0: all
+    max_features: Annotated[
+        int,
+        Option(
+            "Features of a photo at most, strong ones spread over it, to save space and time; 0: all.",
+            REGIONS,
+            metavar="N",
+            least=0,
+        ),
+    ] = 0
     adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix

@@ -1,32 +1,111 @@
-"""How a query is answered."""
+"""How a query is answered: options alone, which commands, requests and `import cairn` have as their own."""
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING, Annotated
 
 from index.errors import CairnError
-from index.hamming.aggregation import AggregationOptions
-from index.hamming.voting import VotingOptions
-from index.inverted import ScoringOptions
+from index.options.declaration import Option, check
+from index.options.panels import SEARCH
 from index.text import one_of
-from retrieval.matching.verification import VerificationOptions
-from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, find_engine
-from retrieval.search.expansion import ExpansionOptions
+from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, describe_engines, find_engine
+
+# What computes is imported when it is needed: --help needs none of it.
+if TYPE_CHECKING:
+    from index.hamming.aggregation import AggregationOptions
+    from index.hamming.voting import VotingOptions
+    from index.word_weights import ScoringOptions
+    from retrieval.matching.verification import VerificationOptions
+    from retrieval.search.expansion import ExpansionOptions
+
+
+def _voting() -> "VotingOptions":
+    from index.hamming.voting import VotingOptions
+
+    return VotingOptions()
+
+
+def _aggregation() -> "AggregationOptions":
+    from index.hamming.aggregation import AggregationOptions
+
+    return AggregationOptions()
+
+
+def _verification() -> "VerificationOptions":
+    from retrieval.matching.verification import VerificationOptions
+
+    return VerificationOptions()
+
+
+def _expansion() -> "ExpansionOptions":
+    from retrieval.search.expansion import ExpansionOptions
+
+    return ExpansionOptions()
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How a query is answered."""
 
-    engine: str = DEFAULT  # one of `ENGINES`, or `BEST`: see `settle`
-    expand: str = "none"  # one of `EXPANSIONS`: search again with what the verified photos add
-    soft: int = 1  # nearest words that a query's feature is shared between in scoring; 1: the nearest alone
-    scoring: ScoringOptions = field(default_factory=ScoringOptions)  # how words are weighted
-    similarity: Path | None = None  # file of a learnt similarity that words are scored by; None: tf-idf as it is
-    augmented: bool = True  # score photos with what they borrow of others, in a collection where they do
-    turns: int = 8  # turns at which the query is tried: the best are verified upright, and at others where that helps
-    every_turn: bool = False  # try them all in any case
+    engine: Annotated[str, Option(f"Engine: {describe_engines()}.", SEARCH, metavar="NAME", names=(BEST, *ENGINES))] = (
+        DEFAULT
+    )
+    expand: Annotated[
+        str,
+        Option(
+            f"Query expansion, a second search with what the verified photos add: {one_of(EXPANSIONS)}.",
+            SEARCH,
+            metavar="NAME",
+            names=tuple(EXPANSIONS),
+        ),
+    ] = "none"
+    turns: Annotated[
+        int,
+        Option(
+            "Turns at which a query is tried, so that turned photos are found; 1: upright only. With geometry, those "
+            "that are not upright are tried where they can still change the answer.",
+            SEARCH,
+            least=1,
+            most=36,
+        ),
+    ] = 8
+    every_turn: Annotated[
+        bool, Option("Try all turns, whatever upright has found: slower.", SEARCH, flags=("--every-turn",))
+    ] = False
+    augmented: Annotated[
+        bool,
+        Option(
+            "Score photos with what they borrow of linked ones, in a collection where cairn group --augment was run.",
+            SEARCH,
+        ),
+    ] = True
+    soft: Annotated[
+        int,
+        Option(
+            "Nearest words that a feature of the query is shared between; 1: the nearest alone.",
+            SEARCH,
+            least=1,
+            most=64,
+        ),
+    ] = 1
+    tf: Annotated[
+        str,
+        Option(
+            "How much a word counts that a photo has n times: linear (n), or sqrt (√n, which discounts repetition).",
+            SEARCH,
+            metavar="NAME",
+            names=("linear", "sqrt"),
+        ),
+    ] = "linear"
+    similarity: Annotated[
+        Path | None,
+        Option(
+            "Score by a learnt similarity of words: a file that cairn learn similarity wrote for this vocabulary.",
+            SEARCH,
+            local=True,
+        ),
+    ] = None
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
@@ -38,26 +117,30 @@ class SearchOptions:
     sure_inliers: int = 300
     copy: float = 0.5
     sure_hint: float = 0.1
-    sure_roll: float = np.pi / 12
+    sure_roll: float = math.pi / 12
     few_features: int = 300  # a query of fewer is tried at all turns, which costs little
-    voting: VotingOptions = field(default_factory=VotingOptions)  # how signatures match, and what a match counts for
-    aggregation: AggregationOptions = field(default_factory=AggregationOptions)  # how aggregates of them are compared
-    verification: VerificationOptions = field(default_factory=VerificationOptions)  # thresholds
-    expansion: ExpansionOptions = field(default_factory=ExpansionOptions)  # which photos expand a query
+    voting: "VotingOptions" = field(default_factory=_voting)  # how signatures match, and what a match counts for
+    aggregation: "AggregationOptions" = field(default_factory=_aggregation)  # how aggregates of them are compared
+    verification: "VerificationOptions" = field(default_factory=_verification)  # thresholds
+    expansion: "ExpansionOptions" = field(default_factory=_expansion)  # which photos expand a query
 
     @property
     def signed(self) -> int:
         """Nearest words by which a feature of the query gets signatures; 0 where the engine needs none."""
         return self.voting.nearest if find_engine(self.engine).signed else 0
 
+    @property
+    def scoring(self) -> "ScoringOptions":
+        """How words are weighted."""
+        from index.word_weights import ScoringOptions
+
+        return ScoringOptions(self.tf)
+
     def __post_init__(self) -> None:
+        check(self)
         expands = self.engine == BEST or find_engine(self.engine).expands
         if self.expand not in EXPANSIONS:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")
         if self.expand != "none" and not expands:
             able = one_of([one.name for one in ENGINES.values() if one.expands])
             raise CairnError(f"Expansion works on visual words: choose the engine {able} with it.")
-        if self.soft < 1:
-            raise CairnError(f"A feature has one word at least, not {self.soft}.")
-        if self.turns < 1:
-            raise CairnError(f"A query is tried at one turn at least, not at {self.turns}.")

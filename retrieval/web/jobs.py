@@ -10,7 +10,7 @@ from typing import Any
 
 from index.cluster.connection import Cluster, ClusterError
 from index.errors import CairnError
-from index.inverted import ScoringOptions
+from index.options.declaration import said_elsewhere
 from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
@@ -153,14 +153,13 @@ class SearchJobs:
             case _:
                 raise ValueError(f"there is no job {job!r}")
 
-    def _options(self, request: dict[str, Any], **more: Any) -> SearchOptions:
+    def _options(self, request: dict[str, Any]) -> SearchOptions:
         similarity = self._place.similarity
         if request["similarity"] and similarity is None:
             raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
         if request["similarity"] is False:
             similarity = None
-        wanted: dict[str, Any] = {key: request[key] for key in ("engine", "turns", "augmented")} | more
-        return SearchOptions(**wanted, scoring=ScoringOptions(request["tf"]), similarity=similarity)
+        return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
 
     def _make_searcher(self, collection: Collection, options: SearchOptions) -> Searcher:
         if self._place.cluster is None:
@@ -177,7 +176,7 @@ class SearchJobs:
         return self._shards
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
-        options = self._options(request, expand=request["expand"], every_turn=request["every_turn"])
+        options = self._options(request)
         asked = [_ask(searches.collection, wish) for wish in request["queries"]]
         with _refusing(asked):
             answer = searches.search(

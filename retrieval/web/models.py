@@ -1,12 +1,14 @@
 """What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, create_model, model_validator
 
 from index.errors import CairnError
+from index.options.declaration import Declared, options_of
 from retrieval.catalogue.filters import PhotoFilter, filter_of
-from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS
+from retrieval.search.options import SearchOptions
 from retrieval.web.access.roles import Role
 
 MAX_QUERIES = 8
@@ -26,13 +28,6 @@ Region = Annotated[
 ]
 Text = Annotated[str | None, StringConstraints(max_length=1024)]
 Texts = Annotated[list[Annotated[str, StringConstraints(max_length=1024)]], Field(max_length=20)]
-if TYPE_CHECKING:
-    EngineName = str
-    ExpansionName = str
-else:
-    EngineName = Literal[(BEST, *ENGINES)]
-    ExpansionName = Literal[tuple(EXPANSIONS)]
-_NEEDS = " ".join(f"{entry.name} needs {entry.needs}." for entry in ENGINES.values() if entry.needs)
 
 
 class Problem(BaseModel):
@@ -60,20 +55,31 @@ class QueryPhoto(BaseModel):
         return self
 
 
-class HowToMatch(BaseModel):
-    """How a query is answered."""
+def _parameters(*names: str, but: Collection[str] = ()) -> dict[str, Any]:
+    """Give options of a search as fields of a model: those that are named, or all but some; none that names a file."""
+    known = options_of(SearchOptions)
+    return {
+        name: (_type_of(one), Field(one.default, description=one.option.help, ge=one.option.least, le=one.option.most))
+        for name, one in known.items()
+        if name in (names or known) and name not in but and not one.option.local
+    }
 
-    engine: EngineName = Field(DEFAULT, description=_NEEDS)
-    tf: Literal["linear", "sqrt"] = Field(
-        "linear", description="How much a word counts that a photo has n times: n, or √n, which discounts repetition."
-    )
-    turns: int = Field(8, ge=1, le=16, description="Turns at which the query may be tried; 1: upright only.")
+
+def _type_of(one: Declared) -> Any:
+    """The type of a parameter: one of the names, where all are known."""
+    return Literal[tuple(one.option.names)] if one.option.names else one.kind
+
+
+class _HowToMatch(BaseModel):
     similarity: bool | None = Field(
         None, description="Score by the learnt similarity that the server was started with; left out: if there is one."
     )
-    augmented: bool = Field(
-        True, description="Score photos with what they borrow of linked ones, in a collection where they do."
-    )
+
+
+_RANKED = ("expand", "every_turn", "soft")  # what decides the ranking, and nothing of one match
+HowToMatch = create_model(
+    "HowToMatch", __base__=_HowToMatch, __doc__="How a query is answered.", **_parameters(but=_RANKED)
+)
 
 
 class Filters(BaseModel):
@@ -115,7 +121,7 @@ class Filters(BaseModel):
         return filter_of({name: getattr(self, name) for name in Filters.model_fields})
 
 
-class HowToExplain(HowToMatch):
+class HowToExplain(HowToMatch):  # type: ignore[misc, valid-type]
     """How a match is explained."""
 
     turn: float | None = Field(
@@ -126,14 +132,13 @@ class HowToExplain(HowToMatch):
     )
 
 
-class HowToSearch(HowToMatch, Filters):
+_HowToRank = create_model("_HowToRank", __base__=HowToMatch, **_parameters(*_RANKED))
+
+
+class HowToSearch(_HowToRank, Filters):  # type: ignore[misc, valid-type]
     """How a query is answered, and what may be found."""
 
     match: Literal["any", "all"] = Field("any", description="Whether results must match any of the photos, or all.")
-    every_turn: bool = Field(
-        False, description="Try all turns; else, with geometry, only where they can still change the answer."
-    )
-    expand: ExpansionName = Field("none", description="Query expansion.")
     top: int = Field(20, ge=1, le=1000, description="Number of results, at most.")
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval.commands.option_groups import grouped
-from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber, Similarity
+from retrieval.commands.option_groups import grouped, shown_option
+from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber
+from retrieval.search.options import SearchOptions
 from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import OPENING, FileOptions, Host, RunOptions, Workers, listen, run, show
 
@@ -24,7 +25,7 @@ def serve(
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000,
     workers: Workers = 2,
-    similarity: Similarity = None,
+    similarity: Annotated[Path | None, shown_option(SearchOptions, "similarity", panel="")] = None,
     catalogue: CatalogueAddress = None,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for thumbnails (default: cache/ in the collection); may be deleted.")

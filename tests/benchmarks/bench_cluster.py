@@ -226,7 +226,7 @@ def list_many(folder: Path, photo: Path, count: int) -> dict[str, float]:
         path = folder / "listed" / f"{number // 500:05}" / f"{number:08}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         os.link(photo, path)
-    with Collection.create(folder / "listed.cairn", CollectionOptions()) as collection:
+    with Collection.create(folder / "listed.cairn", CollectionOptions(signature="none")) as collection:
         before, begun = psutil.Process().memory_info().rss, time.process_time()
         files = find_new(collection, [folder / "listed"], False, IndexReport(), lambda *_: None)
         after = psutil.Process().memory_info().rss

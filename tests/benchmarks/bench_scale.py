@@ -114,7 +114,7 @@ def build(folder: Path, arguments: argparse.Namespace) -> None:
     root = Path(os.environ.get("CAIRN_DATASETS") or sys.exit("Set CAIRN_DATASETS to the folder of photos."))
     started = time.process_time()
     kind = parse_signature(arguments.signature)
-    options = CollectionOptions(words=arguments.words)
+    options = CollectionOptions(words=arguments.words, signature="none")
     if arguments.like:
         options = read_options(arguments.like / "scale.cairn" / OPTIONS)
     options = replace(options, signature=full_name(kind))

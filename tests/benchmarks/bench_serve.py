@@ -99,7 +99,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
 
     rng = np.random.default_rng(arguments.seed)
     drawn = build_demo_collection(folder.parent / "drawn", views=3, distractors=20)
-    with Collection.create(folder, CollectionOptions(words=arguments.words)) as collection:
+    with Collection.create(folder, CollectionOptions(words=arguments.words, signature="none")) as collection:
         index_photos(collection, [drawn.images], workers=cores())
         rows = collection.catalogue.images()
         features = [collection.index.images.features(row.number) for row in rows]

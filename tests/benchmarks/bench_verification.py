@@ -45,7 +45,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.collection or Path(scratch) / "bench.cairn"
-        with Collection.create(folder, CollectionOptions(words=arguments.words)) as collection:
+        with Collection.create(folder, CollectionOptions(words=arguments.words, signature="none")) as collection:
             index_photos(collection, [arguments.photos], workers=cores())
             rows = collection.catalogue.images()
             chosen = rows[:: max(1, len(rows) // arguments.queries)][: arguments.queries]

@@ -22,7 +22,7 @@ from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
 
 UPRIGHT = SearchOptions(turns=1)
-SMALL = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240))
+SMALL = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240), signature="none")
 
 
 def area(ranking: list[str], query: Query) -> float:
@@ -110,7 +110,14 @@ def test_a_kept_collection_is_used_again_and_a_vocabulary_is_taken(indexed: Inde
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"], junk=["coffee_001"])
     kept = tmp_path / "kept.cairn"
     reports = [
-        run_benchmark([images], gt, options=CollectionOptions(), search=UPRIGHT, vocabulary=source, collection=kept)
+        run_benchmark(
+            [images],
+            gt,
+            options=CollectionOptions(signature="none"),
+            search=UPRIGHT,
+            vocabulary=source,
+            collection=kept,
+        )
         for source in (indexed.folder, None)
     ]
     with Collection.open(indexed.folder) as origin, Collection.open(kept) as collection:

@@ -31,7 +31,7 @@ from tests.support.paths import ROOT
 
 Cairn = Callable[..., Ran]
 QUICK = ("--words", 100, "--workers", 1, "--turns", 1, "--signature", "none", "--max-features", 80, "--json")
-OPTIONS = CollectionOptions(words=100, features=FeatureOptions(RegionOptions(max_features=80)))
+OPTIONS = CollectionOptions(words=100, features=FeatureOptions(RegionOptions(max_features=80)), signature="none")
 SEARCH = SearchOptions(engine="tf-idf-sp", turns=1)
 
 

@@ -33,7 +33,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.integrity.backup import back_up
 from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
@@ -67,7 +68,7 @@ CALLS = ",".join(
     )
 )
 SIDE = 120  # pixels of a photo
-_OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE))
+_OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE), signature="none")
 _PATIENCE = 1800.0  # seconds, for a victim that should end, where the machine is busy
 _PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
 

@@ -439,7 +439,7 @@ def read_records(folder: Path) -> None:
 def options_samples() -> list[Sample]:
     """Options of a collection."""
     with _folder() as folder:
-        write_options(folder / "collection.toml", CollectionOptions())
+        write_options(folder / "collection.toml", CollectionOptions(signature="none"))
         return [_files(folder)]
 
 

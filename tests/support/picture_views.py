@@ -51,7 +51,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_views(photos, LINKED)
     shutil.copy(photos / "astronaut_0.png", photos / "astronaut_copy.png")
     Image.open(photos / "chelsea_0.png").resize((280, 210)).save(photos / "chelsea_small.jpg", quality=75)
-    with Collection.create(folder / "linked.cairn", CollectionOptions()) as collection:
+    with Collection.create(folder / "linked.cairn", CollectionOptions(signature="none")) as collection:
         report = index_photos(collection, [photos])
     assert (report.added, report.failed) == (10, [])
     return folder / "linked.cairn"

@@ -103,7 +103,9 @@ def extraction_from_files(fsync: bool = False) -> Iterator[None]:
 
 def write_vocabulary(folder: Path) -> Vocabulary:
     """Save the vocabulary that all these photos share."""
-    extractor = Extractor(find_descriptor(CollectionOptions().descriptor), CollectionOptions().features)
+    extractor = Extractor(
+        find_descriptor(CollectionOptions(signature="none").descriptor), CollectionOptions(signature="none").features
+    )
     search = search_backend("faiss").build(_CENTRES)
     vocabulary = Vocabulary(search, extractor.fingerprint, "nothing", 1.0, 0.08, {})
     vocabulary.save(folder)
@@ -214,7 +216,7 @@ class Album:
 
     def fresh(self, **photos: int) -> "Album":
         """Another album, of the same vocabulary."""
-        other = Album(self.folder / f"fresh-{next(self.clock)}", CollectionOptions())
+        other = Album(self.folder / f"fresh-{next(self.clock)}", CollectionOptions(signature="none"))
         other.photos.mkdir(parents=True)
         shutil.copytree(self.folder / "words", other.folder / "words")
         other.put(**photos)
@@ -247,4 +249,4 @@ def album_in_one_place(place_of_album: Path) -> Iterator[Album]:
 def _empty(folder: Path) -> Album:
     (folder / "photos").mkdir()
     write_vocabulary(folder / "words")
-    return Album(folder, CollectionOptions(batch=3))
+    return Album(folder, CollectionOptions(batch=3, signature="none"))

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from cairn import make_app
-from retrieval.commands.panels import EVERYDAY, HEALTH, LEARN, MEASURE
+from index.options.panels import EVERYDAY, HEALTH, LEARN, MEASURE
 from tests.conftest import Ran
 from tests.support.paths import ROOT
 

@@ -20,7 +20,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.photos.options import ImageOptions
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.options import SearchOptions
@@ -65,7 +66,7 @@ class Life(RuleBasedStateMachine):
 
     @initialize(batch=st.integers(1, 5), first=st.lists(NUMBERS, min_size=1, max_size=len(NAMES)))
     def create(self, batch: int, first: list[int]) -> None:
-        self.options = CollectionOptions(batch=batch)
+        self.options = CollectionOptions(batch=batch, signature="none")
         self.collection = Collection.create(self.folder / "c.cairn", self.options)
         for name, number in zip(NAMES, first, strict=False):
             self.put(name, number)
@@ -216,7 +217,7 @@ class Life(RuleBasedStateMachine):
             fresh_photos.mkdir()
             for name, number in self.held.items():
                 write_photo(fresh_photos / name, number, next(self.clock))
-            with Collection.create(Path(place) / "c.cairn", CollectionOptions()) as fresh:
+            with Collection.create(Path(place) / "c.cairn", CollectionOptions(signature="none")) as fresh:
                 index_photos(fresh, [fresh_photos], vocabulary=self.folder / "words")
                 for options in self._searches():
                     assert rankings(self.collection, QUERIES, options) == rankings(fresh, QUERIES, options)
@@ -391,7 +392,7 @@ def test_real_photos_come_and_go(
     demo: DemoCollection, tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
     address = request.getfixturevalue("postgresql")() if database == "postgresql" else None
-    options = CollectionOptions(words=80, iterations=3, batch=2, image=ImageOptions(max_side=140))
+    options = CollectionOptions(words=80, iterations=3, batch=2, image=ImageOptions(max_side=140), signature="none")
     sources = sorted(demo.images.iterdir())
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -426,7 +427,9 @@ def test_real_photos_come_and_go(
 
 def _change(folder: Path, catalogue: str | None, told: Any) -> None:
     """Change a collection in all ways, and tell what it answers after each."""
-    album = Album(folder, CollectionOptions(batch=100), catalogue, itertools.count(11 * 10**17, 10**9))
+    album = Album(
+        folder, CollectionOptions(batch=100, signature="none"), catalogue, itertools.count(11 * 10**17, 10**9)
+    )
     with extraction_from_files():
         _change_in_all_ways(album, told)
     told.send(None)

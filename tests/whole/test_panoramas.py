@@ -15,7 +15,8 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.photos.options import ImageOptions, new_collection
 from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import ENGINES, Verified
@@ -30,7 +31,9 @@ HIGH, WIDE, SIDE = 500, 700, 500
 LENGTH = WIDE * len(FILES)
 PIECE = 440
 ELONGATION = LENGTH / (2 * HIGH)
-OPTIONS = CollectionOptions(words=1500, iterations=2, batch=4, image=new_collection(SIDE), keep_descriptors=True)
+OPTIONS = CollectionOptions(
+    words=1500, iterations=2, batch=4, image=new_collection(SIDE), keep_descriptors=True, signature="none"
+)
 MIDDLES = [WIDE * place + WIDE // 2 for place in range(len(FILES))]
 
 

@@ -40,7 +40,7 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, 
         folder = DATASETS / name
         if name not in opened:
             target = tmp_path_factory.mktemp(name) / f"{name}.cairn"
-            opened[name] = Collection.create(target, CollectionOptions())
+            opened[name] = Collection.create(target, CollectionOptions(signature="none"))
             index_photos(opened[name], [folder / "images"], workers=cores())
         queries = [query for query in read_ground_truth(folder / "gt") if query.positives][::step]
         extra = folder / "queries" if (folder / "queries").is_dir() else None

@@ -47,7 +47,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
     catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
     collection: Any = SimpleNamespace(
-        scored_index=lambda *_, **__: index, catalogue=catalogue, options=CollectionOptions()
+        scored_index=lambda *_, **__: index, catalogue=catalogue, options=CollectionOptions(signature="none")
     )
     words, frames = photos[number - 1]
     view = View(0.0, frames, np.zeros((len(words), 0), np.float16), words=words, terms=words, weights=None)

@@ -24,7 +24,7 @@ from tests.conftest import Indexed
 from tests.support.learning.unlabelled_cases import QUICK, SHOWN, write_views
 from tests.support.paths import ROOT
 
-SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200), seed=1)
+SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200), seed=1, signature="none")
 MODEL = ROOT / "data" / "models" / "rootsift-proj.npz"
 RECIPE = Recipe("quick", QUICK, MiningOptions(least=50))
 

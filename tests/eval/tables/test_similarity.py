@@ -16,7 +16,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 
-OPTIONS = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240))
+OPTIONS = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240), signature="none")
 
 
 def quiet(line: str) -> None:

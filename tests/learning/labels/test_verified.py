@@ -57,7 +57,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
     folder = tmp_path_factory.mktemp("pictures")
     (folder / "photos").mkdir()
     write_views(folder / "photos", OBJECTS)
-    with Collection.create(folder / "pictures.cairn", CollectionOptions()) as collection:
+    with Collection.create(folder / "pictures.cairn", CollectionOptions(signature="none")) as collection:
         index_photos(collection, [folder / "photos"])
     with Collection.open(folder / "pictures.cairn") as collection:
         yield collection

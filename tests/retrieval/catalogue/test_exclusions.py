@@ -17,7 +17,8 @@ from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.discovery import IndexReport
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from tests.conftest import Ran

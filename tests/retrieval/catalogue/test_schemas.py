@@ -94,13 +94,13 @@ def test_the_refusal_of_another_collections_database_names_the_way_out(
 ) -> None:
     address = postgresql()
     one, two = tmp_path / "one", tmp_path / "2nd photos"
-    with Collection.create(one, CollectionOptions(), catalogue=address):
+    with Collection.create(one, CollectionOptions(signature="none"), catalogue=address):
         pass
     with pytest.raises(WrongCatalogueError, match="or a schema of its own in that one, as with") as refused:
-        Collection.create(two, CollectionOptions(), catalogue=address)
+        Collection.create(two, CollectionOptions(signature="none"), catalogue=address)
     way_out = str(refused.value).rpartition(" as with ")[2].removesuffix(".")
     assert sa.make_url(way_out) == sa.make_url(f"{address}&schema=photos_2nd_photos")
-    with Collection.create(two, CollectionOptions(), catalogue=way_out):
+    with Collection.create(two, CollectionOptions(signature="none"), catalogue=way_out):
         pass
     for folder, where in ((one, address), (two, way_out)):
         with Collection.open(folder, catalogue=where):

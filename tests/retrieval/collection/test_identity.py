@@ -57,7 +57,7 @@ def one(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, photos: Path, address: str) -> None:
-    with Collection.create(folder, CollectionOptions(words=40), catalogue=address) as collection:
+    with Collection.create(folder, CollectionOptions(words=40, signature="none"), catalogue=address) as collection:
         assert index_photos(collection, [photos], workers=1).added == 1
 
 
@@ -126,7 +126,7 @@ def test_nor_where_neither_has_an_identity(copy: Path, one: Path, address: str, 
 
 def test_a_killed_process_leaves_the_identity_in_the_folder_alone(one: Path, address: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.cairn"
-    with Collection.create(mine, CollectionOptions(words=40), catalogue=address):
+    with Collection.create(mine, CollectionOptions(words=40, signature="none"), catalogue=address):
         forget_identity(mine, address)
     make(mine, one, address)
     with Catalogue.open(address) as catalogue:

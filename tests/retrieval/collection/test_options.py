@@ -52,18 +52,20 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, optio
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     path = tmp_path / "collection.toml"
     path.write_text("format = 1\nwords = 7\n[features]\nmeasurement_scale = 3\n")
-    expected = CollectionOptions(words=7, image=ImageOptions(), features=FeatureOptions(measurement_scale=3))
+    expected = CollectionOptions(
+        words=7, image=ImageOptions(), features=FeatureOptions(measurement_scale=3), signature="none"
+    )
     assert read_options(path) == expected
 
 
 def test_collections_of_earlier_versions_read_panoramas_as_they_did(tmp_path: Path) -> None:
     path = tmp_path / "collection.toml"
-    write_options(path, CollectionOptions())
+    write_options(path, CollectionOptions(signature="none"))
     assert read_options(path).image.panorama == PANORAMA
     table = tomllib.loads(path.read_text())
     del table["image"]["panorama"]
     path.write_text(tomli_w.dumps(table))
-    assert read_options(path) == CollectionOptions(image=ImageOptions())
+    assert read_options(path) == CollectionOptions(image=ImageOptions(), signature="none")
 
 
 @pytest.mark.parametrize(

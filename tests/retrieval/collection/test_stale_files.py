@@ -34,7 +34,9 @@ def index(folder: Path, tmp_path: Path) -> Index:
         photos = tmp_path / name
         photos.mkdir()
         photo(name).save(photos / f"{name}.png")
-        with Collection.create(folder, CollectionOptions(words=40), catalogue=address_of(folder)) as collection:
+        with Collection.create(
+            folder, CollectionOptions(words=40, signature="none"), catalogue=address_of(folder)
+        ) as collection:
             return index_photos(collection, [photos], workers=1).added
 
     return add

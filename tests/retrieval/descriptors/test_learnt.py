@@ -496,7 +496,7 @@ assert not extra, extra
     assert sorted(output.splitlines()) == sorted(f"{name} 3" for name in CASES)
 
 
-SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200))
+SMALL = CollectionOptions(words=120, iterations=3, image=ImageOptions(max_side=200), signature="none")
 
 
 @pytest.fixture(scope="module")

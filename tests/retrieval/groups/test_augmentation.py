@@ -28,7 +28,8 @@ from retrieval.groups.links import Link, link_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from retrieval.search.options import SearchOptions

@@ -44,7 +44,7 @@ from tests.support.processes import clean_forks
 from tests.support.searching import answer_to
 
 # Several batches, so that a run can be stopped between them.
-SMALL = CollectionOptions(words=100, iterations=4, batch=4, image=ImageOptions(max_side=200))
+SMALL = CollectionOptions(words=100, iterations=4, batch=4, image=ImageOptions(max_side=200), signature="none")
 
 
 def index(folder: Path, photos: Path, options: CollectionOptions = SMALL, **more: Any) -> IndexReport:
@@ -105,14 +105,20 @@ def test_workers_change_nothing_and_the_seed_decides(photos: Path, whole: Path, 
     query = photos / "coffee_001.jpg"
     assert ranking(tmp_path / "two" / "c.cairn", query) == ranking(whole, query)
 
-    index(tmp_path / "seed" / "c.cairn", photos, CollectionOptions(words=100, iterations=4, seed=1, image=SMALL.image))
+    index(
+        tmp_path / "seed" / "c.cairn",
+        photos,
+        CollectionOptions(words=100, iterations=4, seed=1, image=SMALL.image, signature="none"),
+    )
     assert contents(tmp_path / "seed" / "c.cairn")["vocabulary"] != contents(whole)["vocabulary"]
 
 
 def test_what_is_added_later_is_found_like_what_was_there(photos: Path, whole: Path, tmp_path: Path) -> None:
     """With one vocabulary, how photos are divided into runs and batches makes no difference to any score."""
     early = sorted(photos.iterdir())[:6]
-    with Collection.create(tmp_path / "c.cairn", CollectionOptions(batch=3, image=SMALL.image)) as collection:
+    with Collection.create(
+        tmp_path / "c.cairn", CollectionOptions(batch=3, image=SMALL.image, signature="none")
+    ) as collection:
         first = index_photos(collection, early, vocabulary=whole)
         assert len(collection.index.image_numbers) == first.added == 5  # one is damaged
         second = index_photos(collection, [photos])
@@ -278,7 +284,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, t
 
     def start_another(step: str, done: int, _of: int) -> None:
         if (step, done) in (("extract", 2), ("index", 6)):
-            for options in (SMALL, CollectionOptions(descriptor="sift")):
+            for options in (SMALL, CollectionOptions(descriptor="sift", signature="none")):
                 with pytest.raises(CairnError, match="Another cairn command"):
                     index(tmp_path / "c.cairn", photos, options)
                 refused.append(step)
@@ -356,7 +362,7 @@ def test_a_run_that_fails_is_picked_up(photos: Path, whole: Path, tmp_path: Path
 def test_a_touched_photo_is_unchanged_and_a_changed_one_is_indexed_again(tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
-    options = CollectionOptions(words=40, image=ImageOptions(max_side=160))
+    options = CollectionOptions(words=40, image=ImageOptions(max_side=160), signature="none")
     for name in ("coffee", "chelsea", "rocket"):
         photo(name).save(folder / f"{name}.png")
     assert index(tmp_path / "c", folder, options).added == 3
@@ -387,7 +393,7 @@ def test_two_copies_of_a_photo_are_two_photos(tmp_path: Path) -> None:
         photo("coffee").save(folder / f"{name}.png")
     photo("chelsea").save(folder / "d.png")
     for batch in (1, 3):
-        options = CollectionOptions(words=40, batch=batch, image=ImageOptions(max_side=160))
+        options = CollectionOptions(words=40, batch=batch, image=ImageOptions(max_side=160), signature="none")
         assert index(tmp_path / str(batch), folder, options).added == 4
         found = ranking(tmp_path / str(batch), folder / "a.png")
         assert [name for name, _, _ in found] == ["a.png", "b.png", "c.png", "d.png"]
@@ -400,7 +406,7 @@ def test_photos_without_features_are_indexed_beside_others(tmp_path: Path) -> No
     photo("coffee").save(folder / "a.png")
     Image.new("L", (320, 240), 127).save(folder / "grey.png")
     Image.new("L", (1, 1), 127).save(folder / "one.png")
-    options = CollectionOptions(words=40, keep_descriptors=True, image=ImageOptions(max_side=160))
+    options = CollectionOptions(words=40, keep_descriptors=True, image=ImageOptions(max_side=160), signature="none")
     assert index(tmp_path / "c", folder, options).added == 3
     for engine in ("tf-idf", "tf-idf-sp", "raw"):
         found = ranking(tmp_path / "c", folder / "a.png", engine=engine)
@@ -430,7 +436,7 @@ def test_a_vocabulary_is_taken_from_another_collection(
 
     with pytest.raises(CairnError, match="another vocabulary"):
         index(target, folder, vocabulary=indexed.folder)
-    sift = CollectionOptions(descriptor="sift", image=SMALL.image)
+    sift = CollectionOptions(descriptor="sift", image=SMALL.image, signature="none")
     with pytest.raises(CairnError, match="another descriptor"):
         index(tmp_path / "sift.cairn", folder, sift, vocabulary=whole)
     with pytest.raises(CairnError):
@@ -465,12 +471,12 @@ def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
 
 
 def test_batches_change_nothing_and_a_sample_makes_the_vocabulary(photos: Path, whole: Path, tmp_path: Path) -> None:
-    options = CollectionOptions(words=100, iterations=4, batch=1, image=SMALL.image)
+    options = CollectionOptions(words=100, iterations=4, batch=1, image=SMALL.image, signature="none")
     index(tmp_path / "one" / "c.cairn", photos, options)
     query = photos / "coffee_001.jpg"
     assert ranking(tmp_path / "one" / "c.cairn", query) == ranking(whole, query)
 
-    sampled = CollectionOptions(words=50, sample=3, image=SMALL.image)
+    sampled = CollectionOptions(words=50, sample=3, image=SMALL.image, signature="none")
     assert index(tmp_path / "s.cairn", photos, sampled).added == 10
     with Collection.open(tmp_path / "s.cairn") as collection:
         count = int(collection.vocabulary.trained_on.split()[0])
@@ -513,7 +519,7 @@ def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_
         exif = Image.Exif()
         exif[0x0132] = "2001:02:03 04:05:06"
         photo(name).save(folder / f"{name}.jpg", exif=exif)
-    options = CollectionOptions(words=40, image=ImageOptions(max_side=160))
+    options = CollectionOptions(words=40, image=ImageOptions(max_side=160), signature="none")
     stage_all = preparing.stage_all
 
     def stage_and_lose(*arguments: Any) -> Any:

@@ -31,7 +31,8 @@ from retrieval.collection.segment_writing import write_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import CompactOptions, TierMerger, compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.integrity.check import check_collection
 from retrieval.photos.thumbnails import thumbnail_file
 from retrieval.search.options import SearchOptions

@@ -18,7 +18,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import model_file
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, RetrainReport, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import RetrainReport, retrain
 from retrieval.integrity.check import check_collection
 from retrieval.integrity.repair import repair_collection
 from retrieval.library.searches import Searches
@@ -73,7 +74,7 @@ def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:
 
 
 def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> None:
-    options = CollectionOptions(words=25, seed=3, batch=100)
+    options = CollectionOptions(words=25, seed=3, batch=100, signature="none")
     fresh = Album(filled.folder, options)
     with fresh.open() as opened:  # the same folder of photos, in another collection
         assert opened.folder == filled.place
@@ -105,7 +106,9 @@ def test_the_search_of_earlier_versions_gives_way_to_that_of_today(
     album: Album, before: str, asked: str, after: str
 ) -> None:
     album.put(a=0, b=1, c=2)
-    with Collection.create(album.folder / "older.cairn", CollectionOptions(words=30, search=before)) as collection:
+    with Collection.create(
+        album.folder / "older.cairn", CollectionOptions(words=30, search=before, signature="none")
+    ) as collection:
         index_photos(collection, [album.photos])
         assert collection.vocabulary.backend == before
         retrain(collection, RetrainOptions(words=20, search=asked))
@@ -116,7 +119,7 @@ def test_two_photos_of_one_content_count_once(album: Album) -> None:
     """As in a fresh index: the features of a content are staged once."""
     album.put(a=0, b=1, c=0, d=2)
     album.index()
-    options = CollectionOptions(words=20)
+    options = CollectionOptions(words=20, signature="none")
     with album.open() as collection, type(collection).create(album.folder / "fresh.cairn", options) as other:
         index_photos(other, [album.photos])
         retrain(collection, RetrainOptions(words=20))
@@ -148,7 +151,7 @@ def test_segments_of_the_first_format_are_brought_up_to_date(album: Album, keep:
 
 
 def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> None:
-    album.options = CollectionOptions(batch=3, keep_descriptors=True)
+    album.options = CollectionOptions(batch=3, keep_descriptors=True, signature="none")
     album.put(**PHOTOS)
     album.index()
     for path in album.photos.iterdir():
@@ -314,7 +317,7 @@ def test_photos_that_may_not_be_read_are_not_left_out(filled: Album, monkeypatch
 def test_a_collection_may_have_a_name_that_is_no_text(album: Album) -> None:
     folder = album.place.with_name(os.fsdecode(b"caf\xe9.cairn"))
     album.put(**PHOTOS)
-    with Collection.create(folder, CollectionOptions(words=20)) as collection:
+    with Collection.create(folder, CollectionOptions(words=20, signature="none")) as collection:
         assert index_photos(collection, [album.photos]).added == len(PHOTOS)
         assert collection.vocabulary.trained_on.endswith(r"of caf\xe9.cairn")
         retrain(collection, OPTIONS)
@@ -459,7 +462,7 @@ def test_a_learnt_descriptor_lies_beside_the_words_and_is_restored(filled: Album
 
 
 def test_kept_descriptors_do_not_stand_for_others(album: Album) -> None:
-    album.options = CollectionOptions(batch=3, keep_descriptors=True)
+    album.options = CollectionOptions(batch=3, keep_descriptors=True, signature="none")
     album.put(**PHOTOS)
     album.index()
     (album.photos / "p01.jpg").unlink()

@@ -11,11 +11,12 @@ from index.vocabulary import Vocabulary
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions, read_options
 from retrieval.indexing.adding import index_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from tests.conftest import Ran
 from tests.support.written_photos import Album
 
-PLAIN = CollectionOptions(words=12, iterations=3)
+PLAIN = CollectionOptions(words=12, iterations=3, signature="none")
 
 
 def made(folder: Path, photos: list[Path], options: CollectionOptions) -> Vocabulary:

@@ -25,7 +25,8 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.compaction import compact
 from retrieval.indexing.removal import remove_photos
-from retrieval.indexing.retraining import RetrainOptions, retrain
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.indexing.retraining import retrain
 from retrieval.integrity import backup as backups
 from retrieval.integrity.backup import BackupReport, back_up
 from retrieval.integrity.check import check_collection
@@ -37,7 +38,7 @@ from tests.support.paths import ROOT
 from tests.support.patience import patience
 from tests.support.processes import in_child
 
-OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE))
+OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE), signature="none")
 
 
 @pytest.fixture(scope="module")

@@ -397,7 +397,7 @@ def test_options_of_a_collection_without_a_vocabulary_may_change(tmp_path: Path)
 
     folder = tmp_path / "new.cairn"
     for seed in (1, 2):
-        with Collection.create(folder, CollectionOptions(seed=seed)) as collection:
+        with Collection.create(folder, CollectionOptions(seed=seed, signature="none")) as collection:
             assert check_collection(folder).ok
             seal(collection)
         assert check_collection(folder).ok

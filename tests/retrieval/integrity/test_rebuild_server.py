@@ -197,7 +197,7 @@ def test_another_collections_database_is_never_repaired(
     folder: Path, address: str, tmp_path: Path, postgresql: Callable[[], str]
 ) -> None:
     other = postgresql()
-    with Collection.create(tmp_path / "other", CollectionOptions(), catalogue=other):
+    with Collection.create(tmp_path / "other", CollectionOptions(signature="none"), catalogue=other):
         pass
     with pytest.raises(WrongCatalogueError):
         repair_collection(folder, catalogue=other)

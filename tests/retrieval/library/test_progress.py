@@ -180,7 +180,7 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
 
     photos = indexed.photos  # type: ignore[attr-defined]
     told: list[tuple[str, int, int]] = []
-    with Collection.create(tmp_path / "c", CollectionOptions()) as made:
+    with Collection.create(tmp_path / "c", CollectionOptions(signature="none")) as made:
         (tmp_path / "bad.jpg").write_bytes(b"no photo")
         index_photos(
             made,

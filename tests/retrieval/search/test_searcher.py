@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
-from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
@@ -103,7 +102,7 @@ def test_the_square_root_of_counts_discounts_what_repeats(
     idf = np.log(len(counts) / np.maximum(df, 1)) * (df > 0)
     rows, asked = np.sqrt(counts) * idf, np.sqrt(np.bincount(query.views[0].words, minlength=words)) * idf
     expected = dict(zip(numbers, rows @ asked / (np.linalg.norm(rows, axis=1) * np.linalg.norm(asked)), strict=True))
-    rooted = SearchOptions(engine="tf-idf", turns=1, scoring=ScoringOptions("sqrt"))
+    rooted = SearchOptions(engine="tf-idf", turns=1, tf="sqrt")
     hits = answer_to(query, Searcher(collection, rooted)).hits
     np.testing.assert_allclose([hit.score for hit in hits], [expected[hit.number] for hit in hits], rtol=1e-5)
     plain = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf", turns=1))).hits

@@ -30,7 +30,7 @@ def ways(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "engine": engine,
         "expand": expand,
-        "scoring": ScoringOptions(draw(st.sampled_from(["linear", "sqrt"]))),
+        "tf": draw(st.sampled_from(["linear", "sqrt"])),
         "augmented": draw(st.booleans()),
         "every_turn": draw(st.booleans()),
         "few_features": draw(st.sampled_from([0, 300])),

@@ -272,7 +272,7 @@ def test_names_with_markup_are_text(
     shutil.copy(indexed.photos / "coffee_001.jpg", photos / MARKUP)
     shutil.copy(indexed.photos / "coffee_002.jpg", photos / "plain.jpg")
     (photos / "<b>broken.jpg").write_bytes(b"no photo")
-    small = CollectionOptions(image=ImageOptions(max_side=320))
+    small = CollectionOptions(image=ImageOptions(max_side=320), signature="none")
     with Collection.create(tmp_path / "c.cairn", small) as collection:
         report = index_photos(collection, [photos], vocabulary=indexed.folder)
     assert report.added == 2

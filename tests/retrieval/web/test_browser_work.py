@@ -27,7 +27,7 @@ def empty(indexed: Indexed, tmp_path: Path) -> Iterator[tuple[str, Path]]:
         shutil.copy(path, photos)
     (photos / "broken <b>.jpg").write_bytes(b"no photo")
     folder = tmp_path / "new.cairn"
-    Collection.create(folder, CollectionOptions()).catalogue.close()
+    Collection.create(folder, CollectionOptions(signature="none")).catalogue.close()
     with serving(folder, tmp_path / "cache", roots=(photos.parent,)) as address:
         yield address, photos
 

@@ -49,7 +49,7 @@ def home(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, (photos if place % 2 else photos / "trip to Rome") / path.name)
     (photos / "trip to Rome" / "broken one.jpg").write_bytes(b"no photo")
     (photos / "empty.jpg").write_bytes(b"")
-    with Collection.create(home / "my own.cairn", CollectionOptions()) as collection:
+    with Collection.create(home / "my own.cairn", CollectionOptions(signature="none")) as collection:
         report = index_photos(collection, [photos], vocabulary=indexed.folder)
         assert len(report.failed) == 2
         group_photos(collection)

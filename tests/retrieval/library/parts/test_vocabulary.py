@@ -44,7 +44,7 @@ def test_words_are_those_that_indexing_would_make(rows: NDArray[np.float32]) -> 
 def test_it_is_kept_in_a_folder_that_a_collection_takes(rows: NDArray[np.float32], tmp_path: Path) -> None:
     long = np.pad(rows, ((0, 0), (0, 122)))
     made = Vocabulary.train(long, 4, features=features_fingerprint("rootsift"), trained_on="noise")
-    with Collection.create(tmp_path / "one.cairn", CollectionOptions()) as collection:
+    with Collection.create(tmp_path / "one.cairn", CollectionOptions(signature="none")) as collection:
         made.save(collection.vocabulary_folder)
         collection.check_descriptor(collection.vocabulary)
         assert collection.vocabulary.trained_on == "noise"
@@ -62,7 +62,7 @@ def test_words_and_scores_are_those_of_a_collection(tmp_path: Path) -> None:
         Image.fromarray(image).save(photos / f"{place}.png")
     made = Vocabulary.train(np.concatenate(described), 40, features=features_fingerprint())
     made.save(tmp_path / "words")
-    with Collection.create(tmp_path / "one.cairn", CollectionOptions()) as collection:
+    with Collection.create(tmp_path / "one.cairn", CollectionOptions(signature="none")) as collection:
         report = index_photos(collection, [photos], vocabulary=tmp_path / "words", workers=1)
         assert report.added == 3
         index = Index(made.words)
@@ -78,7 +78,7 @@ def test_it_is_not_taken_for_features_of_another_kind(rows: NDArray[np.float32],
     made = Vocabulary.train(rows, 4)
     made.save(tmp_path / "words")
     with (
-        Collection.create(tmp_path / "one.cairn", CollectionOptions()) as collection,
+        Collection.create(tmp_path / "one.cairn", CollectionOptions(signature="none")) as collection,
         pytest.raises(CairnError, match="another descriptor"),
     ):
         collection.check_descriptor(index.vocabulary.Vocabulary.load(tmp_path / "words"))

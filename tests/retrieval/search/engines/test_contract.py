@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from index.inverted import ScoringOptions
 from index.similarity import SimilarityMatrix
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -52,7 +51,7 @@ def options(request: pytest.FixtureRequest, collection: Collection, tmp_path_fac
         vocabulary, path = collection.vocabulary, tmp_path_factory.mktemp("learnt") / "similarity.npz"
         SimilarityMatrix.identity(vocabulary.fingerprint, vocabulary.words).save(path)
         return {"similarity": path}
-    return {"scoring": ScoringOptions("sqrt")} if request.param == "sqrt" else {}
+    return {"tf": "sqrt"} if request.param == "sqrt" else {}
 
 
 @pytest.fixture(params=NAMES)
@@ -102,7 +101,7 @@ def test_a_collection_without_what_an_engine_needs_is_refused_and_a_prepared_one
     collection: Collection, name: str
 ) -> None:
     kind = load_engine(name)
-    plain = CollectionOptions()
+    plain = CollectionOptions(signature="none")
     prepared = kind.prepared(plain)
     assert kind.prepared(prepared) == prepared
     assert kind.refusal(replace(collection, options=prepared)) is None
@@ -124,7 +123,7 @@ def test_the_best_engine_is_by_signatures_where_there_are_some_and_by_words_wher
     assert settle(SearchOptions(engine="raw"), made).engine == "raw"
     for options in (
         SearchOptions(soft=3),
-        SearchOptions(scoring=ScoringOptions("sqrt")),
+        SearchOptions(tf="sqrt"),
         SearchOptions(similarity=Path("s")),
     ):
         assert settle(options, made).engine == "tf-idf-sp"
@@ -281,26 +280,26 @@ def test_help_the_api_and_the_page_offer_a_new_engine() -> None:
 import json
 from retrieval.search.engines.registry import ENGINES, EngineEntry
 ENGINES["toy"] = EngineEntry("toy", "a:B", "For <play>", note="for play", needs="a toy box")
-from retrieval.commands.options import EngineName
+from index.options.declaration import options_of
+from retrieval.search.options import SearchOptions
 from retrieval.web.models import HowToMatch, SearchRequest
 from retrieval.web.routes.pages import engine_choices
 asked = SearchRequest(queries=[{"photo": 1}], engine="toy")
 field = HowToMatch.model_json_schema()["properties"]["engine"]
-text = EngineName.__metadata__[0].help
+text = options_of(SearchOptions)["engine"].option.help
 print(json.dumps([text, asked.engine, field["enum"], field["description"], engine_choices()]))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     text, asked, enum, description, choices = json.loads(done.stdout)
     assert (
         text
-        == "best (signatures-sp where features have signatures, else tf-idf-sp), tf-idf, tf-idf-sp (the best verified "
-        "by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp (the best "
-        "of them verified by geometry), asmk (the features of a word aggregated; needs --signature), asmk-sp (the best "
-        "of them verified by geometry), raw (needs --keep-descriptors) or toy (for play)."
+        == "Engine: best (signatures-sp where features have signatures, else tf-idf-sp), tf-idf, tf-idf-sp (the best "
+        "verified by geometry), signatures (words and a few bits of each feature; needs --signature), signatures-sp "
+        "(the best of them verified by geometry), asmk (the features of a word aggregated; needs --signature), asmk-sp "
+        "(the best of them verified by geometry), raw (needs --keep-descriptors) or toy (for play)."
     )
     assert asked == "toy" and enum == [BEST, *NAMES, "toy"]
-    assert description.startswith("signatures needs a collection whose features have signatures. ")
-    assert description.endswith("raw needs a collection that keeps descriptors. toy needs a toy box.")
+    assert description == text
     assert '<option value="toy" data-verified="none">For &lt;play&gt; (toy)</option>' in choices
     assert choices.startswith(f'<option value="{DEFAULT}"')
 

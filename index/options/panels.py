@@ -1,4 +1,4 @@
-"""Panels that commands and options are shown in by --help."""
+"""Panels that commands and options are shown in by ``--help``."""
 
 EVERYDAY = "Everyday"
 HEALTH = "Keep a collection healthy"

@@ -1,0 +1,93 @@
+"""Options as keyword arguments of a function: its signature and docstring have them as if they were written there."""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from index.options.declaration import Declared, options_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MARK = "{options}"
+"""Line of a docstring in whose place the options are described."""
+
+
+def takes_options(*kinds: type, leave: Collection[str] = ()) -> Callable[[F], F]:
+    """Let a function that collects keyword arguments show the options of dataclasses in their place.
+
+    Parameters
+    ----------
+    *kinds : type
+        Dataclasses that declare options.
+    leave : collection of str
+        Names of options that the function does not take.
+
+    Returns
+    -------
+    callable
+        Decorator. The function is called as it is; an unknown keyword raises TypeError.
+    """
+    declared = {name: one for name, one in options_of(*kinds).items() if name not in leave}
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        named = list(signature.parameters.values())
+        (rest,) = (one for one in named if one.kind is inspect.Parameter.VAR_KEYWORD)
+        place = named.index(rest)
+        named[place : place + 1] = [_parameter(one) for one in declared.values()]
+
+        @functools.wraps(function)
+        def taken(*given: Any, **values: Any) -> Any:
+            unknown = [name for name in values if name not in known]
+            if unknown:
+                raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown[0]!r}")
+            return function(*given, **values)
+
+        known = {one.name for one in named}
+        taken.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+        taken.__annotations__ = {one.name: one.annotation for one in named} | {"return": signature.return_annotation}
+        if function.__doc__ is not None:
+            taken.__doc__ = _described(function.__doc__, declared.values())
+        return taken  # type: ignore[return-value]
+
+    return decorate
+
+
+def _parameter(one: Declared) -> inspect.Parameter:
+    return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_annotation(one))
+
+
+def _annotation(one: Declared) -> Any:
+    """What may be given: also a path for a path as text, and a list for a tuple."""
+    path = str | os.PathLike[str]
+    kind: Any = path if one.item is Path or one.option.local else one.item
+    if one.several:
+        kind = kind | Sequence[kind]
+    if one.option.parse is not None and one.item is int:
+        kind = kind | str
+    return kind | None if one.optional else kind
+
+
+def _described(text: str, options: Collection[Declared]) -> str:
+    """Put a paragraph for each option in the place of the line that is `MARK`."""
+    lines = []
+    for line in text.splitlines():
+        if line.strip() != MARK:
+            lines.append(line)
+            continue
+        indent = line[: line.index(MARK)]
+        for one in options:
+            lines += [f"{indent}{one.name} : {_spoken(one)}", f"{indent}    {one.option.help}"]
+    return "\n".join(lines)
+
+
+def _spoken(one: Declared) -> str:
+    kind = "path-like" if one.item is Path else one.item.__name__
+    if one.option.local and one.item is str:
+        kind = "str or path-like"
+    if one.several:
+        kind = f"sequence of {kind}"
+    return f"{kind}, optional" if one.optional else kind

@@ -1,0 +1,287 @@
+"""Options declared once: a field of a dataclass, from which each face of the program derives its own.
+
+    turns: Annotated[int, Option("Turns at which a query is tried.", SEARCH, least=1)] = 8
+
+A field whose annotation has an `Option` is an option of the command line, an argument in Python and, unless it is
+`local`, a parameter of a request. A field without one is a constant of the method, which no face shows. This module
+imports nothing that is slow: commands read declarations before they print ``--help``.
+"""
+
+import math
+import operator
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from index.errors import CairnError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of an option beside the name, type and default of its field.
+
+    Attributes
+    ----------
+    help : str
+        Its meaning, in a sentence.
+    panel : str
+        Heading that it is listed under.
+    least, most : float, optional
+        Bounds, both allowed.
+    name : str
+        What it is called; "": as the field.
+    metavar : str, optional
+        What stands for its value in a help text.
+    names : collection of str
+        Values that are offered to complete what is typed.
+    flags : tuple of str
+        How the command line writes it, where that is not ``--name``.
+    parse : callable, optional
+        Turns a name or a text into the value of the field, raising CairnError.
+    local : bool
+        It names a file or a folder, so that neither a request nor a collection may say it.
+    """
+
+    help: str
+    panel: str = ""
+    least: float | None = None
+    most: float | None = None
+    name: str = ""
+    metavar: str | None = None
+    names: Collection[str] = ()
+    flags: tuple[str, ...] = ()
+    parse: Callable[[str], Any] | None = None
+    local: bool = False
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An option as it was declared.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    path : tuple of str
+        Fields that lead to it, from the outer dataclass to the inner one.
+    kind : type
+        Of its value, without None.
+    optional : bool
+        Whether it may be None.
+    default : object
+    option : Option
+    """
+
+    name: str
+    path: tuple[str, ...]
+    kind: Any
+    optional: bool
+    default: Any
+    option: Option
+
+    @property
+    def several(self) -> bool:
+        """Whether the value is a sequence."""
+        return typing.get_origin(self.kind) is not None
+
+    @property
+    def item(self) -> Any:
+        """Type of the value, or of each where there are several."""
+        return typing.get_args(self.kind)[0] if self.several else self.kind
+
+    def taken(self, value: Any) -> Any:
+        """Take a value as it was given.
+
+        Raises
+        ------
+        CairnError
+            It is not of the right type, or outside the bounds.
+        """
+        if value is None and self.optional:
+            return None
+        if self.option.parse is not None and (self.kind is str or isinstance(value, str)):
+            return self.option.parse(self._text(value))
+        if not self.several:
+            return self._one(value)
+        if isinstance(value, str | bytes | os.PathLike | Mapping) or not isinstance(value, Iterable):
+            value = [] if value is None else [value]
+        return tuple(self._one(each) for each in value)
+
+    def _one(self, value: Any) -> Any:
+        if self.item is bool:
+            if type(value).__name__ not in ("bool", "bool_"):  # one of NumPy too, which is not imported here
+                raise CairnError(f"{self.name} is True or False, and not {value!r}.")
+            return bool(value)
+        if self.item is int:
+            return self._bounded(whole(self.name, value))
+        if self.item is float:
+            return self._bounded(self._number(value))
+        if self.item is Path:
+            return Path(self._text(value))
+        return self._text(value)
+
+    def _number(self, value: Any) -> float:
+        try:
+            number = math.nan if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise CairnError(f"{self.name} is a number, and not {value!r}.")
+        return number
+
+    def _text(self, value: Any) -> str:
+        if not isinstance(value, str | os.PathLike) or isinstance(text := os.fspath(value), bytes):
+            what = "a path" if self.item is Path else "a name"
+            raise CairnError(f"{self.name} is {what}, and not {value!r}.")
+        return text
+
+    def _bounded(self, number: Any) -> Any:
+        least, most = self.option.least, self.option.most
+        if least is not None and number < least:
+            raise CairnError(f"{self.name} is {least:g} at least, and not {number}.")
+        if most is not None and number > most:
+            raise CairnError(f"{self.name} is {most:g} at most, and not {number}.")
+        return number
+
+
+def whole(name: str, value: Any, least: int | None = None) -> int:
+    """Take a whole number of any type, such as one of NumPy.
+
+    Parameters
+    ----------
+    name : str
+        What the argument is called.
+    value : int
+    least : int, optional
+        Smallest that it may be.
+
+    Raises
+    ------
+    CairnError
+        It is not a whole number, or smaller.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise CairnError(f"{name} is a whole number, and not {value!r}.") from None
+    if least is not None and number < least:
+        raise CairnError(f"{name} is {least} at least, and not {number}.")
+    return number
+
+
+def options_of(*kinds: type) -> Mapping[str, Declared]:
+    """Options that dataclasses declare, those of their fields that are dataclasses too, by name and in order."""
+    return _options_of(kinds)
+
+
+@cache
+def _options_of(kinds: tuple[type, ...]) -> Mapping[str, Declared]:
+    return types.MappingProxyType({one.name: one for kind in kinds for one in _declared(kind, ())})
+
+
+def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
+    for one in fields(kind):
+        if isinstance(one.type, str):  # a dataclass of constants that is imported when it is needed
+            continue
+        path = (*above, one.name)
+        if is_dataclass(one.type):
+            yield from _declared(typing.cast(type, one.type), path)
+        if typing.get_origin(one.type) is not Annotated:
+            continue
+        plain, *said = typing.get_args(one.type)
+        for option in said:
+            if isinstance(option, Option):
+                default = one.default_factory() if one.default_factory is not MISSING else one.default
+                yield Declared(option.name or one.name, path, *_without_none(plain), default, option)
+
+
+def _without_none(kind: Any) -> tuple[Any, bool]:
+    if isinstance(kind, types.UnionType):
+        (left,) = (one for one in typing.get_args(kind) if one is not type(None))
+        return left, True
+    return kind, False
+
+
+def option_of(kind: type, name: str, **changes: Any) -> Option:
+    """Give what a dataclass declares of an option, for another that has it too, with some of it said otherwise."""
+    declared = options_of(kind)[name]
+    return replace(declared.option, name=name, **changes)
+
+
+def build(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Build a dataclass of its options; what is left out has its default.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass. Options of a field that is a dataclass are named like its own.
+    values : mapping of str to object
+        By the names of `options_of`.
+
+    Raises
+    ------
+    CairnError
+        A value is of another type, out of bounds, or they do not go together.
+    TypeError
+        There is no option of a name.
+    """
+    declared = options_of(kind)
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in declared:
+            raise TypeError(f"there is no option {name!r}")
+        *above, last = declared[name].path
+        branch = tree
+        for field in above:
+            branch = branch.setdefault(field, {})
+        branch[last] = declared[name].taken(value)
+    return _built(kind, None, tree)
+
+
+def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Build a dataclass of what a request or a stored search says: no file is taken from there, and None is a default.
+
+    Raises
+    ------
+    CairnError
+        See `build`. What is no option is passed over.
+    """
+    trusted = {name for name, one in options_of(kind).items() if not one.option.local}
+    return build(kind, {name: values[name] for name in trusted if values.get(name) is not None})
+
+
+def _built(kind: type[T], usual: Any, tree: Mapping[str, Any]) -> T:
+    """Build a dataclass of the values of its fields; of those that are dataclasses, of the values of theirs."""
+    given = {} if usual is None else {one.name: getattr(usual, one.name) for one in fields(usual)}
+    for one in fields(kind):  # type: ignore[arg-type]
+        if is_dataclass(one.type) and one.name in tree:
+            before = one.default_factory() if one.default_factory is not MISSING else one.default
+            given[one.name] = _built(typing.cast(type, one.type), given.get(one.name, before), tree[one.name])
+        elif one.name in tree:
+            given[one.name] = tree[one.name]
+    return kind(**given)
+
+
+def check(options: Any) -> None:
+    """Raise CairnError where an option of a dataclass, not of those within it, has a wrong type or is out of bounds."""
+    for declared in options_of(type(options)).values():
+        if len(declared.path) == 1:
+            declared.taken(getattr(options, declared.path[0]))
+
+
+def values_of(options: Any) -> dict[str, Any]:
+    """Values of the options that a dataclass declares, by their names."""
+    found = {}
+    for name, declared in options_of(type(options)).items():
+        value = options
+        for field in declared.path:
+            value = getattr(value, field)
+        found[name] = value
+    return found

@@ -1,0 +1,79 @@
+"""How a collection gets a new vocabulary: options alone."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from index.hamming.kinds import full_name, parse_signature
+from index.options.declaration import Option, option_of
+from index.search_backends import search_backend
+from retrieval.collection.options import CollectionOptions
+
+
+def _signature(name: str) -> str:
+    return full_name(parse_signature(name)) if name else ""
+
+
+def _search(name: str) -> str:
+    if name:
+        search_backend(name)
+    return name
+
+
+@dataclass(frozen=True)
+class RetrainOptions:
+    """How a collection gets a new vocabulary."""
+
+    words: Annotated[int, option_of(CollectionOptions, "words", panel="")] = 0
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    drop_missing: Annotated[bool, Option("Leave out photos that can no longer be read.", flags=("--drop-missing",))] = (
+        False
+    )
+    signature: Annotated[  # "": as the collection has it
+        str,
+        option_of(
+            CollectionOptions,
+            "signature",
+            help="Signature of a feature from now on, as in cairn index (default: as the collection has it).",
+            panel="",
+            parse=_signature,
+        ),
+    ] = ""
+    sample: Annotated[  # 0: all
+        int | None,
+        option_of(
+            CollectionOptions,
+            "vocabulary_photos",
+            help="Photos whose features make it (default: as the collection was made).",
+            panel="",
+        ),
+    ] = None
+    iterations: Annotated[
+        int | None,
+        option_of(
+            CollectionOptions,
+            "kmeans_passes",
+            help="Passes of k-means that make it (default: as the collection was made).",
+            panel="",
+        ),
+    ] = None
+    descriptor: Annotated[  # "": as the collection has it
+        str,
+        option_of(
+            CollectionOptions,
+            "descriptor",
+            help="Describe all photos anew with another descriptor: a name, or a file that cairn learn wrote (default: "
+            "as the collection has it).",
+            panel="",
+        ),
+    ] = ""
+    search: Annotated[  # "": see its help
+        str,
+        option_of(
+            CollectionOptions,
+            "search",
+            help="Nearest-neighbour search of the vocabulary: ivf, faiss, flann or pyflann (default: as the collection "
+            "was made, but ivf in place of faiss, which earlier versions took).",
+            panel="",
+            parse=_search,
+        ),
+    ] = ""

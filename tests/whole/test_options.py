@@ -1,0 +1,120 @@
+"""Each option is declared once: every face of the program has it, with its default, its meaning and its bounds."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+import typer
+from pydantic import BaseModel, ValidationError
+
+import cairn as public
+from cairn import make_app
+from eval.library.benchmark import NOT_MEASURED
+from index.errors import CairnError
+from index.options.declaration import Declared, build, options_of
+from learning.library.choices import ModelChoices, PatchChoices, PhotoChoices, RunOptions, TuningChoices
+from learning.library.mining_options import MiningChoices
+from learning.library.similarity_options import SimilarityChoices
+from retrieval.collection.options import CollectionOptions
+from retrieval.commands.option_groups import option_flag
+from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.search.options import SearchOptions
+from retrieval.web.models import HowToMatch, HowToSearch
+from tests.conftest import Ran
+
+LEARNING = (ModelChoices, PatchChoices, PhotoChoices, TuningChoices, RunOptions)
+MEASURED = (CollectionOptions, SearchOptions)
+# Commands and functions, with what they take and leave.
+COMMANDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
+    "index": ((CollectionOptions,), ()),
+    "query": ((SearchOptions,), ()),
+    "retrain": ((RetrainOptions,), ()),
+    "evaluate retrieval": (MEASURED, NOT_MEASURED),
+    "evaluate oxford5k": (MEASURED, NOT_MEASURED),
+    "mine": ((MiningChoices,), ()),
+    "learn descriptor": (LEARNING, ()),
+    "learn similarity": ((SimilarityChoices,), ()),
+    "evaluate similarity": ((SimilarityChoices,), ()),
+}
+FUNCTIONS: Mapping[Callable[..., Any], tuple[tuple[type, ...], tuple[str, ...]]] = {
+    public.create: ((CollectionOptions,), ()),
+    public.Collection.search: ((SearchOptions,), ()),
+    public.Collection.match: ((SearchOptions,), ("expand", "every_turn", "soft")),
+    public.Collection.retrain: ((RetrainOptions,), ()),
+    public.evaluate_retrieval: (MEASURED, NOT_MEASURED),
+    public.mine: ((MiningChoices,), ()),
+    public.learn_descriptor: (LEARNING, ()),
+    public.learn_similarity: ((SimilarityChoices,), ()),
+}
+ALL = {kind for kinds, _ in (*COMMANDS.values(), *FUNCTIONS.values()) for kind in kinds}
+Cairn = Callable[..., Ran]
+
+
+def _taken(kinds: tuple[type, ...], leave: tuple[str, ...]) -> Iterator[Declared]:
+    yield from (one for name, one in options_of(*kinds).items() if name not in leave)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_every_option_as_it_is_declared(name: str) -> None:
+    command: Any = typer.main.get_command(make_app())
+    for word in name.split():
+        command = command.commands[word]
+    shown = {one.name: one for one in command.params}
+    for declared in _taken(*COMMANDS[name]):
+        one, option = shown[declared.name], declared.option
+        assert one.help == option.help and not one.required
+        default = one.default() if callable(one.default) else one.default
+        assert default == (None if declared.default == () else declared.default) or default == str(declared.default)
+        flags = [*one.opts, *one.secondary_opts]
+        assert option_flag(declared.name).split("/")[0] in flags or option.flags[0].split("/")[0] in flags
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__qualname__)
+def test_a_function_has_every_option_as_it_is_declared(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    for declared in _taken(*FUNCTIONS[function]):
+        assert parameters[declared.name].default == declared.default
+        assert f" {declared.name} : " in str(function.__doc__) and declared.option.help in str(function.__doc__)
+
+
+@pytest.mark.parametrize("model", [HowToSearch, HowToMatch])
+def test_a_request_has_every_option_that_names_no_file(model: type[BaseModel]) -> None:
+    of_one_match = {"expand", "every_turn", "soft"} if model is HowToMatch else set()
+    for declared in _taken((SearchOptions,), ()):
+        field = model.model_fields.get(declared.name)
+        if declared.name == "similarity":
+            assert field is not None and "similarity" in str(field.description) and field.annotation == bool | None
+            continue
+        if declared.name in of_one_match:
+            assert field is None
+            continue
+        assert field is not None and (field.default, field.description) == (declared.default, declared.option.help)
+        for wrong in _wrong(declared):
+            with pytest.raises(ValidationError):
+                model.model_validate({declared.name: wrong})
+
+
+def _wrong(declared: Declared) -> Iterator[Any]:
+    """Values that an option takes from nobody."""
+    option = declared.option
+    if declared.item in (int, float) and not declared.several:
+        yield from (one for one in (option.least and option.least - 1, option.most and option.most + 1) if one)
+    if declared.item is not bool:
+        yield [[]]
+    yield {"a": 1}
+
+
+@pytest.mark.parametrize("kind", sorted(ALL, key=lambda one: one.__name__), ids=lambda one: one.__name__)
+def test_python_refuses_a_wrong_type_of_any_option_in_a_sentence(kind: type) -> None:
+    for name, declared in options_of(kind).items():
+        for wrong in _wrong(declared):
+            with pytest.raises(CairnError) as told:
+                build(kind, {name: wrong})
+            assert str(told.value).endswith(".") and "\n" not in str(told.value)
+
+
+def test_a_command_refuses_what_is_out_of_bounds(cairn: Cairn) -> None:
+    for name, value in (("turns", 0), ("turns", 37), ("soft", 0), ("soft", 65)):
+        ran = cairn("query", "nowhere.cairn", "a.jpg", f"--{name}", value)
+        assert ran.code == 2 and f"--{name}" in ran.err
