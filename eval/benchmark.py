@@ -188,7 +188,7 @@ def run_benchmark(
     if features is not None and truth.cropped:
         raise CairnError(
             "Queries of Revisited are cut out of their photos and described anew, which features of another program "
-            "are not: leave --features out."
+            "are not: leave {--features} out."
         )
     similarity = None
     if search.similarity is not None:
@@ -288,8 +288,11 @@ def _refuse_others(collection: Collection, photos: BenchmarkPhotos) -> None:
     others = [row.path for row in collection.catalogue.images() if row.path not in searched and Path(row.path).exists()]
     if others:
         raise CairnError(
-            f"{collection.folder} has {len(others)} photos that are not measured on, such as {others[0]}: name another "
-            "--collection, or leave it out."
+            "{folder} has {number} photos that are not measured on, such as {other}: name another {--collection}, or "
+            "leave it out.",
+            folder=collection.folder,
+            number=len(others),
+            other=others[0],
         )
 
 

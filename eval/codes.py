@@ -57,10 +57,14 @@ def errors_of_codes(
     if model.code is not None:
         raise CairnError(f"{path} is compressed already: name the descriptor that it was made of.")
     if model.mean is None:
-        raise CairnError(f"{path} has no mean, which codes are centred by: learn it again with cairn learn descriptor.")
+        raise CairnError(
+            "{path} has no mean, which codes are centred by: learn it again with {cairn learn descriptor}.", path=path
+        )
     taken = [bits for bits in lengths if bits >= len(model.mean)]
     if not taken:
-        raise CairnError(f"{path} has {len(model.mean)} dimensions: name a --length of as many bits at least.")
+        raise CairnError(
+            "{path} has {mean} dimensions: name a {--length} of as many bits at least.", path=path, mean=len(model.mean)
+        )
     parent = evaluate_patches(folder, LearntDescriptor(model), pairs, progress).fpr95
     errors = []
     for bits in taken:

@@ -135,8 +135,10 @@ def _as_bytes(rows: NDArray[np.generic], path: Path) -> NDArray[np.generic]:
         if (packed == rows).all():
             return packed
     raise CairnError(
-        f"{path} must hold bytes (uint8) of packed bits, as numpy.packbits gives them, and holds {rows.dtype}: leave "
-        "out --binary for numbers."
+        "{path} must hold bytes (uint8) of packed bits, as numpy.packbits gives them, and holds {dtype}: leave out "
+        "{--binary} for numbers.",
+        path=path,
+        dtype=rows.dtype,
     )
 
 

@@ -24,7 +24,9 @@ def weight_map(model: LearntModel) -> NDArray[np.float64]:
         The descriptor has no weak learners.
     """
     if not isinstance(model.base_model, Boosted):
-        raise CairnError(f"{model.name} has no weak learners: name a descriptor file of cairn learn boosted.")
+        raise CairnError(
+            "{model} has no weak learners: name a descriptor file of {cairn learn} boosted.", model=model.name
+        )
     learners = model.base_model.learners
     size = learners.options.patch_size
     corners = np.zeros((size + 1, size + 1))
@@ -59,8 +61,9 @@ def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
     blocks = model.base_model
     if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):
         raise CairnError(
-            f"{model.name} does not project samples on a grid: learn one with cairn learn blocks --blocks "
-            "pixels-grid-32 --embedding lde."
+            "{model} does not project samples on a grid: learn one with {cairn learn} blocks {--blocks} pixels-grid-32 "
+            "{--embedding} lde.",
+            model=model.name,
         )
     rows = blocks.projection[:number]
     side = int(blocks.spatial.rpartition("-")[2])

@@ -237,7 +237,11 @@ class _Bench:
                 rows = list(opened.catalogue.images())
                 words.add(opened.vocabulary.fingerprint)
             if len(words) > 1:
-                raise CairnError(f"{path} has another vocabulary than {folder}: index it with --vocabulary {folder}.")
+                raise CairnError(
+                    "{path} has another vocabulary than {folder}: index it with {--vocabulary} {folder}.",
+                    path=path,
+                    folder=folder,
+                )
             stems = set(stems_of(rows, named_photos(asked)).values())
             if lost := {query.stem for query in asked} - stems:
                 raise CairnError(f"The photo {min(lost)!r}, which is asked with, is not in {path}: index it there too.")

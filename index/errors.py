@@ -3,6 +3,8 @@
 import errno
 from pathlib import Path
 
+from index.messages import Message
+
 # What the system or the disk refuses, which says nothing of what was written.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EMFILE)
 
@@ -12,7 +14,18 @@ class CairnError(Exception):
 
     Its message is one plain sentence: what is wrong, and what to do about it. The command line prints that sentence
     and exits with 2; it never shows a traceback for it.
+
+    Parameters
+    ----------
+    text : str or Message
+        The sentence, which may have places in it: see `index.messages`.
+    **values
+        What stands at its places.
     """
+
+    def __init__(self, text: str | Message = "", **values: object) -> None:
+        self.message = text if isinstance(text, Message) else Message(text, **values)
+        super().__init__(self.message)
 
 
 class Damaged(CairnError):

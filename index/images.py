@@ -51,7 +51,7 @@ class IndexedImages:
         self.rows = order[~self._removed[order]]
         self.numbers = numbers[self.rows]
         if (self.numbers[1:] == self.numbers[:-1]).any():
-            raise CairnError("Two segments hold the same image: run cairn check, or index the photos again.")
+            raise CairnError("Two segments hold the same image: run {cairn check}, or index the photos again.")
         self.starts = np.concatenate([[0], np.cumsum([segment.images for segment in self.segments])]).astype(np.int64)
 
     @cached_property
@@ -196,4 +196,4 @@ class IndexedImages:
     def refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
         """Raise CairnError where words of a segment's images are not of the vocabulary, as in a damaged file."""
         if len(words) and (words.min() < 0 or words.max() >= self.words):
-            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
+            raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)

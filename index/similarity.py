@@ -277,7 +277,7 @@ def shared_postings(
         asked = np.union1d(rare[start:stop], frequent[start:stop])
         lists = segment.postings(asked)
         if len(lists.words) != len(asked):  # images have a word that has no images
-            raise CairnError(f"{segment.folder} is damaged: run cairn check, then cairn repair.")
+            raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)
         rows, keys = _listed(segment, lists, rare[start:stop])
         their_rows, their_keys = _listed(segment, lists, frequent[start:stop])
         at = np.minimum(np.searchsorted(their_keys, keys), len(their_keys) - 1)

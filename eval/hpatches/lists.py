@@ -96,8 +96,10 @@ def choose_sequences(
     if tasks is None:
         if split not in _SPLITS:
             raise CairnError(
-                f"The split {shown(split)} is in the benchmark's splits.json: name its folder by --tasks, or choose "
-                f"{one_of(_SPLITS)}."
+                "The split {split} is in the benchmark's splits.json: name its folder by {--tasks}, or choose "
+                "{splits}.",
+                split=shown(split),
+                splits=one_of(_SPLITS),
             )
         letter = {"illum": "i", "view": "v"}.get(split, "")
         chosen = {name: one for name, one in found.items() if name.startswith(letter)}

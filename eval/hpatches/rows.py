@@ -79,7 +79,10 @@ class Rows:
         if self.distance == "hamming":
             packed = rows.astype(np.uint8)
             if not (packed == rows).all():
-                raise CairnError(f"{source} must hold bytes of packed bits, 0 to 255: leave out --binary for numbers.")
+                raise CairnError(
+                    "{source} must hold bytes of packed bits, 0 to 255: leave out {--binary} for numbers.",
+                    source=source,
+                )
             rows = packed
         self._rows[self._slice(sequence, image)] = rows
 

@@ -71,11 +71,11 @@ def measure(
         chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
         _check_made(published, chosen)
     if chosen["vocabulary"] is not None and "vocabulary_photos" in given:
-        raise CairnError("--vocabulary takes words that are made: leave --vocabulary-photos out.")
+        raise CairnError("{--vocabulary} takes words that are made: leave {--vocabulary-photos} out.")
     if chosen["features"] is not None and (chosen["vocabulary_images"] or published is not None):
         raise CairnError(
-            "With --features photos are described by another program: leave --vocabulary-images and --as-published "
-            "out, or name a --vocabulary of such features."
+            "With {--features} photos are described by another program: leave {--vocabulary-images} and "
+            "{--as-published} out, or name a {--vocabulary} of such features."
         )
     report = run_benchmark(
         images,
@@ -133,7 +133,11 @@ def _check_made(published: str, chosen: Mapping[str, Any]) -> None:
     if kept is not None and (kept / COLLECTION_FILE).is_file():
         wanted, there = _collection_options(chosen), read_options(kept / COLLECTION_FILE)
         if (there.features, there.words) != (wanted.features, wanted.words):
-            raise CairnError(f"{kept} was made with other options than {published} has: name another --collection.")
+            raise CairnError(
+                "{kept} was made with other options than {published} has: name another {--collection}.",
+                kept=kept,
+                published=published,
+            )
 
 
 def _search_options(chosen: Mapping[str, Any]) -> "SearchOptions":

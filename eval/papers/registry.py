@@ -70,8 +70,11 @@ def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
         if not those:
             papers = list(dict.fromkeys(key.partition("/")[0] for key in known))
             raise CairnError(
-                f"There is no experiment {shown(name)}: cairn reproduce list names them, those of a paper go by "
-                f"{one_of(papers)}, and {ALL} means all."
+                "There is no experiment {value}: {cairn reproduce} list names them, those of a paper go by {papers}, "
+                "and {all} means all.",
+                value=shown(name),
+                papers=one_of(papers),
+                all=ALL,
             )
         found.update(those)
     return list(found.values())

@@ -99,7 +99,9 @@ def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArra
         known = read_curves(path)
         return [(name if len(known) > 1 else "", curves.mean, "") for name, curves in known.items()]
     if ground_truth is None:
-        raise CairnError(f"{path} is no table of precision and recall: name the ground truth of its rankings by --gt.")
+        raise CairnError(
+            "{path} is no table of precision and recall: name the ground truth of its rankings by {--gt}.", path=path
+        )
     report = score_rankings(read_rankings(path), read_truth_of_rankings(ground_truth))
     return [
         (name if len(report.protocols) > 1 else "", curves_of(scores).mean, f"mAP {report.mean(name):.4f}")
@@ -165,5 +167,7 @@ def read_curves(path: Path) -> dict[str, Curves]:
             curves[query] = table[:, 1]
         protocols[protocol] = Curves(curves)
     if not protocols:
-        raise CairnError(f"{path} has no precision-recall curve: cairn evaluate ranking --pr writes some.")
+        raise CairnError(
+            "{path} has no precision-recall curve: {cairn evaluate} ranking {--pr} writes some.", path=path
+        )
     return protocols

@@ -87,10 +87,12 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CairnError(
-            f"{folder} cannot be made ({error.strerror or error}): name another folder by --work."
+            "{folder} cannot be made ({reason}): name another folder by {--work}.",
+            folder=folder,
+            reason=error.strerror or error,
         ) from error
     if not (folder / _ABOUT).is_file() and any(path.name != _LOCK for path in folder.iterdir()):
-        raise CairnError(f"{folder} is not of an evaluation: name another folder by --work.")
+        raise CairnError("{folder} is not of an evaluation: name another folder by {--work}.", folder=folder)
     with lock_file(folder / _LOCK, f"Another cairn command is at work in {folder}: wait until it has ended."):
         about: dict[str, Any] = {}
         if (folder / _ABOUT).is_file():

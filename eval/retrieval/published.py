@@ -129,8 +129,10 @@ def set_as_published(
     # Where the ways differ in it, the last one is as good as any to be told of.
     option = wrong[0]
     raise CairnError(
-        f"As published in {published.title}, {_shown(option, wanted[option][0])}: leave {_called(option)} or "
-        "--as-published out."
+        "As published in {title}, {choice}: leave {option} or {--as-published} out.",
+        title=published.title,
+        choice=_shown(option, wanted[option][0]),
+        option=_called(option),
     )
 
 

@@ -147,7 +147,9 @@ class ObjectStorage:
         """Give a path of this machine, after files that are new or have changed were fetched: see `Storage.fetch`."""
         found = self._found(name)
         if not found:
-            raise StorageError(f"{self.place}/{name} is not there: was it indexed with this --storage?")
+            raise StorageError(
+                "{place}/{name} is not there: was it indexed with this {--storage}?", place=self.place, name=name
+            )
         for relative, info in found.items():
             self._fetch(relative, info)
         here = self._cache / name

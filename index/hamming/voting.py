@@ -177,7 +177,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     firsts = np.cumsum(counts) - counts
     length = features.signatures.shape[2]
     if length % 4:
-        raise CairnError(f"Signatures have bytes by fours, and these have {length}: run cairn check.")
+        raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
     asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)
@@ -301,7 +301,9 @@ def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64
 def check_length(segment: Segment, length: int) -> None:
     """Raise CairnError where a segment has signatures, and of another length in bytes."""
     if segment.signatures is not None and segment.signatures.shape[1] != length:
-        raise CairnError(f"The signatures of {segment.folder} are of another length: run cairn retrain.")
+        raise CairnError(
+            "The signatures of {folder} are of another length: run {cairn retrain}.", folder=segment.folder
+        )
 
 
 def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:

@@ -117,7 +117,7 @@ def damaged(path: Path) -> CairnError:
 def read_description(folder: Path) -> dict[str, Any]:
     """meta.json, which says by its own hash whether it is as written."""
     if not folder.is_dir():
-        raise Damaged(f"The segment {folder} is missing: run cairn check, then cairn repair.")
+        raise Damaged("The segment {folder} is missing: run {cairn check}, then {cairn repair}.", folder=folder)
     meta = load_json(folder / META)
     if not isinstance(meta, dict):
         raise damaged(folder / META)

@@ -246,7 +246,9 @@ class Segment:
         """
         if self._lists.words_below > words:
             raise CairnError(
-                f"{self.folder} has words beyond the {words} of the vocabulary: run cairn check, then cairn repair."
+                "{folder} has words beyond the {words} of the vocabulary: run {cairn check}, then {cairn repair}.",
+                folder=self.folder,
+                words=words,
             )
         frequency = np.zeros(words, dtype=np.int64)
         with self._refusing_damage():
@@ -358,7 +360,7 @@ class Segment:
     def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
         """The lists of words, and the signatures of the features in them; CairnError where there are none."""
         if self.signatures is None or isinstance(self._lists, PlainLists):
-            raise CairnError(f"{self.folder} has no signatures: run cairn retrain --signature.")
+            raise CairnError("{folder} has no signatures: run cairn retrain {--signature}.", folder=self.folder)
         return self._lists, self.signatures
 
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:

@@ -90,7 +90,7 @@ class BlockOptions:
         if not 0 <= self.bits <= 8 or (self.bits and (self.embedding != "none" or not can_be_levels(blocks))):
             raise CairnError(
                 "Entries are kept in 1 to 8 bits where they are pooled by an S-block, are not negative and are not "
-                "embedded: of an embedded descriptor make a code with cairn compress."
+                "embedded: of an embedded descriptor make a code with {cairn compress}."
             )
 
 

@@ -133,7 +133,9 @@ def learn_boosted(
     if learners is None:
         learners, rounds = find_learners(sources, options, rng, workers=workers, tell=tell)
     elif len(learners) < options.learners:
-        raise CairnError(f"There are {len(learners)} weak learners to go on from: ask for no more (--learners).")
+        raise CairnError(
+            "There are {learners} weak learners to go on from: ask for no more ({--learners}).", learners=len(learners)
+        )
     learners = learners.first(options.learners)
     tell("answers", 0, 2)
     train = _answers(sources, "train", learners)
@@ -151,7 +153,7 @@ def learn_boosted(
         )
         embedding, signs = metric.embedding(options.dim), metric.signs(options.dim)
     if embedding is not None and not len(embedding):
-        raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step (--step).")
+        raise CairnError("No dimension of the learnt similarity tells patches apart: take a smaller step ({--step}).")
     boosted = Boosted(options.kind, learners, embedding, signs)
     error = validation.error(boosted.linear_map(), signs)
     some = np.sort(rng.permutation(len(train.answers))[:_MOMENTS])

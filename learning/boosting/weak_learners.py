@@ -194,8 +194,11 @@ def pair_levels(
     fewer = most_candidates(number)
     if len(candidates) > fewer:
         raise CairnError(
-            f"{len(candidates)} candidates on {number} pairs take too much memory: draw {fewer} or fewer "
-            "(--candidates), or take fewer pairs (--pairs)."
+            "{candidates} candidates on {number} pairs take too much memory: draw {fewer} or fewer ({--candidates}), "
+            "or take fewer pairs ({--pairs}).",
+            candidates=len(candidates),
+            number=number,
+            fewer=fewer,
         )
     lower = np.empty((len(candidates), number), np.uint8)
     upper = np.empty_like(lower)

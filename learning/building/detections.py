@@ -47,8 +47,8 @@ class DetectionOptions:
                 )
         elif self.measurement_scale is not None or self.upright:
             raise CairnError(
-                "Keypoints and corners have a size and an orientation of their own: take --measurement-scale and "
-                "--upright away, or choose --detector dog-affine."
+                "Keypoints and corners have a size and an orientation of their own: take {--measurement-scale} and "
+                "{--upright} away, or choose {--detector} dog-affine."
             )
         if self.measurement_scale is not None and not 0 < self.measurement_scale < np.inf:
             raise CairnError(f"The measurement scale must be a positive number, not {self.measurement_scale}.")

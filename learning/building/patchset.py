@@ -87,7 +87,8 @@ def build_from_sequences(
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
     if noise is not None and detection.detector not in POINTS:
         raise CairnError(
-            f"Synthetic jitter is for points with an orientation: choose --detector {' or '.join(POINTS)}."
+            "Synthetic jitter is for points with an orientation: choose {--detector} {points}.",
+            points=" or ".join(POINTS),
         )
     sequences = [sequence for folder in folders for sequence in read_sequences(folder)]
     if not sequences:

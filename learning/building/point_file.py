@@ -166,7 +166,7 @@ def label_points(
 
 def _find_photos(folder: Path, names: list[str]) -> list[Path]:
     if not Path(folder).is_dir():
-        raise CairnError(f"There is no folder {folder}: name the folder of the photos with --photos.")
+        raise CairnError("There is no folder {folder}: name the folder of the photos with {--photos}.", folder=folder)
     there = {path.stem: path for path in sorted(Path(folder).iterdir()) if path.suffix.lower() in PHOTO_SUFFIXES}
     for name in names:
         if name not in there:

@@ -23,8 +23,10 @@ def tight_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.flo
     _check_bits(bits)
     if bits < dim:
         raise CairnError(
-            f"A frame needs at least as many bits as the descriptor has dimensions: choose {dim} or more rather than "
-            f"{bits}, learn a descriptor of at most {bits} dimensions, or take --product, which goes lower."
+            "A frame needs at least as many bits as the descriptor has dimensions: choose {dim} or more rather than "
+            "{bits}, learn a descriptor of at most {bits} dimensions, or take {--product}, which goes lower.",
+            dim=dim,
+            bits=bits,
         )
     return parseval_frame(bits, dim, rng)
 

@@ -103,7 +103,7 @@ def _learn_code(model: LearntModel, rows: NDArray[np.float32] | None, method: st
 def _moments(model: LearntModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     if model.mean is None or model.covariance is None:
         raise CairnError(
-            "The descriptor's file has no mean and covariance of its training patches: give patches with --patches."
+            "The descriptor's file has no mean and covariance of its training patches: give patches with {--patches}."
         )
     return model.mean, model.covariance
 

@@ -163,8 +163,9 @@ class _Learner:
         record = best(self.study.learn("pooling", grid, bool), options.max_pooled_dim)
         if record is None:
             raise CairnError(
-                f"No selection of pooling regions has {options.max_pooled_dim} dimensions or fewer: allow more "
-                "(--max-pooled-dim), or learn from more pairs."
+                "No selection of pooling regions has {max_pooled_dim} dimensions or fewer: allow more "
+                "({--max-pooled-dim}), or learn from more pairs.",
+                max_pooled_dim=options.max_pooled_dim,
             )
         return pooling_of(pool, self.records.parameters(record), options.channels), record
 
@@ -199,7 +200,7 @@ class _Learner:
             found += more
         record = best(found, self.options.dim)
         if record is None:
-            raise CairnError(f"No projection has {self.options.dim} dimensions or fewer: allow more (--dim).")
+            raise CairnError("No projection has {dim} dimensions or fewer: allow more ({--dim}).", dim=self.options.dim)
         projection = self.records.parameters(record).astype(np.float32)
         return replace(model, projection=projection), record
 

@@ -99,8 +99,10 @@ class Records(Generic[Kind]):
                 raise ValueError("a field is of the wrong type, or cannot be")
         except (CairnError, TypeError, ValueError):
             raise CairnError(
-                f"{self._file} is damaged, or of another kind of source: give another folder (--work), or delete "
-                f"{self.folder} to begin again."
+                "{file} is damaged, or of another kind of source: give another folder ({--work}), or delete {folder} "
+                "to begin again.",
+                file=self._file,
+                folder=self.folder,
             ) from None
         return records
 

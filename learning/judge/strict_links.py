@@ -100,7 +100,7 @@ def link_strictly(
         The collection keeps no descriptors, or the file is damaged.
     """
     if not collection.options.keep_descriptors:
-        raise CairnError(f"{collection.folder} keeps no descriptors: index with --keep-descriptors.")
+        raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
     tell = progress or (lambda step, done, of: None)
     copies = _copies(collection, found)
     pairs = candidate_pairs({pair: count for pair, count in found.items() if pair not in copies}, options.candidates)

@@ -103,8 +103,10 @@ class _Photos:
         first, others = next(iter(self._missing)), len(self._missing) - 1
         also = f" and {others} more of {self.source} are" if others else f" of {self.source} is"
         raise CairnError(
-            f"The photo {shown(first)}{also} not in the collection: index what is missing, or leave it out with "
-            "--skip-missing."
+            "The photo {first}{also} not in the collection: index what is missing, or leave it out with "
+            "{--skip-missing}.",
+            first=shown(first),
+            also=also,
         )
 
 
@@ -201,8 +203,10 @@ def _read_folder(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
         found = [numbers.get(os.path.realpath(path)) for path in paths]
         if paths and not skip_missing and all(number is None for number in found):
             raise CairnError(
-                f"No photo of the subfolder {folder.name!r} of {source} is in the collection: index them from there, "
-                "or leave them out with --skip-missing."
+                "No photo of the subfolder {folder} of {source} is in the collection: index them from there, or leave "
+                "them out with {--skip-missing}.",
+                folder=repr(folder.name),
+                source=source,
             )
         for path, number in zip(paths, found, strict=True):
             called = path.relative_to(source).as_posix()

@@ -217,8 +217,9 @@ class _Learner:
                 anchors = self._look_again(anchors, nearer, None, options.pooling_negatives)
         if chosen is None or weights is None:
             raise CairnError(
-                f"No selection of pooling regions has {options.max_pooled_dim} dimensions or fewer: allow more "
-                "(--max-pooled-dim), or mine more image pairs."
+                "No selection of pooling regions has {max_pooled_dim} dimensions or fewer: allow more "
+                "({--max-pooled-dim}), or mine more image pairs.",
+                max_pooled_dim=options.max_pooled_dim,
             )
         return pooling_of(pool, weights, options.channels), chosen
 
@@ -278,7 +279,11 @@ class _Learner:
         if chosen is None or projection is None:
             larger_ones = [one.dim for one in self.study.tried if one.stage == "projection" and one.dim > options.dim]
             least = f", the smallest {min(larger_ones)}" if larger_ones else ""
-            raise CairnError(f"No projection has {options.dim} dimensions or fewer{least}: allow more (--dim).")
+            raise CairnError(
+                "No projection has {dim} dimensions or fewer{least}: allow more ({--dim}).",
+                dim=options.dim,
+                least=least,
+            )
         return replace(model, projection=projection.astype(np.float32)), chosen
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:

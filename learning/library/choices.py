@@ -283,7 +283,7 @@ class TuningChoices:
         """
         mus, gammas = (self.projection_mu, self.projection_gamma) if projections else (self.mu, self.gamma)
         if not all(0 < value < 1e6 for value in (*(mus or ()), *(gammas or ()))):
-            raise CairnError("The weights of norms (--mu) and the slowness of steps (--gamma) must be above 0.")
+            raise CairnError("The weights of norms ({--mu}) and the slowness of steps ({--gamma}) must be above 0.")
         asked = {"mus": mus, "gammas": gammas}
         return {name: tuple(dict.fromkeys(values)) for name, values in asked.items() if values}
 
@@ -370,28 +370,35 @@ def settle(
     stage = model.stage or ("whitening" if whitens and not convex else "both")
     base = model.base or ("rootsift" if stage == "whitening" else "pooled")
     if stage == "whitening" and model.norm:
-        raise CairnError("--norm is of projections that are learnt step by step: a whitening takes none.")
+        raise CairnError("{--norm} is of projections that are learnt step by step: a whitening takes none.")
     if tuning.quantile is not None and not 0 < tuning.quantile <= 1:
         raise CairnError(f"The quantile must lie above 0 and not above 1, and is {tuning.quantile}.")
     if tuning.power is not None and not 0.01 <= tuning.power <= 1:
         raise CairnError(f"The power must lie between 0.01 and 1, and is {tuning.power}.")
     if base != "pooled" and tuning.channels:
         raise CairnError(
-            f"--smoothing, --quantile, --power and --patch-size are of pooled gradients: the base {base} takes none."
+            "{--smoothing}, {--quantile}, {--power} and {--patch-size} are of pooled gradients: the base {base} takes "
+            "none.",
+            base=base,
         )
     if stage not in ("pooling", "both") and (tuning.mu or tuning.gamma):
-        raise CairnError("--mu and --gamma are of pooling regions: for a projection name --projection-mu and -gamma.")
+        raise CairnError(
+            "{--mu} and {--gamma} are of pooling regions: for a projection name {--projection-mu} and -gamma."
+        )
     if stage not in ("projection", "both") and (tuning.projection_mu or tuning.projection_gamma):
-        raise CairnError("--projection-mu and --projection-gamma are of projections: ask for --stage projection.")
+        raise CairnError("{--projection-mu} and {--projection-gamma} are of projections: ask for {--stage} projection.")
     if model.norm == "frobenius" and base != "pooled" and dim < 128:
-        raise CairnError("The Frobenius norm keeps the 128 dimensions: ask for --dim 128, or for the nuclear norm.")
+        raise CairnError("The Frobenius norm keeps the 128 dimensions: ask for {--dim} 128, or for the nuclear norm.")
     pooling = None
     if model.pooling is not None:
         if stage != "projection" or base != "pooled":
-            raise CairnError("--pooling goes with --stage projection and the base pooled: regions are not learnt then.")
+            raise CairnError(
+                "{--pooling} goes with {--stage} projection and the base pooled: regions are not learnt then."
+            )
         if tuning.channels:
             raise CairnError(
-                "--smoothing, --quantile, --power and --patch-size are those of the --pooling file: take them away."
+                "{--smoothing}, {--quantile}, {--power} and {--patch-size} are those of the {--pooling} file: take "
+                "them away."
             )
         pooling = load_model(model.pooling).pooling
         if pooling is None:

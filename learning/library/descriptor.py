@@ -115,14 +115,14 @@ def learn_descriptor(
     paths = _paths(source)
     unlabelled = is_unlabelled(paths)
     if unlabelled and of_patches != PatchChoices():
-        raise CairnError("--pairs, --augment and --test are for labelled patches: take them away.")
+        raise CairnError("{--pairs}, {--augment} and {--test} are for labelled patches: take them away.")
     if not unlabelled and (of_photos != PhotoChoices() or catalogue is not None):
         raise CairnError(
-            "--geometry, --share, --rounds, --samples, --negatives, --alternations, --no-judge, --report, --photos and "
-            "--catalogue are for photos without labels: take them away."
+            "{--geometry}, {--share}, {--rounds}, {--samples}, {--negatives}, {--alternations}, {--no-judge}, "
+            "{--report}, {--photos} and {--catalogue} are for photos without labels: take them away."
         )
     if of_photos.photos is not None and (of_photos.report is None or paths[0].suffix != ".npz"):
-        raise CairnError("--photos goes with --report and a file of matches: a collection knows its photos.")
+        raise CairnError("{--photos} goes with {--report} and a file of matches: a collection knows its photos.")
     beside, titles = running.work, {**from_patches.TITLES, **from_photos.TITLES}
     with telling(progress, titles) as tell, _folder(beside, file) as folder:
         run = RunChoices(

@@ -78,9 +78,9 @@ def learn_from_photos(
     usual = UnlabelledOptions()
     settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
     if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
-        raise CairnError("--rounds is of looking for negatives: a whitening has none.")
+        raise CairnError("{--rounds} is of looking for negatives: a whitening has none.")
     if settled.stage == STAGE and data.negatives is not None:
-        raise CairnError("--negatives are of pooling regions and projections: a whitening has none.")
+        raise CairnError("{--negatives} are of pooling regions and projections: a whitening has none.")
     pooling, workers = settled.pooling, run.workers
     options = UnlabelledOptions(
         stage=settled.stage,
@@ -110,7 +110,7 @@ def learn_from_photos(
         check_report(data.report)
     shown = [path for _, path in list_photos([data.photos])] if data.photos is not None else []
     if (catalogue or data.geometry) and source.suffix == ".npz":
-        raise CairnError("--catalogue and --geometry are for a collection: take them away.")
+        raise CairnError("{--catalogue} and {--geometry} are for a collection: take them away.")
     found = PhotoSource.open(source, catalogue=catalogue) if source.suffix != ".npz" else None
     folder = run.folder
     new = not folder.exists()

@@ -155,9 +155,11 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
     gone = [row for row in collection.catalogue.images() if not _is_there(row.path)]
     if gone:
         raise CairnError(
-            f"The files of {len(gone)} photos are gone, such as {gone[0].path}, and what is learnt must describe all "
-            "photos anew: bring them back, or run cairn index with the folder where they are now, or leave them out "
-            "with --drop-missing."
+            "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos anew: "
+            "bring them back, or run {cairn index} with the folder where they are now, or leave them out with "
+            "{--drop-missing}.",
+            gone=len(gone),
+            path=gone[0].path,
         )
 
 
@@ -279,7 +281,11 @@ class _Improving:
         if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else an earlier run has done it
             file = self.work / _DESCRIPTOR
             if find_descriptor(str(file)).fingerprint != after["fingerprint"]:
-                raise CairnError(f"{file} is not what was judged: delete {self.work} and run cairn improve again.")
+                raise CairnError(
+                    "{file} is not what was judged: delete {work} and run {cairn improve} again.",
+                    file=file,
+                    work=self.work,
+                )
             own = self.collection.options
             wanted = RetrainOptions(
                 words=own.words,

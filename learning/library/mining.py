@@ -177,9 +177,9 @@ def mine(
             paths, file = [path.resolve() for path in paths], file.resolve()
             beside = beside.resolve() if beside is not None else None
         if how.views and how.geometry == "homography":
-            raise CairnError("--views goes with --geometry views or both: without it no view is rendered.")
+            raise CairnError("{--views} goes with {--geometry} views or both: without it no view is rendered.")
         if how.geometry == "views" and (how.pairs or how.propose is not None):
-            raise CairnError("--pairs and --propose are of photos that show the same: --geometry views has none.")
+            raise CairnError("{--pairs} and {--propose} are of photos that show the same: {--geometry} views has none.")
         source = open_photos(paths, catalogue=catalogue)
         try:
             regions = _regions(source, how)

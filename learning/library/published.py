@@ -71,7 +71,7 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
     from learning.library.choices import is_unlabelled
 
     if values["stage"] == "whitening":
-        raise CairnError("--as-published learns pooling regions and projections: the paper has no whitening.")
+        raise CairnError("{--as-published} learns pooling regions and projections: the paper has no whitening.")
     unlabelled = is_unlabelled(values["sources"])
     pooled = values["base"] in (None, "pooled")
     given = values["pooling"] is not None  # pooling regions, and how their patches were made

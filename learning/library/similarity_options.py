@@ -182,5 +182,5 @@ def similarity_options(
 
 def _power(margin_on: str) -> int:
     if margin_on not in _WAYS:
-        raise CairnError(f"--margin-on is cosine or similarity, not {margin_on!r}.")
+        raise CairnError("{--margin-on} is cosine or similarity, not {margin_on}.", margin_on=repr(margin_on))
     return _WAYS[margin_on]

@@ -87,8 +87,9 @@ class PhotoSource:
             raise CairnError(f"There are no proposals {how!r}; choose one of {', '.join(PROPOSALS)}.")
         if how == "ranking" and not ranks:
             raise CairnError(
-                f"{self.name} has no vocabulary to rank its photos by: make a collection of them with cairn index, or "
-                "use --propose random."
+                "{value} has no vocabulary to rank its photos by: make a collection of them with {cairn index}, or use "
+                "{--propose} random.",
+                value=self.name,
             )
         if len(self.paths) < 2:
             counted = "one photo" if self.paths else "no photos"

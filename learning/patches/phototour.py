@@ -92,8 +92,9 @@ class PatchSet:
         info = folder / "info.txt"
         if not info.is_file():
             raise CairnError(
-                f"{folder} is no folder of patches in the PhotoTour layout: it has no info.txt. To learn from photos, "
-                "make a collection of them with cairn index first."
+                "{folder} is no folder of patches in the PhotoTour layout: it has no info.txt. To learn from photos, "
+                "make a collection of them with {cairn index} first.",
+                folder=folder,
             )
         points, photos = _read_columns(info, (0, 1), "a point and a photo")
         if not len(points):
@@ -242,8 +243,11 @@ def default_pair_file(patches: PatchSet) -> str:
         return PUBLISHED_TEST
     found = f"has {', '.join(patches.pair_files)}" if patches.pair_files else "has no pair file at all"
     raise CairnError(
-        f"{patches.folder} has neither test pairs (m50_…_2.txt) nor {PUBLISHED_TEST}: it {found}; "
-        "name the pairs to take by --pairs."
+        "{folder} has neither test pairs (m50_…_2.txt) nor {published_test}: it {found}; name the pairs to take by "
+        "{--pairs}.",
+        folder=patches.folder,
+        published_test=PUBLISHED_TEST,
+        found=found,
     )
 
 

@@ -62,8 +62,10 @@ def ask_ground_truths(
             continue
         if query.stem not in paths:
             raise CairnError(
-                f"The photo {shown(query.stem)} of the query {shown(query.name)} is not in the collection: index it, "
-                "or name its folder with --test-queries."
+                "The photo {stem} of the query {query} is not in the collection: index it, or name its folder with "
+                "{--test-queries}.",
+                stem=shown(query.stem),
+                query=shown(query.name),
             )
         found = make_query(searcher, ask_with_file(collection, query.stem, paths[query.stem], query.box))
         words.append(np.asarray(found.views[0].words))

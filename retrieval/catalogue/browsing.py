@@ -375,5 +375,7 @@ def glance(file: Path, chosen: int | None = None) -> Glance:
             if row is None:
                 row = connection.execute(f"SELECT * FROM ({first}) ORDER BY width < height, number LIMIT 1").fetchone()
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-        raise CairnError(f"The catalogue {file} cannot be read ({error}): run cairn check.") from None
+        raise CairnError(
+            "The catalogue {file} cannot be read ({error}): run {cairn check}.", file=file, error=error
+        ) from None
     return Glance(photos, Cover(*row) if row else None)

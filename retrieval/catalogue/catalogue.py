@@ -290,7 +290,7 @@ class Catalogue(CatalogueReader):
                 if create:
                     file.parent.mkdir(parents=True, exist_ok=True)
                 elif not file.is_file():
-                    raise CairnError(f"{file.parent} is not a collection: make one with cairn index.")
+                    raise CairnError("{parent} is not a collection: make one with {cairn index}.", parent=file.parent)
             except OSError as error:
                 raise CairnError(
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."

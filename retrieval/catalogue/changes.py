@@ -292,7 +292,7 @@ def replace_segments(
     left = sa.select(ImageRow.number, ImageRow.state).where(ImageRow.segment_id.in_(old))
     dropped = {number: state for number, state in session.execute(left)}
     if any(state != REMOVED for state in dropped.values()):
-        raise CairnError("Some photos of the old segments are in none of the new ones: run cairn check.")
+        raise CairnError("Some photos of the old segments are in none of the new ones: run {cairn check}.")
     for numbers in chunks(list(dropped)):
         session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_BULK)
     session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)

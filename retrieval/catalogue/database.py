@@ -16,6 +16,7 @@ from sqlalchemy.orm import DeclarativeBase, Session
 from index.errors import CairnError
 from index.extras import install_command
 from index.files.reading import refuse_irregular_database
+from index.messages import Message
 from retrieval.catalogue.sqlite.objects import foreign_object
 from retrieval.metadata.places import great_circle_km
 
@@ -41,8 +42,8 @@ T = TypeVar("T")
 class DatabaseError(CairnError):
     """The database itself fails; `cause` is what it says of it."""
 
-    def __init__(self, message: str, cause: str = "") -> None:  # with a default, for a worker process to send it
-        super().__init__(message)
+    def __init__(self, text: str | Message, cause: str = "", **values: object) -> None:
+        super().__init__(text, **values)
         self.cause = cause
 
 
@@ -331,7 +332,12 @@ def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None
     """
     found = foreign_object(connection, name)
     if found is not None:
-        raise ForeignObject(f"The catalogue {name} is not used. {found} Run cairn check, then cairn repair.", found)
+        raise ForeignObject(
+            "The catalogue {name} is not used. {found} Run {cairn check}, then {cairn repair}.",
+            found,
+            name=name,
+            found=found,
+        )
 
 
 def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
@@ -349,9 +355,10 @@ def _connect_for_reading(file: Path, **options: Any) -> sqlite3.Connection:
             raise
     if _has_log(file):
         raise DatabaseError(
-            f"The catalogue {file} is read-only here, and its last changes are still in its write-ahead log: open "
-            "the collection once where it is writable, with cairn info.",
+            "The catalogue {file} is read-only here, and its last changes are still in its write-ahead log: open "
+            "the collection once where it is writable, with {cairn info}.",
             "its log cannot be read",
+            file=file,
         )
     before = file.stat()
     connection = sqlite3.connect(f"{address}&immutable=1", uri=True, factory=_WithoutLog, **options)

@@ -154,7 +154,7 @@ def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[i
             }
             done += len(part)
     except (TypeError, ValueError, OverflowError) as error:
-        raise CairnError(f"The catalogue holds what no photo has ({error}): run cairn check.") from error
+        raise CairnError("The catalogue holds what no photo has ({error}): run {cairn check}.", error=error) from error
     return KnownPhotos(rows[:done], odd, paths_of)
 
 

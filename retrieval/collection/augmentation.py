@@ -178,7 +178,9 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
             # Segments may have been replaced meanwhile.
             if left and read_manifest(folder) != kept:
                 continue
-            raise CairnError(f"{folder / AUGMENTATION} is damaged: run cairn repair, then cairn group.") from error
+            raise CairnError(
+                "{augmentation} is damaged: run {cairn repair}, then {cairn group}.", augmentation=folder / AUGMENTATION
+            ) from error
         return Augmentation(basis, kept["rules"], kept["sha256"], segments, sources)
     raise CairnError(f"{folder / AUGMENTATION} changes faster than it can be read: try again.")
 
@@ -218,7 +220,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         if not all(map(is_plain_name, kept["segments"])):
             raise ValueError("it is not what was written")
     except (TypeError, KeyError, ValueError) as error:
-        raise CairnError(f"{path} is damaged: run cairn repair, then cairn group.") from error
+        raise CairnError("{path} is damaged: run {cairn repair}, then {cairn group}.", path=path) from error
     return dict(kept)
 
 
@@ -306,7 +308,10 @@ def merge_loans(
     again |= small if len(small) > 1 else set()
     for which in sorted(again):
         if augmentation.segments[which].verify():
-            raise CairnError(f"{augmentation.segments[which].folder} is damaged: run cairn repair, then cairn group.")
+            raise CairnError(
+                "{folder} is damaged: run {cairn repair}, then {cairn group}.",
+                folder=augmentation.segments[which].folder,
+            )
     merged: list[Segment] = []
     loans: list[Loan] = []
 
@@ -369,7 +374,7 @@ def _open_segment(folder: Path, name: str, digest: str) -> Segment:
     """Open a segment of an augmentation whose description has a checksum."""
     path = folder / AUGMENTATION / name
     if hash_file(path / META) != digest:
-        raise CairnError(f"{path} is damaged: run cairn repair, then cairn group.")
+        raise CairnError("{path} is damaged: run {cairn repair}, then {cairn group}.", path=path)
     return Segment.open(path)
 
 
@@ -377,7 +382,7 @@ def _read_sources(segment: Segment) -> NDArray[Any]:
     """Which photos of a segment borrow from which, by its notes."""
     notes = segment.notes
     if len(notes) % _SOURCE.itemsize:
-        raise CairnError(f"{segment.folder} is damaged: run cairn repair, then cairn group.")
+        raise CairnError("{folder} is damaged: run {cairn repair}, then {cairn group}.", folder=segment.folder)
     return np.frombuffer(notes, _SOURCE)
 
 

@@ -111,7 +111,7 @@ class Collection:
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
-            raise CollectionNotFound(f"There is no collection at {folder}: make one with cairn index.")
+            raise CollectionNotFound("There is no collection at {folder}: make one with {cairn index}.", folder=folder)
         options = read_options(folder / OPTIONS)
         if catalogue is None:
             refuse_without_catalogue(folder)
@@ -194,8 +194,10 @@ class Collection:
         if file is not None and named != self.descriptor.fingerprint:
             self.catalogue.close()
             raise CairnError(
-                f"{self.folder} was made with another descriptor than {name}: leave out --descriptor, or make a new "
-                "collection."
+                "{folder} was made with another descriptor than {name}: leave out {--descriptor}, or make a new "
+                "collection.",
+                folder=self.folder,
+                name=name,
             )
 
     def locked(self) -> AbstractContextManager[None]:
@@ -259,7 +261,11 @@ class Collection:
         """Where the vocabulary is, or will be."""
         name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
-            raise CairnError(f"The catalogue of {self.folder} names {name[:60]!r} as its vocabulary: run cairn check.")
+            raise CairnError(
+                "The catalogue of {folder} names {name} as its vocabulary: run {cairn check}.",
+                folder=self.folder,
+                name=repr(name[:60]),
+            )
         return self.folder / name
 
     @property
@@ -290,7 +296,9 @@ class Collection:
         for _ in range(_LOOKS):
             folder = self.vocabulary_folder
             if not folder.is_dir():
-                raise CairnError(f"{self.folder} has no vocabulary yet: run cairn index with some photos.")
+                raise CairnError(
+                    "{folder} has no vocabulary yet: run {cairn index} with some photos.", folder=self.folder
+                )
             try:
                 vocabulary = Vocabulary.load(folder, known=trusting and is_as_sealed(self.folder, folder.name))
                 self._find_descriptor(folder)

@@ -123,6 +123,7 @@ def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocab
     """Raise CairnError where a similarity, read from a path, was learnt for another vocabulary."""
     if similarity.vocabulary != vocabulary.fingerprint:
         raise CairnError(
-            f"{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "
-            "collection that it was learnt on with cairn index --vocabulary."
+            "{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "
+            "collection that it was learnt on with cairn index {--vocabulary}.",
+            path=path,
         )

@@ -72,8 +72,9 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
     if is_own(folder, catalogue):
         if kept is not None and known is not None:
             raise WrongCatalogueError(
-                f"The catalogue {folder / FILE} belongs to another collection: restore this one's from a copy, or "
-                "move it away and run cairn repair."
+                "The catalogue {file} belongs to another collection: restore this one's from a copy, or move it away "
+                "and run {cairn repair}.",
+                file=folder / FILE,
             )
         return
     elsewhere = catalogue.address.get_backend_name() != "sqlite" and sealed_database(folder) == "sqlite"
@@ -88,8 +89,10 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
             own += f", or a schema of its own in that one, as with {_with_schema(folder, catalogue)}"
         raise WrongCatalogueError(f"The catalogue {where} belongs to another collection: {own}.")
     raise WrongCatalogueError(
-        f"The catalogue {where} belongs to another collection: give the address that {folder} was made with, or leave "
-        "out --catalogue if it was made without."
+        "The catalogue {where} belongs to another collection: give the address that {folder} was made with, or leave "
+        "out {--catalogue} if it was made without.",
+        where=where,
+        folder=folder,
     )
 
 

@@ -13,10 +13,6 @@ from index.files.names import find_link_out
 from retrieval.collection.layout import LINKS_LOCK, LOCK, UPLOADS
 from retrieval.photos.listing import CACHE, THUMBNAILS
 
-CHANGING = "Another cairn command is changing"
-LINKING = "Another process is looking for links in"
-"""How the sentences begin that refuse what another process holds."""
-
 # Folders with very many files: what is below those in them is written and removed by hash, or where no file is.
 _MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
 _unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
@@ -46,14 +42,14 @@ def refuse_links(folder: Path) -> None:
 def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the collection in a folder; CollectionLocked where one is doing so."""
     refuse_links(folder)
-    with lock_file(folder / LOCK, f"{CHANGING} {folder}: wait until it has ended."):
+    with lock_file(folder / LOCK, f"Another cairn command is changing {folder}: wait until it has ended."):
         yield
 
 
 @contextmanager
 def lock_links(folder: Path) -> Iterator[None]:
     """Keep others from looking for links in a collection, and from what follows; CollectionLocked where one does so."""
-    refusal = f"{LINKING} {folder}: wait until it has ended."
+    refusal = f"Another process is looking for links in {folder}: wait until it has ended."
     with lock_file(folder / LINKS_LOCK, refusal):
         yield
 
@@ -86,7 +82,7 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
             # The system lets go of it when the process ends, however it ends.
             fcntl.flock(file, fcntl.LOCK_EX if refusal is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CollectionLocked(refusal) from None
+            raise CollectionLocked(refusal or "") from None
         except OSError as error:
             _warn_unlocked(path.parent, error)
         os.set_inheritable(file.fileno(), inherited)

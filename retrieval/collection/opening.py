@@ -33,7 +33,9 @@ def refuse_damaged(folder: Path) -> None:
     """Refuse a folder without options that holds what a collection only has after these."""
     has_vocabulary = (folder / SEGMENTS).is_dir() and (folder / VOCABULARY).is_dir()
     if (folder / SEAL).exists() or has_vocabulary or published(folder):
-        raise CairnError(f"The options {folder / OPTIONS} are missing: run cairn check, then cairn repair.")
+        raise CairnError(
+            "The options {options} are missing: run {cairn check}, then {cairn repair}.", options=folder / OPTIONS
+        )
 
 
 def refuse_without_catalogue(folder: Path) -> None:
@@ -45,12 +47,16 @@ def refuse_without_catalogue(folder: Path) -> None:
     database = sealed_database(folder)
     if database not in (None, "sqlite"):
         raise CairnError(
-            f"The catalogue of {folder} is in a database ({database}): give the address that it was made with, with "
-            "--catalogue."
+            "The catalogue of {folder} is in a database ({database}): give the address that it was made with, with "
+            "{--catalogue}.",
+            folder=folder,
+            database=database,
         )
     raise CairnError(
-        f"The catalogue {file} is {'empty' if is_empty else 'missing'}: run cairn check, then cairn repair, or give "
-        "the address of the collection's catalogue with --catalogue."
+        "The catalogue {file} is {else_}: run {cairn check}, then {cairn repair}, or give the address of the "
+        "collection's catalogue with {--catalogue}.",
+        file=file,
+        else_="empty" if is_empty else "missing",
     )
 
 
@@ -102,7 +108,7 @@ def _look(folder: Path) -> Seal | None:
     except (sqlite3.Error, UnicodeDecodeError):
         is_sound = False
     if not is_sound:
-        raise CairnError(f"The catalogue {file} is damaged: run cairn check, then cairn repair.")
+        raise CairnError("The catalogue {file} is damaged: run {cairn check}, then {cairn repair}.", file=file)
     return kept
 
 

@@ -203,7 +203,7 @@ def refuse_damaged(collection: Collection) -> None:
     except sqlite3.Error:
         same = False
     if not same and collection.catalogue.revision() == kept.revision:
-        raise CairnError(f"The catalogue {file} is damaged: run cairn check, then cairn repair.")
+        raise CairnError("The catalogue {file} is damaged: run {cairn check}, then {cairn repair}.", file=file)
 
 
 def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float, bool]:
@@ -271,7 +271,11 @@ def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
             return before
         return SealedFile(hash_file(folder / name), state.st_size, state.st_mtime_ns)
     except OSError as error:
-        raise CairnError(f"{folder / name} cannot be read ({error.strerror or error}): run cairn check.") from error
+        raise CairnError(
+            "{folder} cannot be read ({reason}): run {cairn check}.",
+            folder=folder / name,
+            reason=error.strerror or error,
+        ) from error
 
 
 def _seen_again(path: Path, before: SealedFile) -> SealedFile:
@@ -319,4 +323,6 @@ def hash_catalogue(file: Path | None) -> str | None:
     except (sqlite3.Error, OSError) as error:
         if primary_code(error) == sqlite3.SQLITE_FULL:
             return None
-        raise DatabaseError(f"The catalogue {file} cannot be sealed ({error}): run cairn check.", str(error)) from error
+        raise DatabaseError(
+            "The catalogue {file} cannot be sealed ({error}): run {cairn check}.", str(error), file=file, error=error
+        ) from error

@@ -40,7 +40,7 @@ def read_notes(notes: bytes) -> list[ImageRow]:
         entries = json.loads(notes)
         rows = [_row(position, entry) for position, entry in enumerate(entries)]
     except (ValueError, TypeError, RecursionError) as error:
-        raise CairnError("The notes of a segment are damaged: run cairn check.") from error
+        raise CairnError("The notes of a segment are damaged: run {cairn check}.") from error
     return rows
 
 

@@ -95,7 +95,9 @@ def copy_database(file: Path, copy: Path) -> int:
     except (sqlite3.Error, UnicodeDecodeError, ValueError) as error:
         if primary_code(error) == sqlite3.SQLITE_FULL:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), copy) from error
-        raise DatabaseError(f"No copy of the catalogue {file} can be made ({error}): run cairn check.") from error
+        raise DatabaseError(
+            "No copy of the catalogue {file} can be made ({error}): run {cairn check}.", file=file, error=error
+        ) from error
 
 
 def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:

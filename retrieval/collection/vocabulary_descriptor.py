@@ -39,9 +39,11 @@ def descriptor_of(vocabulary: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise CairnError(f"{path} cannot be read ({error.strerror or error}): run cairn check.") from error
+        raise CairnError(
+            "{path} cannot be read ({reason}): run {cairn check}.", path=path, reason=error.strerror or error
+        ) from error
     if len(name) > _LARGEST or not name.isprintable() or model_file(name) is not None:
-        raise CairnError(f"{path} does not name a descriptor: run cairn check, then cairn repair.")
+        raise CairnError("{path} does not name a descriptor: run {cairn check}, then {cairn repair}.", path=path)
     return name
 
 

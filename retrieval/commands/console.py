@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
+from index.messages import on_command_line, speaking
 from index.parallel import Terminated, stopping_in_order
 from index.text import printable_name
 from retrieval.library.progress import progress_bars as progress_bars
@@ -22,8 +23,8 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no pu
 def run(app: Callable[..., Any]) -> None:
     """Run a command line, and turn what a user can cause into one sentence on standard error and exit code 2.
 
-    With --json among the arguments the sentence is an object on standard output too: ``{"error": SENTENCE}``. However
-    the command ends, it leaves no worker process running.
+    With --json among the arguments the sentence is an object on standard output too, ``{"error": SENTENCE, "kind":
+    EXCEPTION}``. However the command ends, it leaves no worker process running.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def run(app: Callable[..., Any]) -> None:
         With the exit code, always.
     """
     try:
-        with stopping_in_order():
+        with speaking(on_command_line), stopping_in_order():
             code = app(standalone_mode=False)
         if code == STOPPED:  # Typer makes this of a KeyboardInterrupt
             _end("stopped; run the same command again to go on.", STOPPED)
@@ -44,7 +45,7 @@ def run(app: Callable[..., Any]) -> None:
     except Terminated:
         _end("told to stop (SIGTERM); run the same command again to go on.", TERMINATED)
     except CairnError as error:
-        _refuse(str(error))
+        _end(error.message.told(on_command_line), WRONG, type(error).__name__)
     except _USAGE_ERROR as error:
         _refuse_usage(error)
     except RuntimeError as error:
@@ -76,17 +77,24 @@ def _refuse_usage(error: Any) -> NoReturn:
     _refuse(f"{message}{' See' if message.endswith('?') else '; see'} {command} --help.")
 
 
-def _end(sentence: str, code: int) -> NoReturn:
-    tell_error(sentence)
+def _end(sentence: str, code: int, kind: str | None = None) -> NoReturn:
+    tell_error(sentence, kind)
     sys.exit(code)
 
 
-def tell_error(sentence: str) -> None:
-    """Print what went wrong on standard error, and with --json as an object on standard output too."""
+def tell_error(sentence: str, kind: str | None = None) -> None:
+    """Print what went wrong on standard error, and with --json as an object on standard output too.
+
+    Parameters
+    ----------
+    sentence : str
+    kind : str, optional
+        Name of the exception, by which programs tell one error from another.
+    """
     sentence = " ".join(sentence.split())
     print(f"cairn: {sentence}", file=sys.stderr, flush=True)
     if _json_is_wanted():
-        print_json({"error": sentence})
+        print_json({"error": sentence} | ({"kind": kind} if kind is not None else {}))
 
 
 def _json_is_wanted() -> bool:

@@ -216,5 +216,5 @@ def _free_name(session: Session, name: str, album: int | None = None) -> str:
         raise NoName("An album needs a name.")
     write_alone(session, AlbumRow)  # two names may differ in capitals alone, which no constraint tells
     if rows.named(session, cleaned) not in (None, album):
-        raise CairnError(f"There is an album called {cleaned!r} already: choose another name.")
+        raise CairnError("There is an album called {cleaned} already: choose another name.", cleaned=repr(cleaned))
     return cleaned

@@ -75,12 +75,12 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
         for earlier in binned(folder):
             if (earlier.path, earlier.number, earlier.sha256) == (row.path, row.number, row.sha256):
                 return earlier
-        raise NotMoved(f"The file of {row.name} is no longer there.") from None
+        raise NotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
-        raise NotMoved(f"The file of {row.name} is a link, or no plain file: move it yourself.")
+        raise NotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
     try:
         if hash_file(path) != row.sha256:
-            raise NotMoved(f"The file of {row.name} is no longer what was indexed: index it again first.")
+            raise NotMoved("The file of {name} is no longer what was indexed: index it again first.", name=row.name)
         now = datetime.datetime.now(datetime.UTC)
         entry = folder / f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
         (entry / FILE_FOLDER).mkdir(parents=True)
@@ -104,7 +104,9 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
             raise
     except OSError as error:
         raise NotMoved(
-            f"The file of {row.name} cannot be moved ({error.strerror or error}): it is where it was."
+            "The file of {name} cannot be moved ({value}): it is where it was.",
+            name=row.name,
+            value=error.strerror or error,
         ) from error
     return record
 
@@ -121,19 +123,21 @@ def put_back(one: Binned, folder: Path) -> None:
     kept = _file_of(entry)
     path = Path(one.path)
     if kept is None:
-        raise NotMoved(f"The file of {one.name} is no longer in the bin.")
+        raise NotMoved("The file of {name} is no longer in the bin.", name=one.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             # It may have been put back before; a link, of the file or of a folder, may lead to what is in the bin.
             is_link = path.is_symlink() or path.resolve() == kept.resolve()
             if is_link or not path.is_file() or hash_file(path) != one.sha256:
-                raise NotMoved(f"There is another file now where {one.name} was: it stays in the bin.")
+                raise NotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
         else:
             _lay(kept, path, one.sha256)
     except OSError as error:
         raise NotMoved(
-            f"The file of {one.name} cannot be put back ({error.strerror or error}): it is in the bin."
+            "The file of {name} cannot be put back ({value}): it is in the bin.",
+            name=one.name,
+            value=error.strerror or error,
         ) from error
 
 

@@ -185,7 +185,9 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
             given = [one.strip() for one in several[:1] if one.strip()]
             dates = [read_date(one) for one in given]
             if None in dates:
-                raise CairnError(f"{clean(given[0], 40)!r} is no date: write it as 1923, 1923-05 or 1923-05-17.")
+                raise CairnError(
+                    "{value} is no date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(given[0], 40))
+                )
             cleaned[key] = tuple(date for date in dates if date is not None)
         else:
             raise CairnError("Titles, dates and tags can be edited, and nothing else.")

@@ -131,7 +131,9 @@ def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[A
         if number is None:
             photo = photo_of_search(collection.catalogue, search.id)
             if photo is None:
-                raise PhotoNotFound(f"The photo of the saved search {search.name!r} is missing: save it again.")
+                raise PhotoNotFound(
+                    "The photo of the saved search {name} is missing: save it again.", name=repr(search.name)
+                )
             path = scratch / "photo.jpg"
             path.write_bytes(photo)
             asked.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
@@ -140,9 +142,10 @@ def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[A
             row = collection.catalogue.images([int(number)])[0]
         except KeyError:
             raise PhotoNotFound(
-                f"A photo that the saved search {search.name!r} asks with was removed from the collection."
+                "A photo that the saved search {name} asks with was removed from the collection.",
+                name=repr(search.name),
             ) from None
         asked.append(ask_with_photo(row, row.name or "", box))  # type: ignore[arg-type]
     if not asked:
-        raise PhotoNotFound(f"The saved search {search.name!r} asks for nothing: save it again.")
+        raise PhotoNotFound("The saved search {name} asks for nothing: save it again.", name=repr(search.name))
     return asked

@@ -73,5 +73,7 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
         return LearntDescriptor(LearntModel("blocks", base_model=named_blocks(name)))
     known = ", ".join([*DESCRIPTORS, *MODELS])
     raise CairnError(
-        f"There is no descriptor {name!r}; choose one of {known}, a file (.npz) of cairn learn, or blocks as T3h-S4-25."
+        "There is no descriptor {name}; choose one of {known}, a file (.npz) of {cairn learn}, or blocks as T3h-S4-25.",
+        name=repr(name),
+        known=known,
     )

@@ -206,4 +206,4 @@ def _decode_position_and_shape(position: NDArray[np.uint16], shape: NDArray[np.f
 
 def _refuse_no_numbers(values: NDArray[np.floating]) -> None:
     if not np.isfinite(values).all():
-        raise Damaged("A segment has shapes of features that are no numbers: run cairn check, then cairn repair.")
+        raise Damaged("A segment has shapes of features that are no numbers: run {cairn check}, then {cairn repair}.")

@@ -162,7 +162,7 @@ def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.flo
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
         values = (rows / np.maximum(lengths, 1e-300)).astype(np.float32)
     if descriptor.values == AS_THEY_ARE and np.abs(values).max(initial=0) > _LARGEST:
-        raise Unfit("its descriptors have values beyond 65,504, which do not fit: leave out --as-they-are")
+        raise Unfit("its descriptors have values beyond 65,504, which do not fit: leave out {--as-they-are}")
     return values.astype(np.float16)
 
 
@@ -192,10 +192,11 @@ def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescrip
         values = BITS if bits else BYTES if are_bytes(rows) and rows.max() > 1 else UNIT
         if rows.dtype == np.uint8 and not bits and rows.shape[1] != 128:
             raise CairnError(
-                f"Descriptors of {rows.shape[1]} whole numbers may be bits or numbers: say --binary or --as-they-are."
+                "Descriptors of {shape} whole numbers may be bits or numbers: say {--binary} or {--as-they-are}.",
+                shape=rows.shape[1],
             )
     if values == UNIT and rows.dtype.kind != "f":
-        raise CairnError("Descriptors are whole numbers, which are not brought to unit length: say --as-they-are.")
+        raise CairnError("Descriptors are whole numbers, which are not brought to unit length: say {--as-they-are}.")
     if values == AS_THEY_ARE and are_bytes(rows) and rows.max() > 1:
         values = BYTES
     try:

@@ -57,7 +57,10 @@ class ForeignExtractor(Extractor):
         roots: Sequence[Path] = (),
     ) -> None:
         if options.regions.detector not in GEOMETRIES:
-            raise CairnError(f"The features of {descriptor.name} come from elsewhere: give them with --features.")
+            raise CairnError(
+                "The features of {descriptor} come from elsewhere: give them with {--features}.",
+                descriptor=descriptor.name,
+            )
         self.descriptor = descriptor
         self._foreign = descriptor
         self.options = options

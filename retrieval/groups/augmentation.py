@@ -149,7 +149,8 @@ class _Augmenting:
             rows = self._collection.catalogue.images(list(photos))
         except KeyError:
             raise CollectionChanged(
-                f"Photos were removed from {self._collection.folder} meanwhile: run cairn group again, which goes on."
+                "Photos were removed from {folder} meanwhile: run {cairn group} again, which goes on.",
+                folder=self._collection.folder,
             ) from None
         sizes = {row.number: _size(row.width, row.height) for row in rows}
         chosen = [

@@ -322,7 +322,8 @@ def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
             yield from collection.catalogue.images(numbers[start : start + _ROWS])
         except KeyError:
             raise CollectionChanged(
-                f"Photos were removed from {collection.folder} meanwhile: run cairn group again, which goes on."
+                "Photos were removed from {folder} meanwhile: run {cairn group} again, which goes on.",
+                folder=collection.folder,
             ) from None
 
 

@@ -89,7 +89,7 @@ def index_photos(
     with report.timed("total"), collection.locked():
         refuse_damaged(collection)
         if not collection.has_vocabulary and collection.catalogue.segments():
-            raise CairnError(f"The vocabulary of {collection.folder} is missing: run cairn repair.")
+            raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
         preparer = preparer or LocalPreparer(collection, workers)
@@ -97,8 +97,10 @@ def index_photos(
             files = find_new(collection, paths, again, report, tell, preparer.checksums)
         if files and not collection.extractor.is_ready:
             raise CairnError(
-                f"The features of {collection.folder} come from elsewhere, and {printable(str(files[0].path))} is new: "
-                "give the features of new photos with --features."
+                "The features of {folder} come from elsewhere, and {path} is new: give the features of new photos with "
+                "{--features}.",
+                folder=collection.folder,
+                path=printable(str(files[0].path)),
             )
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.

@@ -50,7 +50,9 @@ def create_described(
     if _has_vocabulary(folder, catalogue):
         own = read_options(folder / OPTIONS)
         if not is_foreign(own.descriptor):
-            raise CairnError(f"{folder} was made with Cairn's own features: leave out --features, or make a new one.")
+            raise CairnError(
+                "{folder} was made with Cairn's own features: leave out {--features}, or make a new one.", folder=folder
+            )
         _refuse_other(folder, own.descriptor, label, values)
         options = own
     else:
@@ -66,7 +68,10 @@ def _open_many(features: Path) -> FeatureSource:
     """Open features of many photos; CairnError where they are of one, which any photo would be given."""
     source = open_features(features)
     if isinstance(source, NpzFile):
-        raise CairnError(f"{features} has the features of one photo, for cairn query: give the folder of such files.")
+        raise CairnError(
+            "{features} has the features of one photo, for {cairn query}: give the folder of such files.",
+            features=features,
+        )
     return source
 
 
@@ -74,10 +79,12 @@ def _refuse_other(folder: Path, own: str, label: str | None, values: str | None)
     """Raise CairnError where a collection calls its descriptor otherwise than is wished for, or compares it so."""
     made = parse_foreign(own)
     if label is not None and made.name != ForeignDescriptor(label, made.dim, made.values).name:
-        raise CairnError(f"{folder} calls its descriptor {own}: leave out --features-name.")
+        raise CairnError("{folder} calls its descriptor {own}: leave out {--features-name}.", folder=folder, own=own)
     if values is not None and made.values not in ((AS_THEY_ARE, BYTES) if values == AS_THEY_ARE else (values,)):
         raise CairnError(
-            f"{folder} compares descriptors otherwise ({own}): leave out --normalise, --as-they-are and --binary."
+            "{folder} compares descriptors otherwise ({own}): leave out {--normalise}, {--as-they-are} and {--binary}.",
+            folder=folder,
+            own=own,
         )
 
 
@@ -120,5 +127,7 @@ def use_features(collection: Collection, source: FeatureSource, photos: Sequence
     """
     descriptor = collection.descriptor
     if not isinstance(descriptor, ForeignDescriptor):
-        raise CairnError(f"{collection.folder} was made with Cairn's own features: leave out --features.")
+        raise CairnError(
+            "{folder} was made with Cairn's own features: leave out {--features}.", folder=collection.folder
+        )
     collection.use_extractor(ForeignExtractor(descriptor, collection.options.features, source, roots_of(photos)))

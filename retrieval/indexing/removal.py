@@ -50,7 +50,7 @@ def remove_photos(
         There is none in the folder, or nothing is asked for.
     """
     if not names and not missing and folder is None:
-        raise CairnError("Say which photos to remove: their names, --folder or --missing.")
+        raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")
     catalogue = collection.catalogue
     numbers = catalogue.numbers_of_names(names)
     unknown = [name for name in dict.fromkeys(names) if name not in numbers]

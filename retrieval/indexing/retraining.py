@@ -171,8 +171,9 @@ class _Retraining:
         check_sound(segment for segment in self.segments if self._keeps(segment))
         if not self.extractor.is_ready and not all(map(self._keeps, self.segments)):
             raise CairnError(
-                f"{self.collection.folder} keeps no descriptors, and its features come from elsewhere: give them again "
-                "with --features."
+                "{folder} keeps no descriptors, and its features come from elsewhere: give them again with "
+                "{--features}.",
+                folder=self.collection.folder,
             )
         self.unreadable = self._find_unreadable()
         self._refuse_unreadable()
@@ -210,9 +211,12 @@ class _Retraining:
             number, reason = next(iter(self.unreadable.items()))
             why = "which another descriptor needs" if self.is_new else "and the collection keeps no descriptors"
             raise CairnError(
-                f"{len(self.unreadable)} photos cannot be read again, such as {self.images[number].name!r} ({reason}), "
-                f"{why}: bring them back, or run cairn index with the folder "
-                "where they are now, or leave them out with --drop-missing."
+                "{unreadable} photos cannot be read again, such as {number} ({reason}), {why}: bring them back, or run "
+                "{cairn index} with the folder where they are now, or leave them out with {--drop-missing}.",
+                unreadable=len(self.unreadable),
+                number=repr(self.images[number].name),
+                reason=reason,
+                why=why,
             )
 
     def _live(self, segment: Segment) -> list[int]:
@@ -237,8 +241,9 @@ class _Retraining:
             showing = [number for number in showing if lies_below(Path(self.images[number].path), folder_of)]
             if not showing:
                 raise CairnError(
-                    f"The vocabulary is made from photos in {folder_of}, and none of the collection's is there: run "
-                    "cairn index with the folder where they are now."
+                    "The vocabulary is made from photos in {folder_of}, and none of the collection's is there: run "
+                    "{cairn index} with the folder where they are now.",
+                    folder_of=folder_of,
                 )
         many = made_with.sample if self.options.sample is None else self.options.sample
         sample = {showing[i] for i in rng.permutation(len(showing))[: many or None]}
@@ -416,7 +421,9 @@ def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[
             "collection with that descriptor."
         )
     if is_foreign(wanted):
-        raise CairnError(f"{wanted} is a descriptor of another program: make another collection with --features.")
+        raise CairnError(
+            "{wanted} is a descriptor of another program: make another collection with {--features}.", wanted=wanted
+        )
     return make_extractor(find_descriptor(wanted), collection.options.features), files_of(wanted)
 
 
@@ -424,8 +431,10 @@ def _refuse_forbidden(path: str, error: OSError) -> None:
     """Raise CairnError where a photo may not be read: it is there, and not to be left out as one that has gone."""
     if isinstance(error, PermissionError):
         raise CairnError(
-            f"{path} cannot be read ({error.strerror}): allow it and its folder to be read, or take the photo out with "
-            "cairn remove."
+            "{path} cannot be read ({value}): allow it and its folder to be read, or take the photo out with {cairn "
+            "remove}.",
+            path=path,
+            value=error.strerror,
         ) from error
 
 

@@ -211,7 +211,9 @@ class _Backup:
                     if self.collection.catalogue.revision() != state.revision:
                         continue
                     if isinstance(error, FileNotFoundError):
-                        raise CairnError(f"{error.filename} is missing: run cairn check, then cairn repair.") from error
+                        raise CairnError(
+                            "{filename} is missing: run {cairn check}, then {cairn repair}.", filename=error.filename
+                        ) from error
                     raise
         raise CollectionChanged(f"{self.source} changes faster than it can be copied: run the same command again.")
 
@@ -236,7 +238,9 @@ class _Backup:
             name = copy.setting(VOCABULARY_KEY) or VOCABULARY
             state = _State(file, copy.revision(), copy.segments(), name, copy.count())
         if not is_vocabulary(name):
-            raise CairnError(f"The catalogue of {self.source} is damaged: run cairn check, then cairn repair.")
+            raise CairnError(
+                "The catalogue of {source} is damaged: run {cairn check}, then {cairn repair}.", source=self.source
+            )
         return state
 
     def _copy_static(self, state: _State, earlier: _Earlier) -> None:
@@ -257,7 +261,7 @@ class _Backup:
         place = self.target / state.vocabulary
         has_vocabulary = place.is_dir() and all(_is_same(path, self._place(path)) for path in vocabulary)
         if state.segments and not vocabulary and not has_vocabulary:
-            raise CairnError(f"{self.source / state.vocabulary} is missing: run cairn check.")
+            raise CairnError("{vocabulary} is missing: run {cairn check}.", vocabulary=self.source / state.vocabulary)
         uploaded = list(self._uploads())
         uploads = [path for path in uploaded if not _is_same(path, self._place(path))]
         kept = [self.target / SEGMENTS / row.folder for row in state.segments if row not in rows]
@@ -310,7 +314,7 @@ class _Backup:
                 else:
                     self._copy(path, temporary / path.name)
             if not is_sound(temporary):
-                raise CairnError(f"{files[0].parent} is damaged: run cairn check, then cairn repair.")
+                raise CairnError("{parent} is damaged: run {cairn check}, then {cairn repair}.", parent=files[0].parent)
             _remove(place)
             publish_folder(temporary, place)
         self._copied.add(place.name)
@@ -428,7 +432,7 @@ class _Backup:
     def _copy(self, path: Path, copy: Path) -> None:
         """Copy a file, with its rights and times."""
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise CairnError(f"{path} is no plain file: run cairn check.")
+            raise CairnError("{path} is no plain file: run {cairn check}.", path=path)
         _copy_contents(path, copy, self._tell)
         with contextlib.suppress(OSError):  # not every disk keeps these
             shutil.copystat(path, copy)
@@ -437,15 +441,17 @@ class _Backup:
 
     def _link(self, path: Path, link: Path) -> None:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise CairnError(f"{path} is no plain file: run cairn check.")
+            raise CairnError("{path} is no plain file: run {cairn check}.", path=path)
         try:
             os.link(path, link)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise CairnError(
-                f"{path} cannot be linked to from {self.target} ({error.strerror}): leave out --link, so that files "
-                "are copied."
+                "{path} cannot be linked to from {target} ({value}): leave out {--link}, so that files are copied.",
+                path=path,
+                target=self.target,
+                value=error.strerror,
             ) from error
         self._tell(size_of(link))
         self.report.copied += 1
@@ -543,7 +549,7 @@ def _identity_of(collection: Collection) -> str:
             keep_identity(collection.folder, collection.catalogue)
         identity = read_identity(collection.folder)
     if identity is None:
-        raise CairnError(f"{collection.folder} does not say which collection it is: run cairn check.")
+        raise CairnError("{folder} does not say which collection it is: run {cairn check}.", folder=collection.folder)
     return identity
 
 

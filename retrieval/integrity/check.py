@@ -87,7 +87,7 @@ def check_collection(folder: Path, *, catalogue: str | None = None, progress: Pr
     """
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
-        raise CairnError(f"There is no collection at {folder}: make one with cairn index.")
+        raise CairnError("There is no collection at {folder}: make one with {cairn index}.", folder=folder)
     refuse_links(folder)
     check = _Check(Findings(folder, progress), catalogue)
     try:
@@ -148,8 +148,9 @@ class _Check:
             self.findings.was_read(1, size_of(path))
             if self.address is None and self.seal.database != "sqlite":
                 raise CairnError(
-                    f"The catalogue of {self.folder} is in a database ({self.seal.database[:40]}): give its address "
-                    "with --catalogue."
+                    "The catalogue of {folder} is in a database ({database}): give its address with {--catalogue}.",
+                    folder=self.folder,
+                    database=self.seal.database[:40],
                 )
 
     def _check_catalogue(self) -> None:

@@ -76,8 +76,9 @@ def rewrite_segments(
     finder = PhotoFinder(photos)
     if not collection.extractor.is_ready and not drop_missing:
         raise CairnError(
-            f"Damaged segments need the features of {sum(map(len, numbers))} photos again, which come from elsewhere: "
-            "give them with --features, or say --drop-missing, and these photos leave the collection."
+            "Damaged segments need the features of {numbers} photos again, which come from elsewhere: give them with "
+            "{--features}, or say {--drop-missing}, and these photos leave the collection.",
+            numbers=sum(map(len, numbers)),
         )
     if not drop_missing:
         _refuse_missing([one for some in numbers for one in collection.catalogue.images(some) if not finder.find(one)])
@@ -133,9 +134,10 @@ def _refuse_missing(images: Sequence[ImageRow]) -> None:
     if images:
         count = "1 photo" if len(images) == 1 else f"{len(images)} photos"
         raise CairnError(
-            f"Damaged segments need {count} again that cannot be found as indexed, such as "
-            f"{printable_name(images[0].path)}: connect the drive, name their folder with --photos, or say "
-            "--drop-missing, and they leave the collection."
+            "Damaged segments need {count} again that cannot be found as indexed, such as {path}: connect the drive, "
+            "name their folder with {--photos}, or say {--drop-missing}, and they leave the collection.",
+            count=count,
+            path=printable_name(images[0].path),
         )
 
 

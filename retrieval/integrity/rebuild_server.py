@@ -120,8 +120,9 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
     with contextlib.closing(Database(address)) as database:
         if database.address.get_backend_name() != "postgresql":
             raise CairnError(
-                f"The catalogue {database} is in a database that only its server can restore: restore it from a "
-                "backup, then run cairn repair again."
+                "The catalogue {database} is in a database that only its server can restore: restore it from a backup, "
+                "then run {cairn repair} again.",
+                database=database,
             )
         try:
             Catalogue.open(temporary, create=True).close()

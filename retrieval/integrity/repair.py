@@ -148,7 +148,9 @@ class _Repair:
         self.seal = sound_seal(self.folder / SEAL)
         segments = self.folder / SEGMENTS
         if segments.exists() and not segments.is_dir():
-            raise CairnError(f"{segments} is not a folder: move it away, and run cairn repair again.")
+            raise CairnError(
+                "{segments} is not a folder: move it away, and run {cairn repair} again.", segments=segments
+            )
         segments.mkdir(exist_ok=True)
         self._repair_caches(found)
         if self.address is None and any(one.file.startswith(FILE) for one in found.damaged):

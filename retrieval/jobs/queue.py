@@ -17,7 +17,7 @@ from typing import Any
 
 from index.errors import CairnError
 from retrieval.collection.layout import LINKS_LOCK, LOCK
-from retrieval.collection.locking import CHANGING, LINKING, CollectionLocked, lock_file
+from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.jobs.job import Job, JobNotFound
 from retrieval.jobs.kinds import Work, read
 from retrieval.jobs.running import CAN_PAUSE, Child
@@ -435,7 +435,7 @@ class Queue:
             return {"state": CANCELLED}
         if self._stopping:
             return {"state": QUEUED}
-        if error.startswith((CHANGING, LINKING)):
+        if result is not None and result.get("kind") == CollectionLocked.__name__:
             self._notes[number] = _WAITING
             self._locked[number] = time.monotonic()
             return {"state": QUEUED}

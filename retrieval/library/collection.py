@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from retrieval.library.searches import MakeSearcher, Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
+
+_MISSING: Any = object()  # of a photo that has no box, or a box that has no photo
 
 T = TypeVar("T")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -317,17 +320,13 @@ class Collection:
 
         if isinstance(photos, (str, bytes)) or (not isinstance(photos, np.ndarray) and is_one(photos)):
             raise CairnError("Give a list of photos; search takes one.")
-        if boxes is None:
-            for photo in photos:
-                yield self.search(photo, **how)
-            return
-        try:
-            for photo, box in zip(photos, boxes, strict=True):
-                yield self.search(photo, box, **how)
-        except ValueError as error:
-            if "zip()" not in str(error):
-                raise
-            raise CairnError("There must be as many boxes as photos: None stands for a whole photo.") from None
+        pairs: Iterable[Any] = ((one, None) for one in photos)
+        if boxes is not None:
+            pairs = zip_longest(photos, boxes, fillvalue=_MISSING)
+        for photo, box in pairs:
+            if photo is _MISSING or box is _MISSING:
+                raise CairnError("There must be as many boxes as photos: None stands for a whole photo.")
+            yield self.search(photo, box, **how)
 
     @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
     def match(
@@ -721,7 +720,8 @@ class Collection:
         options = TableOptions(name_column, delimiter, columns)
         with self._lock, sealed_afterwards(self.opened):
             report = import_table(self.opened.catalogue, Path(table), options, replace=replace)
-        return Imported(**vars(report))
+        found = {**report.columns, "warnings": [str(one) for one in report.columns["warnings"]]}
+        return Imported(**{**vars(report), "columns": found, "notes": [str(one) for one in report.notes]})
 
     def refresh_metadata(self, *, progress: Telling = None) -> Refreshed:
         """Read again what the photos' files say of them; what was imported stays.

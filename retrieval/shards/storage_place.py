@@ -26,8 +26,11 @@ def storage_place(collection: Collection) -> str:
     named = place == os.environ.get(STORAGE_VARIABLE)
     if not named and not is_noted(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place):
         raise CairnError(
-            f"The catalogue of {collection.folder} says that its files are sent to {place[:200]!r}, which you have not "
-            f"named: if that is right, set {STORAGE_VARIABLE} to it, or run cairn index with --storage."
+            "The catalogue of {folder} says that its files are sent to {place}, which you have not named: if that is "
+            "right, set {storage_variable} to it, or run {cairn index} with {--storage}.",
+            folder=collection.folder,
+            place=repr(place[:200]),
+            storage_variable=STORAGE_VARIABLE,
         )
     return place
 

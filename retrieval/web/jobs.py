@@ -60,7 +60,7 @@ def photo_row(collection: Collection, number: int) -> ImageRow:
     try:
         return collection.catalogue.seen_images([number])[0]
     except KeyError:
-        raise Refused(f"There is no photo {number} in this collection.", "missing") from None
+        raise Refused("There is no photo {number} in this collection.", "missing", number=number) from None
 
 
 class SearchJobs:
@@ -156,7 +156,7 @@ class SearchJobs:
     def _options(self, request: dict[str, Any]) -> SearchOptions:
         similarity = self._place.similarity
         if request["similarity"] and similarity is None:
-            raise Refused("This server has no learnt similarity: start it with --similarity FILE.")
+            raise Refused("This server has no learnt similarity: start it with {--similarity} FILE.")
         if request["similarity"] is False:
             similarity = None
         return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
@@ -268,7 +268,9 @@ class PictureJobs:
             gone = f"its file is no longer there: {IF_MOVED}"
             reason = (str(error) if os.path.isfile(path) else gone).rstrip(".")  # noqa: PTH113
             name = request["name"]
-            raise Refused(f"The photo {name!r} cannot be shown: {reason}.", "gone") from None
+            raise Refused(
+                "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason
+            ) from None
         return {"width": width, "height": height}, encode_jpeg(pixels, QUALITY)
 
 
@@ -287,9 +289,10 @@ def _sheet(request: dict[str, Any]) -> bytes:
 def _unusable(name: str, reason: CairnError) -> Refused:
     if isinstance(reason, FeaturesNeeded):
         return Refused(
-            f"The upload {name!r} cannot be searched for: another program described the photos of this collection, and "
-            "only that can describe a new one. Search with a photo of the collection, or a box in one.",
+            "The upload {name} cannot be searched for: another program described the photos of this collection, "
+            "and only that can describe a new one. Search with a photo of the collection, or a box in one.",
             "photo",
+            name=repr(name),
         )
     kind = "pixels" if isinstance(reason, PhotoTooLarge) else "photo"
-    return Refused(f"The upload {name!r} cannot be used: {reason}.", kind)
+    return Refused("The upload {name} cannot be used: {reason}.", kind, name=repr(name), reason=reason)

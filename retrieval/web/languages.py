@@ -12,13 +12,15 @@ from functools import cache
 from html import escape, unescape
 from pathlib import Path
 
+from index.messages import Message, on_command_line
+
 FOLDER = Path(__file__).resolve().parent / "static" / "languages"
 ENGLISH = "en"
 COOKIE = "cairn-language"
 """Cookie that says which language a visitor chose."""
 
 PATTERNS = "{}"
-"""Key in a language's file: the sentences of the server with {names} in them, which pages meet with values in place."""
+"""Key in a language's file: texts of pictures with {names} in them, which are met with values in place."""
 
 ATTRIBUTES = ("title", "placeholder", "aria-label", "alt")
 """Attributes of HTML that people read or hear."""
@@ -117,9 +119,14 @@ def translate(text: str, language: str) -> str:
     return found if isinstance(found, str) else text
 
 
+def in_language(message: Message, language: str) -> str:
+    """Say a message in a language; what has no translation stays English."""
+    return message.told(on_command_line, lambda text: translate(text, language))
+
+
 @cache
 def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Sentences of the server with {names} in them, in a language, each with what recognises the English one."""
+    """Texts of pictures with {names} in them, in a language, each with what recognises the English one."""
     known = messages(language)
     found = []
     for english in known.get(PATTERNS, ()):
@@ -132,7 +139,7 @@ def _patterns(language: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def told(text: str, language: str) -> str:
-    """Say what the server said, in a language, where its sentence is known: as `told` of ``language.js``."""
+    """Say what a picture says, in a language, where its text is known."""
     if language == ENGLISH or (said := translate(text, language)) != text:
         return text if language == ENGLISH else said
     for other, form in _patterns(language):

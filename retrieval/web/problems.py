@@ -16,13 +16,16 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from index.errors import CairnError
+from index.messages import Message
 from retrieval.catalogue.curation.saved import SearchNotFound, TooManySearches
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.curation.albums import AlbumNotFound, NoName
 from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
+from retrieval.web.languages import ENGLISH, in_language
 from retrieval.web.pool.job_process import DAMAGED, Refused
+from retrieval.web.rendering import language_of
 
 BUSY_SECONDS = 2  # after which a client may try again
 
@@ -43,16 +46,16 @@ class ProblemError(Exception):
     ----------
     status : int
         HTTP status.
-    sentence : str
+    text : str or Message
         What is wrong, and what to do.
     retry : int, optional
         Seconds after which it may be asked again.
     """
 
-    def __init__(self, status: int, sentence: str, retry: int | None = None) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, text: str | Message, retry: int | None = None, **values: object) -> None:
+        self.message = text if isinstance(text, Message) else Message(text, **values)
+        super().__init__(self.message)
         self.status, self.retry = status, retry
-        self.sentence = " ".join(sentence.split())
 
 
 @contextmanager
@@ -67,13 +70,13 @@ def refusing(status: int = 409) -> Iterator[None]:
     except DatabaseError:
         raise
     except (AlbumNotFound, JobNotFound, PhotoNotFound, SearchNotFound) as error:
-        raise ProblemError(404, str(error)) from None
+        raise ProblemError(404, error.message) from None
     except TooManySearches as error:
-        raise ProblemError(413, str(error)) from None
+        raise ProblemError(413, error.message) from None
     except NoName as error:
-        raise ProblemError(422, str(error)) from None
+        raise ProblemError(422, error.message) from None
     except CairnError as error:
-        raise ProblemError(status, str(error)) from None
+        raise ProblemError(status, error.message) from None
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -101,10 +104,19 @@ def validation_sentence(errors: Sequence[Any]) -> str:
     return f"The field {field} is wrong: {reason}." if field else f"The request is wrong: {reason}."
 
 
-def problem(request: Request, status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """The answer to a request that is not met: JSON, or a small page where a browser asked for one; without paths."""
+def problem(request: Request, status: int, message: str | Message, headers: dict[str, str] | None = None) -> Response:
+    """The answer to a request that is not met: JSON, or a small page where a browser asked for one; without paths.
+
+    JSON has the sentence in English, ``detail``, and where it has a translation that in the visitor's language, too,
+    ``said``.
+    """
     service = getattr(request.app.state, "service", None)  # a server of several collections has none of its own
-    sentence = without_paths(sentence, service.places if service is not None else ())
+    places = service.places if service is not None else ()
+    message = message if isinstance(message, Message) else Message(message)
+    sentence, said = (
+        without_paths(" ".join(in_language(message, language).split()), places)
+        for language in (ENGLISH, language_of(request))
+    )
     headers = dict(headers or {})
     if status == 503:
         headers.setdefault("Retry-After", str(BUSY_SECONDS))
@@ -113,9 +125,9 @@ def problem(request: Request, status: int, sentence: str, headers: dict[str, str
         "accept", ""
     )
     if page and request.method in ("GET", "HEAD"):
-        text = _PAGE.format(status=status, sentence=html.escape(sentence), root=html.escape(quote(root)))
+        text = _PAGE.format(status=status, sentence=html.escape(said), root=html.escape(quote(root)))
         return HTMLResponse(text, status, headers)
-    return JSONResponse({"detail": sentence}, status, headers)
+    return JSONResponse({"detail": sentence} | ({"said": said} if said != sentence else {}), status, headers)
 
 
 def install(app: FastAPI) -> None:
@@ -123,7 +135,7 @@ def install(app: FastAPI) -> None:
 
     def full(request: Request) -> Response:
         error = ProblemError(507, "The disk of the server is full: nothing was lost; free some room, then try again.")
-        return problem(request, error.status, error.sentence)
+        return problem(request, error.status, error.message)
 
     @app.exception_handler(OSError)
     async def _system(request: Request, error: OSError) -> Response:
@@ -136,7 +148,7 @@ def install(app: FastAPI) -> None:
         if error.status != 507 and is_full(error):
             return full(request)
         headers = None if error.retry is None else {"Retry-After": str(error.retry)}
-        return problem(request, error.status, error.sentence, headers)
+        return problem(request, error.status, error.message, headers)
 
     @app.exception_handler(CairnError)
     async def _cairn(request: Request, error: CairnError) -> Response:
@@ -144,7 +156,7 @@ def install(app: FastAPI) -> None:
             return full(request)
         # What no worker refused: the catalogue cannot be read.
         status = _KINDS.get(error.kind, 400) if isinstance(error, Refused) else 503
-        return problem(request, status, " ".join(str(error).split()))
+        return problem(request, status, error.message)
 
     @app.exception_handler(RequestValidationError)
     async def _fields(request: Request, error: RequestValidationError) -> Response:

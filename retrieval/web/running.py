@@ -120,7 +120,9 @@ class RunOptions:
         """Folders below which photos may be chosen in the browser; CairnError where one is none."""
         for folder in self.photos:
             if not folder.is_dir():
-                raise CairnError(f"There is no folder {str(folder)!r}, given with --photos; check the name.")
+                raise CairnError(
+                    "There is no folder {folder}, given with {--photos}; check the name.", folder=repr(str(folder))
+                )
         return self.photos or ((Path.home(),) if self.is_local else ())
 
     def serve_options(self) -> "ServeOptions":
@@ -227,7 +229,9 @@ def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":
         family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise CairnError(f"There is no address {host!r} here ({error}): give another with --host.") from None
+        raise CairnError(
+            "There is no address {host} here ({error}): give another with {--host}.", host=repr(host), error=error
+        ) from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(where)
@@ -237,6 +241,6 @@ def listen(host: str, port: int, *, fallback: bool = False) -> "socket.socket":
         if error.errno == errno.EADDRINUSE and fallback:
             return listen(host, 0)
         if error.errno == errno.EADDRINUSE:
-            raise CairnError(f"Port {port} is taken: choose another with --port, or 0 for any.") from None
+            raise CairnError("Port {port} is taken: choose another with {--port}, or 0 for any.", port=port) from None
         raise CairnError(f"{host} port {port} cannot be used ({error.strerror}): give another.") from None
     return listening

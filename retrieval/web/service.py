@@ -242,7 +242,9 @@ async def run_job(pool: Pool, request: Request, job: str, wanted: dict[str, Any]
         raise ProblemError(503, "The server is busy: try again in a moment.") from None
     except TookTooLong:
         seconds = pool.options.seconds
-        raise ProblemError(504, f"This took more than {seconds:g} seconds and was given up: ask for less.") from None
+        raise ProblemError(
+            504, "This took more than {seconds} seconds and was given up: ask for less.", seconds=f"{seconds:g}"
+        ) from None
     except Died:
         raise BrokenOff(
             503, "The work on this request broke off, most likely for want of memory: try again, or with another photo."

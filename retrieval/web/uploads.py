@@ -137,7 +137,9 @@ async def _read(request: Request, form: "_Form", boundary: bytes, options: Uploa
             except ProblemError as error:
                 problem = error
             except OSError as error:
-                problem = ProblemError(503, f"The server cannot keep the upload ({error.strerror}): try again later.")
+                problem = ProblemError(
+                    503, "The server cannot keep the upload ({strerror}): try again later.", strerror=error.strerror
+                )
         elif received > options.drained_bytes:
             break
     if problem is not None:
@@ -203,7 +205,7 @@ class _Form:
             return
         count = len(self.uploads.photos)
         if count >= self._options.photos:
-            raise ProblemError(413, f"At most {self._options.photos} photos can be sent at once.")
+            raise ProblemError(413, "At most {photos} photos can be sent at once.", photos=self._options.photos)
         path = self._folder / secrets.token_hex(16)
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self.uploads.photos.append(path)
@@ -218,7 +220,9 @@ class _Form:
             return
         if self._size > self._options.photo_bytes:
             limit = self._options.photo_bytes / 1e6
-            raise ProblemError(413, f"A photo may have {limit:g} MB at most: make it smaller, and try again.")
+            raise ProblemError(
+                413, "A photo may have {limit} MB at most: make it smaller, and try again.", limit=f"{limit:g}"
+            )
         self._file.write(data[start:end])
 
     def _part_end(self) -> None:

@@ -42,6 +42,9 @@ SILENT = (
 )
 """Modules whose errors are read in the terminal alone."""
 
+ERRORS = ("Error", "Refused", "Message", "NotFound", "NoName", "TooManySearches", "NotMoved")
+"""How the names end of what says why something is refused."""
+
 PICTURES = ("learning/reports/verdict_picture.py",)
 """Modules that draw pictures for pages: what they give `_text`."""
 
@@ -167,11 +170,16 @@ def error_texts() -> Iterator[tuple[Path, str]]:
     """Give what the server says where it refuses, and in its pictures, {name} standing for what it puts in."""
     for room in SPEAKING:
         for path in sorted((ROOT / room).rglob("*.py")):
-            for node in () if path.name in SILENT else _calls(path, ("Error", "Refused")):
+            for node in () if path.name in SILENT else _calls(path, ERRORS):
                 for argument in node.args:
-                    text = _sentence(argument)
-                    if text.endswith(".") and " " in text:
+                    text = argument.value if isinstance(argument, ast.Constant) else ""
+                    if isinstance(text, str) and text.endswith(".") and " " in text:
                         yield path, text
+    yield from picture_texts()
+
+
+def picture_texts() -> Iterator[tuple[Path, str]]:
+    """Give what pictures say, {name} standing for what is put in."""
     for path in (ROOT / picture for picture in PICTURES):
         for node in _calls(path, ("_text",)):
             text = _sentence(node.args[2])
@@ -187,7 +195,7 @@ def _calls(path: Path, endings: tuple[str, ...]) -> Iterator[ast.Call]:
 
 
 def _sentence(node: ast.expr) -> str:
-    """A string of Python code as a message; "" where it is none."""
+    """A string of Python code with {names} in it; "" if it is not a string."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if not isinstance(node, ast.JoinedStr):
@@ -252,7 +260,7 @@ def as_json(catalogue: Catalog) -> str:
     """Write what the pages read: texts by their English, forms for numbers as Unicode's plural rules name them."""
     forms = _forms(catalogue)
     own = catalogue.locale.get_language_name(catalogue.locale) or str(catalogue.locale)
-    errors = {text for _, text in error_texts() if PLACEHOLDER.search(text)}
+    drawn = {text for _, text in picture_texts() if PLACEHOLDER.search(text)}
     found: dict[str, object] = {}
     patterns = []
     for english, others in entries(catalogue):
@@ -262,7 +270,7 @@ def as_json(catalogue: Catalog) -> str:
             found[english[1]] = {form: others[place] for form, place in forms.items()}
         else:
             found[english[0]] = others[0]
-            patterns += [english[0]] if english[0] in errors else []
+            patterns += [english[0]] if english[0] in drawn else []
     whole = {"": own[0].upper() + own[1:], **dict(sorted(found.items())), PATTERNS: sorted(patterns)}
     return json.dumps(whole, ensure_ascii=False, indent=0) + "\n"
 

@@ -107,7 +107,7 @@ def save_search(
     with catalogue.writing() as session:
         write_alone(session, SavedSearchRow)
         if (session.scalar(sa.select(sa.func.count()).select_from(SavedSearchRow)) or 0) >= MOST:
-            raise TooManySearches(f"{MOST:,} searches are kept already: delete some first.")
+            raise TooManySearches("{MOST} searches are kept already: delete some first.", MOST=f"{MOST:,}")
         row.asked_to = _next(session)
         session.add(row)
         session.flush()
@@ -292,4 +292,4 @@ def _region(text: str | None) -> list[list[float]] | None:
 
 
 def _no(search: int) -> SearchNotFound:
-    return SearchNotFound(f"There is no saved search {search}.")
+    return SearchNotFound("There is no saved search {search}.", search=search)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
+from index.messages import Message
 from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
 from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
 from retrieval.catalogue.tables.cells import Survey
@@ -93,7 +94,7 @@ def understand_columns(
         No column says which photos the rows are about, a header is not in the table, or two columns are for one field.
     """
     chosen = _mapped(path, names, mapping)
-    warnings: list[str] = []
+    warnings: list[str | Message] = []
     photo = _photo_column(path, names, surveys, name_column, chosen, warnings)
     fields: dict[int, str] = {place: key for key, places in chosen.items() for place in places}
     left = {_find(names, header) for header in plain}
@@ -177,9 +178,9 @@ def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]
         if place is None:
             raise CairnError(f"{path} has no column {header!r} to map; its columns are {_listed(names)}.")
         if any(place in places for places in chosen.values()):
-            raise CairnError(f"--map gives the column {header!r} twice: keep one of them.")
+            raise CairnError("{--map} gives the column {header} twice: keep one of them.", header=repr(header))
         if key in chosen and key != TAG:
-            raise CairnError(f"--map gives two columns for {_WORDS[key]}: keep one of them.")
+            raise CairnError("{--map} gives two columns for {key}: keep one of them.", key=_WORDS[key])
         chosen.setdefault(key, []).append(place)
     return chosen
 
@@ -190,7 +191,7 @@ def _photo_column(
     surveys: Sequence[Survey],
     wanted: str | None,
     mapped: Mapping[str, Sequence[int]],
-    warnings: list[str],
+    warnings: list[str | Message],
 ) -> int:
     """Place of the column that says which photo a row is about; a warning where others may say so as well."""
     taken = {place for places in mapped.values() for place in places}
@@ -199,20 +200,29 @@ def _photo_column(
         if place is None:
             raise CairnError(f"{path} has no column {wanted!r}; its columns are {_listed(names)}.")
         if place in taken:
-            raise CairnError(f"The column {wanted!r} says which photo a row is about: leave it out of --map.")
+            raise CairnError(
+                "The column {wanted} says which photo a row is about: leave it out of {--map}.", wanted=repr(wanted)
+            )
         return place
     candidates = _candidates(names, [place for place in range(len(names)) if place not in taken], PHOTO)
     if not candidates:
         raise CairnError(
-            f"No column of {path} says which photo a row is about; its columns are {_listed(names)}: call one name, "
-            "path or file, or give --name-column."
+            "No column of {path} says which photo a row is about; its columns are {names}: call one name, path or "
+            "file, or give {--name-column}.",
+            path=path,
+            names=_listed(names),
         )
     best = max(candidates, key=lambda place: (surveys[place].photos, surveys[place].files))  # the first of equals
     if len(candidates) > 1:
         others = [names[place] for place in candidates if place != best]
         warnings.append(
-            f"Columns {_listed([names[best], *others])} may all say which photo a row is about: {names[best]!r} "
-            f"is read; --name-column would choose another, such as {others[0]!r}."
+            Message(
+                "Columns {columns} may all say which photo a row is about: {best} is read; {--name-column} would "
+                "choose another, such as {other}.",
+                columns=_listed([names[best], *others]),
+                best=repr(names[best]),
+                other=repr(others[0]),
+            )
         )
     return best
 
@@ -232,16 +242,26 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
     equals = [names[place] for place in candidates if normal_header(names[place]) == normal_header(names[winner])]
     if len(equals) > 1:
         raise CairnError(
-            f"{path} has {len(equals)} columns for the {_WORDS[key]}, {_listed(equals)}: keep one of them, or "
-            f"choose one with --map {_WORDS[key].upper()}={equals[0]}."
+            "{path} has {number} columns for the {what}, {columns}: keep one of them, or choose one with {--map} "
+            "{map}.",
+            path=path,
+            number=len(equals),
+            what=_WORDS[key],
+            columns=_listed(equals),
+            map=f"{_WORDS[key].upper()}={equals[0]}",
         )
 
 
-def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str]:
+def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str | Message]:
     """Say which columns are kept as text because another one says the same."""
     return [
-        f"Column {names[place]!r} is kept as text: {names[winner]!r} says the {_WORDS[key]}; --map "
-        f"{_WORDS[key].upper()}={names[place]} would choose it."
+        Message(
+            "Column {column} is kept as text: {winner} says the {what}; {--map} {map} would choose it.",
+            column=repr(names[place]),
+            winner=repr(names[winner]),
+            what=_WORDS[key],
+            map=f"{_WORDS[key].upper()}={names[place]}",
+        )
         for place in candidates
         if winner is not None and place != winner
     ]
@@ -253,7 +273,7 @@ def _places(
     surveys: Sequence[Survey],
     chosen: Mapping[str, Sequence[int]],
     candidates: Mapping[str, Sequence[int]],
-    warnings: list[str],
+    warnings: list[str | Message],
 ) -> dict[int, str]:
     """Choose the columns of latitude and longitude: headers that may be of sizes count only where both do."""
     found: dict[str, int] = {}
@@ -276,8 +296,11 @@ def _places(
             if len(found) == 2:
                 shown = " and ".join(repr(names[place]) for place in doubtful)
                 warnings.append(
-                    f"{shown}: kept as text, as the values do not look like places; if they are, give --map LATITUDE=… "
-                    "and --map LONGITUDE=…."
+                    Message(
+                        "{columns}: kept as text, as the values do not look like places; if they are, give {--map} "
+                        "LATITUDE=… and {--map} LONGITUDE=….",
+                        columns=shown,
+                    )
                 )
             found = {key: place for key, place in found.items() if place not in doubtful}
     for key, place in found.items():
@@ -290,27 +313,34 @@ def _places(
 
 def _suspicions(
     names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], known: Collection[int | None]
-) -> list[str]:
+) -> list[str | Message]:
     """Warn of columns that are kept as text and look like dates or coordinates, where no other column says these."""
     filled = set(fields.values())
     free = [place for place, name in enumerate(names) if name and place not in known and place not in fields]
-    warnings = []
+    warnings: list[str | Message] = []
     if "taken" not in filled:
         for place in free:
             survey = surveys[place]
             years = survey.years if is_year(names[place]) else 0
             if survey.mostly(survey.dates + years):
                 warnings.append(
-                    f"Column {names[place]!r} looks like dates and is kept as text: if it says when the photos "
-                    f"were taken, give --map DATE={names[place]}."
+                    Message(
+                        "Column {column} looks like dates and is kept as text: if it says when the photos were taken, "
+                        "give {--map} DATE={name}.",
+                        column=repr(names[place]),
+                        name=names[place],
+                    )
                 )
     if not filled >= {"latitude", "longitude"}:
         fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
         if len(fine) + len(filled & {"latitude", "longitude"}) > 1:
             shown = " and ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
-                f"{shown}: kept as text, though the values look like coordinates; if they are, give --map LATITUDE=… "
-                "and --map LONGITUDE=…."
+                Message(
+                    "{columns}: kept as text, though the values look like coordinates; if they are, give {--map} "
+                    "LATITUDE=… and {--map} LONGITUDE=….",
+                    columns=shown,
+                )
             )
         warnings += [
             f"Column {names[place]!r} looks like coordinates and is kept as text: two columns are read, "

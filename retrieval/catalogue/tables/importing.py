@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
+from index.messages import Message
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
 from retrieval.catalogue.photo_lookup import PhotoLookup
@@ -50,7 +51,7 @@ class Table:
     rows: list[Row] = field(default_factory=list)
     unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows that say of nothing
     warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: what was left out
-    notes: list[str] = field(default_factory=list)  # sentences
+    notes: list[str | Message] = field(default_factory=list)  # sentences
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class ImportReport:
     photos: int  # which these rows are about
     unmatched: list[dict[str, str | int]]
     warnings: list[dict[str, str | int]]
-    notes: list[str]
+    notes: list[str | Message]
     # "photo": the column of the photos' names; "understood": [{"column", "as"}], with the keys of the catalogue;
     # "kept": columns that are kept as they are; "warnings": sentences.
     columns: dict[str, Any] = field(default_factory=dict)
@@ -128,13 +129,19 @@ def import_table(
     if replace and not matched:
         reason = f" (line {unmatched[0]['line']}: {unmatched[0]['reason']})" if unmatched else ""
         raise CairnError(
-            f"No row of {path} is about a photo of the collection{reason}: nothing was imported, and "
-            "nothing forgotten; check its names, or give --name-column."
+            "No row of {path} is about a photo of the collection{reason}: nothing was imported, and nothing forgotten; "
+            "check its names, or give {--name-column}.",
+            path=path,
+            reason=reason,
         )
     if unmatched and not matched:
         table.notes.append(
-            f"No row of {path} is about a photo of the collection: check the names in its column "
-            f"{table.columns.report['photo']!r}, or choose another column with --name-column."
+            Message(
+                "No row of {path} is about a photo of the collection: check the names in its column {column}, or "
+                "choose another column with {--name-column}.",
+                path=path,
+                column=repr(table.columns.report["photo"]),
+            )
         )
     kept = {number: one for number, one in values.items() if one}
     if not dry_run:

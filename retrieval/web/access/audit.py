@@ -44,7 +44,11 @@ class AuditFile:
         try:
             self._reopen()
         except OSError as error:
-            raise CairnError(f"The audit log {path} cannot be written ({error.strerror}): name another file.") from None
+            raise CairnError(
+                "The audit log {path} cannot be written ({strerror}): name another file.",
+                path=path,
+                strerror=error.strerror,
+            ) from None
 
     def write(self, fields: dict[str, Any]) -> None:
         """Add a line; where that fails, the server's own log has it, and what was done stays done."""

@@ -60,7 +60,7 @@ def password(
     from retrieval.web.access.passwords import NO_PASSWORD, Entry, check_name, hash_password
 
     if sum((no_password, keep_password, sign_out, remove)) > 1:
-        raise CairnError("Of --no-password, --keep-password, --sign-out and --remove, give one.")
+        raise CairnError("Of {--no-password}, {--keep-password}, {--sign-out} and {--remove}, give one.")
     if name is None:
         _list_people(file)
         return
@@ -116,7 +116,7 @@ def token(
 def _last_day(expires: str | None, days: int | None) -> date | None:
     today = datetime.now(UTC).date()
     if expires is not None and days is not None:
-        raise CairnError("Give --expires or --days, and not both.")
+        raise CairnError("Give {--expires} or {--days}, and not both.")
     if days is not None:
         return today + timedelta(days)
     if expires is None:
@@ -124,9 +124,11 @@ def _last_day(expires: str | None, days: int | None) -> date | None:
     try:
         last = date.fromisoformat(expires)
     except ValueError:
-        raise CairnError(f"--expires takes a day such as 2027-01-31: {expires!r} is none.") from None
+        raise CairnError(
+            "{--expires} takes a day such as 2027-01-31: {expires} is none.", expires=repr(expires)
+        ) from None
     if last < today:
-        raise CairnError(f"--expires {last} has passed: give a day to come.")
+        raise CairnError("{--expires} {last} has passed: give a day to come.", last=last)
     return last
 
 
@@ -134,7 +136,9 @@ def _collections(named: list[str] | None) -> tuple[str, ...]:
     """Names of folders, each once."""
     for one in named or ():
         if one in ("", ".", "..") or {"/", "\\", "\0"} & {*one} or not one.isprintable():
-            raise CairnError(f"--collection takes the name of a folder, such as holiday.cairn: {one!r} is none.")
+            raise CairnError(
+                "{--collection} takes the name of a folder, such as holiday.cairn: {one} is none.", one=repr(one)
+            )
     return tuple(dict.fromkeys(named or ()))
 
 

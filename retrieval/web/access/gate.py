@@ -71,7 +71,7 @@ class Gate:
             try:
                 refusal = self._judge(request)
             except ProblemError as error:
-                refusal = problem(request, error.status, error.sentence, _ASKING if error.status == 401 else None)
+                refusal = problem(request, error.status, error.message, _ASKING if error.status == 401 else None)
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
@@ -136,7 +136,9 @@ class Gate:
             if entry is None:
                 raise ProblemError(401, "This token is not known here.")
             if entry.is_over:
-                raise ProblemError(401, f"This token was for use until {entry.expires}: ask for a new one.")
+                raise ProblemError(
+                    401, "This token was for use until {expires}: ask for a new one.", expires=entry.expires
+                )
             self._sessions.use_token(entry)
             return entry
         if (name := self._told_by_proxy(request)) is not None:

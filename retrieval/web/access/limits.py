@@ -130,7 +130,10 @@ def _spend(request: Request) -> None:
     if limiter is not None and (wait := limiter.take(request.scope[CLIENT])):
         seconds = waited(wait)
         raise ProblemError(
-            429, f"You have searched often in a short time: try again in {seconds} seconds.", retry=seconds
+            429,
+            "You have searched often in a short time: try again in {seconds} seconds.",
+            retry=seconds,
+            seconds=seconds,
         )
 
 

@@ -154,20 +154,27 @@ class AccessOptions:
                 ipaddress.ip_network(one, strict=False)
             except ValueError:
                 raise CairnError(
-                    f"--forwarded-from takes an address or a network such as 10.0.0.0/8: {one!r}."
+                    "{--forwarded-from} takes an address or a network such as 10.0.0.0/8: {one}.", one=repr(one)
                 ) from None
         if self.user_header and not (self.forwarded_from and self.password_file):
             raise CairnError(
-                "--trusted-user-header needs --forwarded-from, which names the proxies that are believed, and "
-                "--password-file with the names that they may say."
+                "{--trusted-user-header} needs {--forwarded-from}, which names the proxies that are believed, and "
+                "{--password-file} with the names that they may say."
             )
         if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
-            raise CairnError(f"--trusted-user-header takes a name such as X-Remote-User: {self.user_header!r} is none.")
+            raise CairnError(
+                "{--trusted-user-header} takes a name such as X-Remote-User: {user_header} is none.",
+                user_header=repr(self.user_header),
+            )
         for one in self.cors:
             if not re.fullmatch(r"https?://[A-Za-z0-9.\-\[\]:]+", one):
-                raise CairnError(f"--cors takes an origin such as https://www.example.org: {one!r} is none.")
+                raise CairnError(
+                    "{--cors} takes an origin such as https://www.example.org: {one} is none.", one=repr(one)
+                )
         if self.root_path and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", self.root_path):
-            raise CairnError(f"--root-path takes a path such as /photos: {self.root_path!r} is none.")
+            raise CairnError(
+                "{--root-path} takes a path such as /photos: {root_path} is none.", root_path=repr(self.root_path)
+            )
 
     def is_proxy(self, address: str) -> bool:
         """Whether an address is one of `forwarded_from`."""

@@ -119,8 +119,10 @@ def _parse(text: str, path: Path) -> Iterator[Entry]:
         entry = _entry(line.strip())
         if entry is None:
             raise CairnError(
-                f"Line {number} of {path} is not NAME:ROLE:HASH, followed by :collection=NAME and :expires=DATE where "
-                "these are wanted: write it with cairn password."
+                "Line {number} of {path} is not NAME:ROLE:HASH, followed by :collection=NAME and :expires=DATE where "
+                "these are wanted: write it with {cairn password}.",
+                number=number,
+                path=path,
             )
         if (entry.name, entry.is_token) in known:
             raise CairnError(f"Line {number} of {path} names {entry.name} again: remove one of the two.")

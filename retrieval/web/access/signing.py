@@ -21,7 +21,7 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, Entry
 from retrieval.web.access.rights import WRITE, caller_of, user_of
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions, session_id
-from retrieval.web.languages import told
+from retrieval.web.languages import in_language
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import language_of, show_page
 
@@ -96,7 +96,10 @@ class Desk:
                     before.give_back(of)
                 seconds = waited(wait)
                 raise ProblemError(
-                    429, f"There were too many wrong passwords: try again in {seconds} seconds.", retry=seconds
+                    429,
+                    "There were too many wrong passwords: try again in {seconds} seconds.",
+                    retry=seconds,
+                    seconds=seconds,
                 )
         if self._waiting >= WAITING:
             raise ProblemError(503, "The server is busy: try again in a moment.")
@@ -128,7 +131,7 @@ class Desk:
             "logout" if user else "login",
             problem.status if problem else 200,
             hidden=f'{hidden}<input type="hidden" name="next" value="{escape(target)}">',
-            said=escape(told(problem.sentence, language_of(request))) if problem else "",
+            said=escape(in_language(problem.message, language_of(request))) if problem else "",
             called=escape(name),
             user=escape(user or ""),
         )

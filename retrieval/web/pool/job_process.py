@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from index.errors import CairnError, Damaged
+from index.messages import Message
 
 Answer = tuple[dict[str, Any], bytes]
 """What a job gives: an object, and bytes."""
@@ -32,14 +33,14 @@ class Refused(CairnError):
 
     Parameters
     ----------
-    sentence : str
+    text : str or Message
         The reason.
     kind : str
         Which sort it is: a word that the jobs and the requester agree on.
     """
 
-    def __init__(self, sentence: str, kind: str = "request") -> None:
-        super().__init__(sentence)
+    def __init__(self, text: str | Message, kind: str = "request", **values: object) -> None:
+        super().__init__(text, **values)
         self.kind = kind
 
 
@@ -77,9 +78,10 @@ def work(pipe: Connection, jobs: Jobs) -> None:
             except CairnError as error:
                 kind = DAMAGED if isinstance(error, Damaged) else "request"
                 kind = error.kind if isinstance(error, Refused) else kind
-                head = {"refused": str(error), "kind": kind}
+                head = {"refused": error.message.to_dict(), "kind": kind}
             except MemoryError:
-                head = {"refused": "There is not enough memory for this request.", "kind": "memory"}
+                reason = Message("There is not enough memory for this request.")
+                head = {"refused": reason.to_dict(), "kind": "memory"}
             except Exception:  # a defect, which the server's log tells of
                 head = {"failed": traceback.format_exc()}
             _send(pipe, head)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from index.messages import Message
 from retrieval.web.pool.hiring import Died, NotStarted, Source, Start, Worker, make_source
 from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
 from retrieval.web.pool.turns import Turns
@@ -407,8 +408,8 @@ def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
             return None
         case {"failed": str(trace)}:
             raise Failed(trace)
-        case {"refused": str(sentence), "kind": str(kind)}:
-            raise Refused(sentence, kind)
+        case {"refused": {"text": str(), "values": dict()} as said, "kind": str(kind)}:
+            raise Refused(Message.from_dict(said), kind)
         case {"done": dict(done)}:
             return done, body
     raise Died  # it does not say what a worker of ours does

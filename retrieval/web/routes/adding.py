@@ -141,7 +141,9 @@ def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
                 elif PurePosixPath(entry.name).suffix.lower() in PHOTO_SUFFIXES:
                     photos += 1
     except OSError as error:
-        raise ProblemError(403, f"This folder cannot be read ({error.strerror}): choose another.") from None
+        raise ProblemError(
+            403, "This folder cannot be read ({strerror}): choose another.", strerror=error.strerror
+        ) from None
     base = PurePosixPath(path)
     listed = [
         SubFolder(name=name, path=str(base / name)) for name in sorted(folders, key=str.casefold) if _is_text(name)
@@ -235,7 +237,9 @@ def safe_name(name: str) -> str:
     stem, dot, suffix = plain.rpartition(".")
     if not dot or f".{suffix.lower()}" not in PHOTO_SUFFIXES:
         shown = plain[-80:] or "a file without a name"
-        raise ProblemError(415, f"{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.")
+        raise ProblemError(
+            415, "{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown
+        )
     stem = stem.strip(" .") or "photo"
     if _RESERVED.fullmatch(stem):
         stem = f"{stem}_"
@@ -278,7 +282,9 @@ def _receiver(service: Service, length: str) -> Receiver:
             os.utime(incoming)
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise ProblemError(507, f"The server cannot keep photos ({error.strerror}): see why there.") from None
+        raise ProblemError(
+            507, "The server cannot keep photos ({strerror}): see why there.", strerror=error.strerror
+        ) from None
     if free < SPARE + (int(length) if length.isdecimal() and len(length) < 16 else 0):
         raise ProblemError(507, "The disk of the server is nearly full: free some room there, and upload again.")
     return receiver
@@ -308,7 +314,9 @@ def _keep(service: Service, received: list[Path], names: list[str], within: Pure
             path.chmod(mode)
         return [(below / _place(path, folder, name)).as_posix() for path, name in zip(received, names, strict=True)]
     except OSError as error:
-        raise ProblemError(507, f"The server cannot keep the photo ({error.strerror}): free some room there.") from None
+        raise ProblemError(
+            507, "The server cannot keep the photo ({strerror}): free some room there.", strerror=error.strerror
+        ) from None
 
 
 def _make_own(folder: Path, above: Path) -> None:

@@ -213,5 +213,5 @@ def _group(service: Service, number: int) -> tuple[int, ...]:
         raise ProblemError(404, str(error)) from None
     found = next((group for group in groups if group.number == number), None)
     if found is None:
-        raise ProblemError(404, f"There is no group {number}: the groups may have been looked for again.")
+        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
     return found.photos

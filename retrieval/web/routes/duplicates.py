@@ -143,7 +143,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
 
 def _bin(service: Service) -> Path:
     if service.options.bin is None:
-        raise ProblemError(403, "This server moves no files: start it with --bin FOLDER.")
+        raise ProblemError(403, "This server moves no files: start it with {--bin} FOLDER.")
     return service.options.bin
 
 

@@ -29,7 +29,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     numbers = list(dict.fromkeys(asked.photos))
     most = options.photos if asked.form == "zip" else options.pictures
     if len(numbers) > most:
-        raise ProblemError(413, f"At most {most} photos can be taken at once: select fewer.")
+        raise ProblemError(413, "At most {most} photos can be taken at once: select fewer.", most=most)
     rows = [await service.row(number) for number in numbers]
     if asked.form != "zip":
         described = await run_in_threadpool(describe_photos, service, rows)
@@ -42,7 +42,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
         _, sheet = await service.decode(request, "sheet", wanted)
         return Response(sheet, media_type=KINDS[asked.form], headers=_headers(f"contact-sheet.{form}"))
     if not options.files:
-        raise ProblemError(403, "This server does not give out the files of photos: start it with --originals.")
+        raise ProblemError(403, "This server does not give out the files of photos: start it with {--originals}.")
     if service.exporting >= options.requests:
         raise ProblemError(503, "The server is busy: try again in a moment.")
     service.exporting += 1

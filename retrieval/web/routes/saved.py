@@ -66,7 +66,7 @@ def saved_photo(request: Request, search: Id) -> Response:
     """Give the photo from elsewhere that a saved search asks with."""
     photo = saved.photo_of_search(service_of(request).collection.catalogue, search)
     if photo is None:
-        raise ProblemError(404, f"No photo is kept with the saved search {search}.")
+        raise ProblemError(404, "No photo is kept with the saved search {search}.", search=search)
     return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 

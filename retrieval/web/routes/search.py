@@ -117,7 +117,9 @@ def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str,
         which = query["upload"]
         if which is not None:
             if form is None or which >= len(form.photos):
-                raise ProblemError(422, f"There is no upload {which} in the request: they are counted from 0.")
+                raise ProblemError(
+                    422, "There is no upload {which} in the request: they are counted from 0.", which=which
+                )
             query["path"], query["name"] = str(form.photos[which]), form.names[which]
     return job
 

@@ -1,7 +1,6 @@
 """Routes of tables that say something of photos: looked at first, then imported."""
 
 import itertools
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
+from index.messages import Message
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.metadata_store import LONGEST_KEY
 from retrieval.catalogue.tables.columns import FIELDS
@@ -27,8 +27,8 @@ SAMPLE = 8  # rows that are shown
 _SHOWN = 100  # rows that are about no photo, and values that make no sense, that are told
 _LONGEST_CELL = 200  # characters
 _MOST_COLUMNS = 200
-# What a sentence says of options of the command line, which nobody can give here.
-_OPTIONS = re.compile(r"(?:; |: |, )?(?:if [^.;]*, |or [^.;,]*?)?(?:give )?--[a-z][^.]*")
+_ON_PAGE = {"--map": "the columns below", "--name-column": "the column with the photo", "--delimiter": "the separator"}
+"""What the page calls options of the command line."""
 
 Meaning = Literal["photo", "date", "title", "camera", "latitude", "longitude", "tags", "text"]
 Header = Annotated[str, StringConstraints(max_length=1000)]
@@ -116,8 +116,9 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
         tuple(header for header, means in asked.columns.items() if means == "text"),
     )
 
-    def said(sentence: object) -> str:
-        return _OPTIONS.sub("", str(sentence).replace(str(path), name))
+    def said(sentence: str | Message) -> str:
+        message = sentence if isinstance(sentence, Message) else Message(sentence)
+        return message.told(lambda place: _ON_PAGE.get(place, place)).replace(str(path), name)
 
     try:
         told = import_table(service.collection.catalogue, path, options, replace=asked.replace, dry_run=dry_run)
@@ -125,7 +126,7 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
     except DatabaseError:
         raise
     except CairnError as error:
-        raise ProblemError(422, said(error)) from None
+        raise ProblemError(422, said(error.message)) from None
     return TableReport(
         imported=not dry_run,
         rows=told.rows,

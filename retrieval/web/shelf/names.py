@@ -36,7 +36,7 @@ def clean_title(text: str) -> str:
     if not any(unicodedata.category(one)[0] in "LNPS" for one in title):
         raise CairnError("Give the collection a name.")
     if len(title) > LONGEST_TITLE:
-        raise CairnError(f"This name is too long: {LONGEST_TITLE} characters are the most.")
+        raise CairnError("This name is too long: {LONGEST_TITLE} characters are the most.", LONGEST_TITLE=LONGEST_TITLE)
     return title
 
 

@@ -78,7 +78,9 @@ class Shelf:
             return []
         except OSError as error:
             reason = error.strerror or error
-            raise CairnError(f"{self.home} cannot be read ({reason}): check its drive and permissions.") from None
+            raise CairnError(
+                "{home} cannot be read ({reason}): check its drive and permissions.", home=self.home, reason=reason
+            ) from None
 
     def find(self, name: str) -> Path:
         """Give the folder of a collection; `Refused` where there is none of this name."""
@@ -251,7 +253,11 @@ class Shelf:
                     save_bytes(self.home / TITLES, json.dumps(kept, ensure_ascii=False, indent=1).encode())
             except OSError as error:
                 reason = error.strerror or error
-                raise CairnError(f"{self.home} cannot be written ({reason}): check its disk and permissions.") from None
+                raise CairnError(
+                    "{home} cannot be written ({reason}): check its disk and permissions.",
+                    home=self.home,
+                    reason=reason,
+                ) from None
 
     def _refuse_taken(self, title: str, titles: dict[str, str], but: str = "") -> None:
         """Refuse a title that another collection has."""

@@ -124,7 +124,12 @@ def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
         sizes.append(found.st_size)
     if sum(sizes) > options.bytes:
         most, given = (f"{value / 1e6:,.0f} MB" for value in (options.bytes, sum(sizes)))
-        raise Refused(f"These photos have {given} together, and {most} can be taken at once: select fewer.", "large")
+        raise Refused(
+            "These photos have {given} together, and {most} can be taken at once: select fewer.",
+            "large",
+            given=given,
+            most=most,
+        )
     for row in rows:
         # What the catalogue calls a photo is sent only where it is the file that was indexed, and no other one.
         try:
@@ -137,7 +142,9 @@ def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
 
 
 def _changed(row: ImageRow) -> Refused:
-    return Refused(f"The file of {row.name!r} is no longer there, or has changed since it was indexed.", "gone")
+    return Refused(
+        "The file of {name} is no longer there, or has changed since it was indexed.", "gone", name=repr(row.name)
+    )
 
 
 class _Sink:

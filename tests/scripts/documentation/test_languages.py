@@ -6,7 +6,9 @@ pytest.importorskip("babel", reason="babel is not installed")
 
 from babel.messages.catalog import Catalog
 
-from retrieval.web.languages import FOLDER, PATTERNS, messages
+from index.errors import CairnError
+from index.messages import Message
+from retrieval.web.languages import FOLDER, PATTERNS, in_language, messages
 from scripts.documentation.languages import (
     WrongTextError,
     as_json,
@@ -74,6 +76,15 @@ def test_forms_are_those_of_unicode_for_numbers_of_a_language() -> None:
     assert forms == {"one": "one", "few": "few", "many": "many", "other": "many"}
 
 
-def test_sentences_of_the_server_with_values_are_known_as_patterns() -> None:
+def test_only_pictures_are_recognised_by_what_they_say() -> None:
     patterns = messages("de")[PATTERNS]
-    assert isinstance(patterns, list) and "At most {most} photos can be taken at once: select fewer." in patterns
+    assert isinstance(patterns, list) and "{won} found more" in patterns
+    assert "At most {most} photos can be taken at once: select fewer." in messages("de")
+    assert "At most {most} photos can be taken at once: select fewer." not in patterns
+
+
+def test_a_sentence_of_the_server_is_said_with_what_stands_in_it() -> None:
+    reason = CairnError("The file of {name} is no longer there.", name="'Müller {a}.jpg'")
+    message = Message("The photo {name} cannot be shown: {reason}.", name="{reason}", reason=reason)
+    said = in_language(message, "de")
+    assert said == "Das Foto {reason} lässt sich nicht zeigen: Die Datei von 'Müller {a}.jpg' ist nicht mehr da."

@@ -1,6 +1,6 @@
 // What the server is asked. Every failure is an Error whose message is a sentence that can be shown.
 
-import { t, told } from "./language.js";
+import { t } from "./language.js";
 import { root, server } from "./root.js";
 
 const PATIENCE = 5; // seconds that a busy server may ask us to wait before we ask again
@@ -15,8 +15,8 @@ class Refused extends Error {
 
 async function sentence(answer) {
   try {
-    const { detail } = await answer.json();
-    if (typeof detail === "string" && detail) return told(detail);
+    const { detail, said = detail } = await answer.json();
+    if (typeof said === "string" && said) return said;
   } catch {
     // No JSON: said below.
   }

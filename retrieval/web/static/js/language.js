@@ -27,30 +27,6 @@ export function t(text, values = {}) {
   return filled(messages[text] ?? text, values);
 }
 
-const patterns = (messages["{}"] ?? []).map((text) => {
-  const places = text.split(/\{(\w+)\}/);
-  const literal = (part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-  const form = places.map((part, place) => (place % 2 ? "(.+)" : literal(part))).join("");
-  return { text, form: new RegExp(`^${form}$`, "s"), names: places.filter((_, place) => place % 2) };
-});
-
-/** Say what the server said, where its sentence is known: it speaks English, with names and numbers in place. */
-export function told(text) {
-  if (typeof messages[text] === "string") return messages[text];
-  for (const { text: known, form, names } of patterns) {
-    const found = form.exec(text);
-    if (!found) continue;
-    return t(known, Object.fromEntries(names.map((name, place) => [name, name === "reason" ? reasonTold(found[place + 1]) : found[place + 1]])));
-  }
-  return text;
-}
-
-/** A reason within a sentence; what stands behind it in brackets stays. */
-function reasonTold(text) {
-  const [, what, more = ""] = /^(.*?)( [(].*[)])?$/s.exec(text);
-  return `${told(what)}${more}`;
-}
-
 /** Say a sentence that depends on a number: {n} stands for it, as the language writes it. */
 export function tn(number, one, several, values = {}) {
   const forms = messages[several] ?? { one, other: several };

@@ -1,0 +1,128 @@
+"""Sentences that are told in several ways: on the command line, to a Python program, on a page.
+
+A `Message` is a sentence in English with places in it. ``{name}`` is a value; ``{--max-side}`` is an option, and
+``{cairn retrain}`` a command, which are named as the reader writes them: ``--max-side`` or ``max_side``, ``cairn
+retrain`` or ``Collection.retrain``. Where an option has another name in Python, that follows a bar: ``{--gt|labels}``.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Naming = Callable[[str], str]
+"""How options and commands are named: `in_python` or `on_command_line`."""
+
+_PLACE = re.compile(r"\{(\w+|(?:--|cairn )[^{}]+)\}")
+_FUNCTIONS = {
+    "cairn check": "Collection.check",
+    "cairn compress": "cairn.compress",
+    "cairn evaluate patches": "cairn.evaluate_patches",
+    "cairn group": "Collection.group",
+    "cairn index": "Collection.add",
+    "cairn info": "Collection.info",
+    "cairn learn descriptor": "cairn.learn_descriptor",
+    "cairn query": "Collection.search",
+    "cairn remove": "Collection.remove",
+    "cairn retrain": "Collection.retrain",
+}
+"""Functions and methods that do what a command does."""
+
+
+def in_python(place: str) -> str:
+    """Name an option by its argument, and a command by its function where there is one."""
+    here, _, there = place.partition("|")
+    if there:
+        return there
+    if not here.startswith("--"):
+        return _FUNCTIONS.get(here, here)
+    return here.removeprefix("--").removeprefix("no-").split("/")[0].replace("-", "_")
+
+
+def on_command_line(place: str) -> str:
+    """Name an option or a command as it is typed."""
+    return place.partition("|")[0]
+
+
+_naming: Naming = in_python
+
+
+@contextmanager
+def speaking(naming: Naming) -> Iterator[None]:
+    """Name options and commands in another way in this process, within a block."""
+    global _naming
+    before, _naming = _naming, naming
+    try:
+        yield
+    finally:
+        _naming = before
+
+
+class Message:
+    """A sentence with places in it, and the values for them.
+
+    Parameters
+    ----------
+    text : str
+        The sentence: see above. It is what a translator meets, and what tells one message from another.
+    **values
+        What stands at its places; a sentence without values is as it is, but for options and commands.
+
+    Raises
+    ------
+    TypeError
+        The places have other names than the values.
+    """
+
+    def __init__(self, text: str, **values: object) -> None:
+        if values and values.keys() != {place for place in _PLACE.findall(text) if place.isidentifier()}:
+            raise TypeError(f"the values {sorted(values)} are not those of the message {text!r}")
+        self.text, self.values = text, values
+
+    def __str__(self) -> str:
+        return self.told()
+
+    def __repr__(self) -> str:
+        return repr(str(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self.text, self.values) == (other.text, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def told(self, naming: Naming | None = None, translate: Callable[[str], str] = str) -> str:
+        """Tell the sentence, and those that stand within it, whose own full stops go where another mark follows.
+
+        Parameters
+        ----------
+        naming : callable, optional
+            How options and commands are named: as this process names them otherwise, see `speaking`.
+        translate : callable
+            Gives a sentence with places in another language.
+        """
+        name = naming or _naming
+
+        def place(found: re.Match[str]) -> str:
+            if (inside := found[1]) not in self.values:
+                return found[0] if inside.isidentifier() else name(inside)
+            value = self.values[inside]
+            inner = getattr(value, "message", value)
+            if not isinstance(inner, Message):
+                return str(value)
+            text = inner.told(name, translate)
+            return text.rstrip(".") if found.string[found.end() :].startswith((".", ":", ")")) else text
+
+        return _PLACE.sub(place, translate(self.text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON has it, its values as text."""
+        inner = {name: getattr(value, "message", value) for name, value in self.values.items()}
+        values = {name: one.to_dict() if isinstance(one, Message) else str(one) for name, one in inner.items()}
+        return {"text": self.text, "values": values}
+
+    @classmethod
+    def from_dict(cls, said: dict[str, Any]) -> "Message":
+        """Read what `to_dict` gives."""
+        values = {name: cls.from_dict(one) if isinstance(one, dict) else one for name, one in said["values"].items()}
+        return cls(said["text"], **values)
