@@ -18,6 +18,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from index.options.declaration import whole
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
@@ -45,6 +47,17 @@ def cores() -> int:
     """Number of cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def processes(workers: Any) -> int:
+    """How many processes work, for an argument `workers`: 0 stands for one a core.
+
+    Raises
+    ------
+    CairnError
+        It is not a whole number, or negative.
+    """
+    return whole("workers", workers, 0) or cores()
 
 
 class Terminated(BaseException):

@@ -15,7 +15,7 @@ from typing import Any
 
 from index.arrays import fingerprint, load_json, save_bytes, save_json
 from index.errors import CairnError
-from index.parallel import cores
+from index.parallel import processes
 from index.progress import Progress
 from learning.judge.retrieval import ENGINES
 from learning.library.choices import ModelChoices, PhotoChoices, RunChoices, TuningChoices
@@ -134,7 +134,7 @@ def improve(
         work = folder / IMPROVING
         work.mkdir(exist_ok=True)
         with lock_file(work / _LOCK, f"Another cairn improve is at work on {folder}: wait until it has ended."):
-            done = _Improving(collection, options, work, workers or cores(), catalogue, tell).run()
+            done = _Improving(collection, options, work, processes(workers), catalogue, tell).run()
             if not options.dry_run:
                 # What was judged goes last: where this is interrupted, the next run does not learn and judge once more.
                 shutil.rmtree(work / _LEARNT, ignore_errors=True)

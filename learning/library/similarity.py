@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
-from index.parallel import cores
+from index.parallel import processes
 from learning.library.paths import AnyPath, Paths, as_path
 from learning.library.published import YAN13
 from learning.library.similarity_options import SimilarityChoices, similarity_options
@@ -249,7 +249,7 @@ def learn_similarity(
     how = similarity_options(
         build(SimilarityChoices, options), neighbours=neighbours, seed=seed, as_published=as_published
     )
-    workers = checked_count(workers, "workers", 0) or cores()
+    workers = processes(workers)
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(asked) if of_arrays else problem_of_collection(asked, workers, tell)
         with opened as problem:

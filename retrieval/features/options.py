@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from index.options.declaration import Option
+from index.options.declaration import Option, check
 from index.options.panels import REGIONS
 from retrieval.regions.options import RegionOptions
 
@@ -26,6 +26,9 @@ class FeatureOptions:
             "Keep 'down' down, or turn patches to their dominant orientation.", REGIONS, flags=("--upright/--rotated",)
         ),
     ] = True
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 def features_fingerprint(descriptor: "Descriptor", options: FeatureOptions) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
-from index.parallel import cores
+from index.parallel import processes
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection as Opened
@@ -193,7 +193,7 @@ class Collection:
                     paths_of(photos),
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
-                    workers=workers or cores(),
+                    workers=processes(workers),
                     preparer=preparer,
                     time_limit=time_limit,
                     progress=tell,
@@ -461,7 +461,7 @@ class Collection:
             "borrow": "Borrowing (photos)",
         }
         with self._lock, telling(progress, titles) as tell:
-            found = group_photos(self.opened, options, workers=workers or cores(), asker=asker, progress=tell)
+            found = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
         try:
             return make_groups(self.opened, found)
         except KeyError:  # a photo was removed meanwhile
@@ -638,7 +638,7 @@ class Collection:
             if features is not None:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
-                report = retrain(self.opened, how, workers=workers or cores(), progress=tell)
+                report = retrain(self.opened, how, workers=processes(workers), progress=tell)
             images = self.opened.catalogue.count()
         return Retrained(
             images=images,

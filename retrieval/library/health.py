@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from index.parallel import cores
+from index.parallel import processes
 from retrieval.library.progress import Telling, telling
 from retrieval.library.reports import BackedUp, Check, Damage, Repaired
 
@@ -95,7 +95,7 @@ def repair(
             photos=[Path(one) for one in photos],
             drop_missing=drop_missing,
             features=Path(features) if features is not None else None,
-            workers=workers or cores(),
+            workers=processes(workers),
             catalogue=catalogue,
             progress=tell,
         )

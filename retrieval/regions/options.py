@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from index.options.declaration import Option
+from index.options.declaration import Option, check
 from index.options.panels import REGIONS
 from index.text import one_of
 from retrieval.regions.detectors.registry import DETECTORS
@@ -41,3 +41,6 @@ class RegionOptions:
         ),
     ] = 0
     adaptation: AdaptationOptions = field(default_factory=AdaptationOptions)  # iterated second-moment matrix
+
+    def __post_init__(self) -> None:
+        check(self)
