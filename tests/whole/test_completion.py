@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from index.options.declaration import build, options_of, values_of
+from index.search_backends import search_backend
+from retrieval.collection.options import CollectionOptions
+from retrieval.regions.detectors.registry import find_detector
+from retrieval.search.options import SearchOptions
 from tests.support.paths import ROOT
 
 
@@ -41,17 +46,16 @@ def test_values_are_completed(line: str, expected: list[str]) -> None:
 
 
 def test_values_that_are_offered_are_taken() -> None:
-    from index.word_weights import ScoringOptions
-    from retrieval.commands import options
     from retrieval.descriptors.registry import DESCRIPTORS, MODELS
 
-    def offered(annotated: object) -> list[str]:
-        (option,) = annotated.__metadata__  # type: ignore[attr-defined]
-        names: list[str] = option.autocompletion("")
-        return names
-
-    assert {*offered(options.Descriptor)} == {*DESCRIPTORS, *MODELS}
-    assert [ScoringOptions(tf=name).tf for name in offered(options.TermFrequency)] == ["linear", "sqrt"]
+    own = options_of(CollectionOptions, SearchOptions)
+    assert {*own["descriptor"].option.names} == {*DESCRIPTORS, *MODELS}
+    for name in ("engine", "tf", "expand"):
+        for value in own[name].option.names:
+            assert values_of(build(SearchOptions, {name: value}))[name] == value
+    for value in own["signature"].option.names:
+        assert build(CollectionOptions, {"signature": value}).signature == value
+    assert find_detector(own["detector"].option.names[0]) and search_backend(own["search"].option.names[0])
 
 
 def test_bash_completes_by_the_script_that_it_is_given(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_options_that_do_not_count_are_told(copy: Path, indexed: Indexed, cairn:
     told = cairn(*command, "--words", 9999, "--max-side", 1024, "--rotated", "--descriptor", "sift")
     assert told.code == 0
     assert told.err.count("\n") == 1
-    assert told.err.endswith("do not count: --words, --upright/--rotated, --descriptor.\n")
+    assert told.err.endswith("do not count: --descriptor, --words, --upright/--rotated.\n")
     assert cairn(*command, "--max-side", 1024).err == ""
     assert "no descriptor 'foo'" in cairn(*command, "--descriptor", "foo").refused()
     assert "foo.npz" in cairn(*command, "--descriptor", "foo.npz").refused()

@@ -82,6 +82,6 @@ def test_the_command_takes_them(cairn: Callable[..., Ran], album: Album, tmp_pat
         assert collection.vocabulary.trained_on == "6 photos of c.cairn"
     new = ("index", tmp_path / "new.cairn", album.photos)
     assert "all" in cairn(*new, "--vocabulary-photos", "some").refused()
-    assert "at least 1" in cairn(*new, "--vocabulary-photos", 0).refused()
+    assert "1 at least" in cairn(*new, "--vocabulary-photos", 0).refused()
     assert "check the name" in cairn(*new, "--vocabulary-folder", tmp_path / "none").refused()
     assert not (tmp_path / "new.cairn").exists()
