@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.catalogue_reader import CatalogueReader
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
@@ -108,7 +107,7 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
     return sorted(tuple(sorted(members)) for members in found)
 
 
-def kept_sets(catalogue: CatalogueReader) -> list[frozenset[int]]:
+def kept_sets(catalogue: Catalogue) -> list[frozenset[int]]:
     """Sets of near duplicates all of which somebody keeps."""
     with catalogue.reading() as session:
         return _read(setting_of(session, KEPT_KEY))

@@ -137,7 +137,7 @@ def summarise(catalogue: Catalogue, photos: Sequence[int]) -> Summary:
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     said: dict[str, dict[str, None]] = {TITLE: {}, TAKEN: {}}
-    with catalogue.reading(snapshot=True) as session:
+    with catalogue.reading() as session:
         found = values_by_number(session, _indexed(session, photos), KEYS)
     for values in found.values():
         imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}

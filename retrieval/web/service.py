@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.metadata_store import tag_counts
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
@@ -194,7 +195,7 @@ class Service:
         revision = self.collection.catalogue.revision()
         counted = self._tags
         if counted is None or counted[0] != revision:
-            self._tags = counted = revision, self.collection.catalogue.tags(MOST_TAGS)
+            self._tags = counted = revision, self.collection.catalogue.read(tag_counts, MOST_TAGS)
         return counted[1]
 
     async def row(self, number: int) -> ImageRow:

@@ -134,7 +134,7 @@ def album_photos(
     service = service_of(request)
     with refusing():
         curation.read_album(service.collection.catalogue, album)
-    with service.collection.catalogue.reading(snapshot=True) as session:
+    with service.collection.catalogue.reading() as session:
         total, found = rows.page_of_album(session, album, offset, limit)
     service.recent.remember(found)
     return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.catalogue.photos import names_of, rows_of
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
 from retrieval.curation.bin import Binned as InBin
 from retrieval.curation.discarding import Discarded, discard, restore
@@ -56,7 +57,7 @@ def duplicates(
     sets = []
     try:
         for numbers in found[offset : offset + limit]:
-            rows = {row.number: row for row in catalogue.images(numbers)}
+            rows = {row.number: row for row in catalogue.read(rows_of, numbers)}
             judged = judge_set(list(rows.values()))
             photos = describe_photos(service, [rows[number] for number in judged.photos])
             described = [
@@ -132,7 +133,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     mine = {one.id for one in binned(folder) if one.collection == place}
     with changing(request) as catalogue:
         told = restore(catalogue, [one for one in asked.entries if one in mine], folder)
-    there = catalogue.names_of([one.number for one in told.moved])
+    there = catalogue.read(names_of, [one.number for one in told.moved])
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:

@@ -6,6 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.photos import names_of
 from retrieval.curation import editing as curation
 from retrieval.curation.editing import Edit
 from retrieval.web.access.rights import WRITING
@@ -115,6 +117,6 @@ def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
     """Take photos out of the collection; their files stay where they are."""
     with changing(request) as catalogue:
-        there = catalogue.names_of(asked.photos)
-        catalogue.remove(sorted(there), for_good=asked.for_good)
+        there = catalogue.read(names_of, asked.photos)
+        catalogue.write(make_tombstones, sorted(there), for_good=asked.for_good)
     return RemovedPhotos(removed=len(there))

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.curation.hidden import hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
 from retrieval.web.access.rights import WRITING
@@ -26,21 +27,21 @@ def rejections(
     if photo is None and upload is None:
         raise ProblemError(422, "Say of which photo: give its number, or the SHA-256 of its file.")
     catalogue = service.collection.catalogue
-    return describe_photos(service, catalogue.there(rejected_for(catalogue, photo, upload)))
+    return describe_photos(service, catalogue.read(rows_there, catalogue.read(rejected_for, photo, upload)))
 
 
 @router.post("/rejections", dependencies=WRITING)
 def call_no_match(request: Request, asked: Rejection) -> Done:
     """Remember that photos are no match of a photo: its answers, and groups, go without them from now on."""
     with changing(request) as catalogue:
-        return Done(changed=reject(catalogue, asked.query, asked.photos))
+        return Done(changed=catalogue.write(reject, asked.query, asked.photos))
 
 
 @router.delete("/rejections", dependencies=WRITING)
 def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -> Done:
     """Forget that photos are no match of a photo."""
     with changing(request) as catalogue:
-        take_back(catalogue, asked.query, asked.photos)
+        catalogue.write(take_back, asked.query, asked.photos)
     return Done(changed=asked.photos)
 
 
@@ -48,12 +49,12 @@ def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -
 def hide_photos(request: Request, asked: Hiding) -> Done:
     """Hide photos: lists, answers and groups leave them out, unless hidden ones are asked for."""
     with changing(request) as catalogue:
-        return Done(changed=hide(catalogue, asked.photos, asked.because))
+        return Done(changed=catalogue.write(hide, asked.photos, asked.because))
 
 
 @router.post("/hidden/show", dependencies=WRITING)
 def show_photos(request: Request, asked: Numbers) -> Done:
     """Show photos again that were hidden."""
     with changing(request) as catalogue:
-        show(catalogue, asked.photos)
+        catalogue.write(show, asked.photos)
     return Done(changed=asked.photos)

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.curation.albums import numbers_in_album, page_of_album
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import import_values
 from retrieval.catalogue.schema import HiddenRow
 from retrieval.curation.albums import (
     AlbumNotFound,
@@ -58,7 +61,7 @@ def test_what_is_done_to_albums(catalogue: Catalogue) -> None:
     assert read_album(catalogue, one.album).cover == 3  # the one that was chosen is not in it
     with pytest.raises(CairnError, match="not in the album"):
         change_album(catalogue, one.album, cover=7)
-    catalogue.import_values({4: {"taken": ["1923"]}, 2: {"taken": ["1930"]}})
+    catalogue.write(import_values, {4: {"taken": ["1923"]}, 2: {"taken": ["1930"]}})
     change_album(catalogue, one.album, order="taken")
     assert photos_of_album(catalogue, one.album) == [4, 2, 3]
     made = split_album(catalogue, one.album, [3, 4], "Split")
@@ -74,10 +77,10 @@ def test_what_is_done_to_albums(catalogue: Catalogue) -> None:
         with pytest.raises(AlbumNotFound):
             read_album(catalogue, gone)
     assert catalogue.page(0, 9, wanted=PhotoFilter(album=one.album))[0] == 4
-    assert catalogue.numbers(wanted=PhotoFilter(album=one.album, taken_to="1929")).tolist() == [4]
+    assert catalogue.read(numbers_of, wanted=PhotoFilter(album=one.album, taken_to="1929")).tolist() == [4]
     with catalogue.writing() as session:
         session.add(HiddenRow(number=2))
-    catalogue.remove([4])
+    catalogue.write(make_tombstones, [4])
     with catalogue.reading() as session:
         total, rows = page_of_album(session, one.album, 1, 5)
     assert (total, [row.number for row in rows]) == (2, [5]) == (read_album(catalogue, one.album).photos, [5])
