@@ -50,16 +50,16 @@ async def save_search(request: Request) -> SavedSearch:
 def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSearch:
     """Rename a saved search, make it a favourite or a standing one, or have its finds tagged."""
     values = {key: value for key, value in asked.model_dump(exclude_unset=True).items() if value is not None}
-    with changing(request, 422) as catalogue:
-        catalogue.write(saved.change_search, search, values)
-        return _describe(catalogue.read(saved.saved_search, search))
+    with changing(request, 422) as session:
+        saved.change_search(session, search, values)
+        return _describe(saved.saved_search(session, search))
 
 
 @router.delete("/{search}", status_code=204, dependencies=WRITING)
 def delete_search(request: Request, search: Id) -> None:
     """Forget a saved search and what it has found."""
-    with changing(request) as catalogue:
-        catalogue.write(saved.delete_search, search)
+    with changing(request) as session:
+        saved.delete_search(session, search)
 
 
 @router.get("/{search}/photo", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
@@ -75,10 +75,10 @@ def saved_photo(request: Request, search: Id) -> Response:
 def finds(request: Request, search: Id) -> list[FoundPhoto]:
     """List the photos that a standing search has found, the last first."""
     service = service_of(request)
-    catalogue = service.collection.catalogue
-    with refusing():
-        catalogue.read(saved.saved_search, search)
-    found = {one.number: one for one in catalogue.read(saved.finds_of, search)}
+    with refusing(), service.collection.catalogue.reading() as session:
+        saved.saved_search(session, search)
+        found = {one.number: one for one in saved.finds_of(session, search)}
+        rows = rows_there(session, list(found))
     return [
         FoundPhoto(
             **photo.model_dump(),
@@ -87,15 +87,15 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
             found=found[photo.number].found,
             seen=found[photo.number].seen,
         )
-        for photo in describe_photos(service, catalogue.read(rows_there, list(found)))
+        for photo in describe_photos(service, rows)
     ]
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
 def mark_seen(request: Request, search: Id, asked: Seen) -> None:
     """Write that somebody has looked at what a standing search has found."""
-    with changing(request) as catalogue:
-        catalogue.write(saved.mark_seen, search, asked.photos)
+    with changing(request) as session:
+        saved.mark_seen(session, search, asked.photos)
 
 
 async def _picture(request: Request, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
@@ -121,14 +121,14 @@ def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: fl
             query["box"] = [(value + 0.5) * factor - 0.5 for value in one.box]
         queries.append(query)
     query = {"queries": queries, "options": wanted.options.model_dump(mode="json", exclude_unset=True)}
-    with changing(request, 422) as catalogue:
+    with changing(request, 422) as session:
         if picture is not None and sha256 is not None:
             # It is another file, and what was no match of the one sent is none of it.
-            rejected = catalogue.read(rejected_for, None, sha256)
+            rejected = rejected_for(session, None, sha256)
             if rejected:
-                catalogue.write(reject, hashlib.sha256(picture).hexdigest(), rejected)
-        search = catalogue.write(
-            saved.save_search,
+                reject(session, hashlib.sha256(picture).hexdigest(), rejected)
+        search = saved.save_search(
+            session,
             wanted.name,
             query,
             picture,
@@ -136,7 +136,7 @@ def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: fl
             favourite=wanted.favourite,
             tag=wanted.tag,
         )
-        return _describe(catalogue.read(saved.saved_search, search))
+        return _describe(saved.saved_search(session, search))
 
 
 def _describe(one: saved.SavedSearch) -> SavedSearch:
