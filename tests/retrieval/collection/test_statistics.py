@@ -132,7 +132,7 @@ def test_what_somebody_made_is_not_believed(folder: Path, change: dict[str, obje
 
 def test_postings_that_were_mended_are_counted_again(folder: Path, cairn: Callable[..., Ran]) -> None:
     expected = computed(folder)
-    damaged = next((folder / SEGMENTS).glob("*/posting*.npy"))
+    damaged = next((folder / SEGMENTS).glob("*/posting_lists.npy"))
     contents = damaged.read_bytes()
     damaged.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
     (folder / STATISTICS).unlink()
