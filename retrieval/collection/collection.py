@@ -384,9 +384,8 @@ class Collection:
             try:
                 opened = {key: self._open_segment(key, row.folder) for key, row in ((_key(row), row) for row in rows)}
             except (CairnError, FileNotFoundError):
-                if {row.id for row in self.catalogue.read(segments_in)} == {
-                    row.id for row in rows
-                } and not self._is_outdated:
+                there = {row.id for row in self.catalogue.read(segments_in)}
+                if there == {row.id for row in rows} and not self._is_outdated:
                     raise
                 # Segments were merged, or the vocabulary has changed, while they were opened: look again.
                 if self._is_outdated:

@@ -70,9 +70,8 @@ def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnEr
             try:
                 open_segment(folder / SEGMENTS / row.folder)
             except CairnError:
-                if row.id in {
-                    one.id for one in catalogue.read(segments_in)
-                }:  # else it was merged with others meanwhile
+                # Else it was merged with others meanwhile.
+                if row.id in {one.id for one in catalogue.read(segments_in)}:
                     raise
         if rows:
             load_array(vocabulary / CENTRES_FILE, mmap=True)
