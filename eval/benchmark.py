@@ -20,6 +20,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import Query
 from learning.measures.precision import mean_average_precision
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
@@ -285,7 +286,11 @@ def _refuse_others(collection: Collection, photos: BenchmarkPhotos) -> None:
     """Refuse a collection that has photos which are not to be searched: they would be ranked, and be wrong."""
     searched = {str(path) for path in (*photos.image_files, *photos.distractor_files)}
     # One that has gone may have been moved: then indexing finds it where it is now.
-    others = [row.path for row in collection.catalogue.images() if row.path not in searched and Path(row.path).exists()]
+    others = [
+        row.path
+        for row in collection.catalogue.read(all_indexed)
+        if row.path not in searched and Path(row.path).exists()
+    ]
     if others:
         raise CairnError(
             "{folder} has {number} photos that are not measured on, such as {other}: name another {--collection}, or "
@@ -326,7 +331,7 @@ def _index(
             if made is not None and made.kept is None:
                 vocabulary = made.folder  # refused where the collection has another
             failed += index_photos(collection, paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
-    if not collection.catalogue.counts()["indexed"]:
+    if not collection.catalogue.read(counts_of_photos)["indexed"]:
         raise _nothing_in(photos)
     if is_own:
         place.note("failed", failed)
@@ -344,7 +349,7 @@ def run_queries(
     truth = plain_truth(list(queries))
     listed = [path for _, path in list_photos([folder])] if folder is not None else []
     beside = {path.stem: path for path in listed}
-    known = {Path(row.path).stem: Path(row.path) for row in collection.catalogue.images()}
+    known = {Path(row.path).stem: Path(row.path) for row in collection.catalogue.read(all_indexed)}
     photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:

@@ -26,6 +26,7 @@ from learning.labels.ground_truth import Query, read_ground_truth
 from learning.similarity.learning import learn_similarity
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.search.options import SearchOptions
@@ -234,7 +235,7 @@ class _Bench:
         words: set[str] = set()
         for name, path in self.places.items():
             with Collection.open(path) as opened:
-                rows = list(opened.catalogue.images())
+                rows = list(opened.catalogue.read(all_indexed))
                 words.add(opened.vocabulary.fingerprint)
             if len(words) > 1:
                 raise CairnError(

@@ -28,9 +28,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import folders_of, numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.database import Database, chunks
+from retrieval.catalogue.failures import failures_in
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import key_counts, metadata_of, tag_counts
+from retrieval.catalogue.photos import count_indexed, counts_of_photos, names_of, photo_of_each_root, rows_of
 from retrieval.catalogue.schema import (
     FROM_FILE,
     INDEXED,
@@ -42,6 +47,8 @@ from retrieval.catalogue.schema import (
     value_hash_of,
     values_of_row,
 )
+from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, segments_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
 from retrieval.integrity.check_catalogue import check_server
 from retrieval.integrity.compare_rows import check_images, check_rows, read_segment_rows, segment_ids
 from retrieval.metadata.fields import Metadata
@@ -161,10 +168,10 @@ def add(
     """Add photos, segment by segment; give the seconds that it took to write them."""
     sizes = [min(segment, photos - done) for done in range(0, photos, segment)]
     slots = np.random.default_rng(seed).permutation(len(sizes))
-    number, spent = len(catalogue.segments()), 0.0
+    number, spent = len(catalogue.read(segments_in)), 0.0
     for done, (size, slot) in enumerate(zip(sizes, slots, strict=True), 1):
         days = (float(DAYS * slot / len(sizes)), float(DAYS * (slot + 1) / len(sizes)))
-        made = list(synthetic_photos(catalogue.reserve_numbers(size), size, days, seed))
+        made = list(synthetic_photos(catalogue.write(reserve_numbers, size), size, days, seed))
         start = time.perf_counter()
         write(number + done, made)
         spent += time.perf_counter() - start
@@ -177,9 +184,9 @@ def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
     """Fill an empty catalogue in bulk; give how fast that was."""
     told: dict[str, str] = {}
     with Catalogue.open(address, create=True) as catalogue:
-        if catalogue.setting(WAS_FILLED) is not None:
+        if catalogue.read(setting_of, WAS_FILLED) is not None:
             return {}
-        if catalogue.count():
+        if catalogue.read(count_indexed):
             raise CairnError(f"{catalogue} is not empty: give the address of an empty database.")
         database = Database(catalogue.address)
         spent = add(catalogue, photos, segment, seed, lambda number, made: write_in_bulk(database, number, made))
@@ -192,7 +199,7 @@ def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
                 connection.execute(sa.text("VACUUM ANALYZE"))  # as the server does by itself in time
                 told["VACUUM ANALYZE"] = _shown(time.perf_counter() - start)
             engine.dispose()
-        catalogue.set_setting(WAS_FILLED, str(photos))
+        catalogue.write(keep_setting, WAS_FILLED, str(photos))
     return told
 
 
@@ -201,18 +208,18 @@ def index(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
     with Catalogue.open(address) as catalogue:
 
         def commit(number: int, made: list[Synthetic]) -> None:
-            catalogue.commit_segment(
-                segment_of(number, len(made)), [one.row for one in made], [one.metadata for one in made]
+            catalogue.write(
+                commit_segment, segment_of(number, len(made)), [one.row for one in made], [one.metadata for one in made]
             )
 
-        before = catalogue.count()
+        before = catalogue.read(count_indexed)
         spent = add(catalogue, photos, segment, seed + before, commit)
         return {f"add {photos:,} photos to {before:,} as indexing does": f"{photos / spent:,.0f} photos a second"}
 
 
 def questions(catalogue: Catalogue, rng: np.random.Generator) -> dict[str, Callable[[], Any]]:
     """What is asked, each time of other photos."""
-    photos = catalogue.count()
+    photos = catalogue.read(count_indexed)
 
     def some(count: int) -> list[int]:
         return sorted(rng.choice(photos, count, replace=False).tolist())
@@ -239,21 +246,21 @@ def questions(catalogue: Catalogue, rng: np.random.Generator) -> dict[str, Calla
         "page by a tag, rare": lambda: page(tags=("tag 4000",)),
         "page by a tag, frequent": lambda: page(tags=("tag 1",)),
         "page without a tag, frequent": lambda: page(without_tags=("tag 1",)),
-        "metadata of 100 photos": lambda: catalogue.metadata(some(100)),
-        "rows of 200 photos": lambda: catalogue.rows(some(200)),
-        "names of 5,000 photos": lambda: catalogue.names_of(some(5000)),
-        "how many photos and features": lambda: catalogue.counts(),
-        "segments and tombstones": lambda: catalogue.snapshot(),
-        "failures": lambda: catalogue.failures(),
-        "numbers of a month's photos": lambda: catalogue.numbers(
-            wanted=PhotoFilter(taken_from="2001-05", taken_to="2001-05")
+        "metadata of 100 photos": lambda: catalogue.read(metadata_of, some(100)),
+        "rows of 200 photos": lambda: catalogue.read(rows_of, some(200), indexed=False),
+        "names of 5,000 photos": lambda: catalogue.read(names_of, some(5000)),
+        "how many photos and features": lambda: catalogue.read(counts_of_photos),
+        "segments and tombstones": lambda: catalogue.read(segments_and_tombstones),
+        "failures": lambda: catalogue.read(failures_in),
+        "numbers of a month's photos": lambda: catalogue.read(
+            numbers_of, wanted=PhotoFilter(taken_from="2001-05", taken_to="2001-05")
         ),
-        "numbers of all photos": lambda: catalogue.numbers(),
-        "folders, counted": lambda: catalogue.folders(),
-        "tags, counted": lambda: catalogue.tags(),
-        "keys, counted": lambda: catalogue.metadata_keys(),
-        "a photo of each folder that was indexed": lambda: catalogue.photo_of_each_root(),
-        "remove 100 photos": lambda: catalogue.remove(some(100)),
+        "numbers of all photos": lambda: catalogue.read(numbers_of),
+        "folders, counted": lambda: catalogue.read(folders_of),
+        "tags, counted": lambda: catalogue.read(tag_counts),
+        "keys, counted": lambda: catalogue.read(key_counts),
+        "a photo of each folder that was indexed": lambda: catalogue.read(photo_of_each_root),
+        "remove 100 photos": lambda: catalogue.write(make_tombstones, some(100)),
     }
 
 

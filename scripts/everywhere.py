@@ -175,6 +175,7 @@ def digest() -> dict[str, Any]:
 
 def answers(collection: Any, photos: Path, engine: str) -> list[list[Any]]:
     """Photos that the first view of each object finds, by its file: names, scores of six digits, inliers."""
+    from retrieval.catalogue.photos import names_in_order
     from retrieval.search.options import SearchOptions
     from retrieval.search.query import read_query
     from retrieval.search.searcher import Searcher
@@ -184,7 +185,7 @@ def answers(collection: Any, photos: Path, engine: str) -> list[list[Any]]:
     for photo in sorted(photos.glob("*_001.jpg")):
         query = read_query(collection, photo, signed=options.signed)
         hits = Searcher(collection, options).search(query.views).hits
-        names = collection.catalogue.names([hit.number for hit in hits])
+        names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
         found += [[name, float(hit.score), hit.verification.inliers] for name, hit in zip(names, hits, strict=True)]
     return found
 

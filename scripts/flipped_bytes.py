@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 def make_collection(work: Path) -> Path:
     """Make a sealed collection of a few photos in three segments, with every kind of file."""
     from eval.demo.synthetic import build_demo_collection
+    from retrieval.catalogue.photos import all_indexed
     from retrieval.collection.collection import Collection
     from retrieval.collection.options import CollectionOptions
     from retrieval.collection.sealing import seal
@@ -43,7 +44,7 @@ def make_collection(work: Path) -> Path:
     ) as collection:
         index_photos(collection, sorted(demo.images.iterdir())[:12])
         group_photos(collection)
-        for row in collection.catalogue.images():
+        for row in collection.catalogue.read(all_indexed):
             thumbnail(Path(row.path), row.sha256, 128, folder / "cache")
         seal(collection)
     return folder

@@ -35,6 +35,7 @@ from index.hamming.kinds import DEFAULT
 from index.inverted import rank
 from index.parallel import run
 from learning.measures.logistic import fit_logistic, held_out
+from retrieval.catalogue.photos import names_in_order, rows_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.options import cores
@@ -76,7 +77,8 @@ def make_collection(photos: PhotoSet, work: Path, workers: int) -> Path:
 def stems_of(collection: Collection) -> dict[int, str]:
     """Stems of the photos by their numbers."""
     return {
-        row.number: Path(row.path).stem for row in collection.catalogue.images(collection.index.image_numbers.tolist())
+        row.number: Path(row.path).stem
+        for row in collection.catalogue.read(rows_of, collection.index.image_numbers.tolist())
     }
 
 
@@ -147,7 +149,7 @@ def count_own(collection: Collection) -> dict[str, Any]:
             found += 1
         else:
             failed.append(number)
-    return {"asked": asked, "found": found, "failed": collection.catalogue.names(failed)}
+    return {"asked": asked, "found": found, "failed": collection.catalogue.read(names_in_order, failed)}
 
 
 @lru_cache(maxsize=1)
@@ -231,7 +233,7 @@ def judged_results(folder: Path, engine: str, number: int, part: float) -> list[
     Of each photo its number, the logarithm of the odds by geometry (-inf: no map) and the contrast of its score.
     """
     searcher = _searcher(folder, engine)
-    row = searcher.collection.catalogue.images([number])[0]
+    row = searcher.collection.catalogue.read(rows_of, [number])[0]
     width, height = row.width or 1, row.height or 1
     x, y = np.random.default_rng(number).uniform(0, 1 - part, 2) * (width, height)
     box = None if part == 1 else (x, y, x + part * width, y + part * height)

@@ -202,11 +202,12 @@ def similarity(
 
     from eval.plots import check_plot, plot_similarities
     from learning.labels.files import read_labels
+    from retrieval.catalogue.photos import all_indexed
     from retrieval.collection.collection import Collection
 
     check_plot(out)
     with Collection.open(collection, catalogue=catalogue) as opened:
-        labels = read_labels(gt, opened.catalogue.images(), skip_missing=True)
+        labels = read_labels(gt, opened.catalogue.read(all_indexed), skip_missing=True)
         numbers = opened.index.image_numbers.astype(np.int64)
         relevance = labels.relevance(numbers, np.random.default_rng(0))
         groups = {}

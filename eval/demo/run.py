@@ -12,6 +12,7 @@ from index.hamming.kinds import DEFAULT
 from index.progress import Progress
 from learning.labels.ground_truth import read_ground_truth
 from learning.measures.precision import mean_average_precision
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -55,7 +56,7 @@ def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
             for name, options in _SETTINGS.items()
         }
         shown = next((query for query in queries if query.name == _SHOWN), queries[0])
-        name = next(row.name for row in collection.catalogue.images() if Path(row.path).stem == shown.stem)
+        name = next(row.name for row in collection.catalogue.read(all_indexed) if Path(row.path).stem == shown.stem)
         result = _picture(collection, out, str(name), shown.box)
     return {**result, "mAP": {name: round(score, 4) for name, score in scores.items()}}
 
@@ -64,7 +65,7 @@ def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> d
     """Index a folder of photos, search for the middle of one that has matches, and draw them."""
     with Collection.create(out / "own.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         index_photos(collection, [photos], workers=workers, progress=progress)
-        rows = [row for row in collection.catalogue.images() if row.features]
+        rows = [row for row in collection.catalogue.read(all_indexed) if row.features]
         if not rows:
             raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
         # A photo that another one matches makes a better picture; a few are tried, always the same ones.
@@ -86,7 +87,7 @@ def _picture(collection: Collection, out: Path, name: str, box: tuple[float, flo
     picture = out / "matches.jpg"
     with open_collection(collection.folder) as opened:
         opened.search(name, box).save_picture(picture)
-    counts = collection.catalogue.counts()
+    counts = collection.catalogue.read(counts_of_photos)
     return {
         "collection": str(collection.folder),
         "images": counts["indexed"],

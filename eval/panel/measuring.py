@@ -28,6 +28,7 @@ from index.hamming.voting import SignedFeatures
 from index.parallel import run
 from index.progress import Progress
 from learning.measures.precision import average_precision
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.regions.geometry import Frames
@@ -246,7 +247,7 @@ def _ask(
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, search)
         named = {stem for query in queries for stem in (*query.positives, *query.junk)}
-        stems = stems_of(collection.catalogue.images(), named)
+        stems = stems_of(collection.catalogue.read(all_indexed), named)
         if name not in _WARM:  # what a process loads for its first search is charged to no query
             _WARM.add(name)
             _ask_one(searcher, stems, views, queries[0])

@@ -14,6 +14,7 @@ from eval.retrieval.photos import BenchmarkPhotos, states_of, stems_of
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
 from retrieval.search.engines.contract import settle
@@ -64,7 +65,7 @@ class QueryRun:
     ) -> None:
         self._collection, self._truth, self._search = collection, truth, search
         self._cuts: dict[str, Path] = {}
-        self.rows = collection.catalogue.images()
+        self.rows = collection.catalogue.read(all_indexed)
         beside = {str(path) for path in photos.distractor_files}
         self.distractors = sum(row.path in beside for row in self.rows)
         self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), beside)

@@ -28,6 +28,8 @@ from index.progress import Progress
 from index.segments.description import segment_bytes
 from learning.labels.ground_truth import Query, missing_photos
 from learning.measures.precision import average_precision, mean_average_precision
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
+from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.options import CollectionOptions
@@ -322,7 +324,7 @@ def _index(
     with Collection.create(making, options) as collection:
         link_features(work, photos, cell.extractor, cell.options.image, collection)
         index_photos(collection, photos.folders, vocabulary=vocabulary, workers=workers, progress=tell)
-        if not collection.catalogue.counts()["indexed"]:
+        if not collection.catalogue.read(counts_of_photos)["indexed"]:
             raise CairnError(f"None of the photos of {photos.name} can be indexed.")
     making.rename(final)
 
@@ -330,13 +332,13 @@ def _index(
 def _about(folder: Path, cell: Cell) -> dict[str, Any]:
     """Say what is measured, as far as the way of searching has no part in it."""
     with Collection.open(folder) as collection:
-        stems = stems_of(collection.catalogue.images(), named_photos(cell.photos.asked))
+        stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cell.photos.asked))
         vocabulary = collection.vocabulary
         sizes: dict[str, int] = defaultdict(int)
-        for row in collection.catalogue.segments():
+        for row in collection.catalogue.read(segments_in):
             for part, size in segment_bytes(folder / SEGMENTS / row.folder).items():
                 sizes[part] += size
-        features = max(collection.catalogue.counts()["features"], 1)
+        features = max(collection.catalogue.read(counts_of_photos)["features"], 1)
         return {
             "code": code_fingerprint(),
             "set": cell.photos.name,
@@ -376,7 +378,7 @@ def _score(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job]) -> Scores:
     """Search for queries in the ways of cells of one collection, and score the rankings as `run_benchmark` does."""
     found: Scores = []
     with Collection.open(folder) as collection:
-        stems = stems_of(collection.catalogue.images(), named_photos(cells[0].photos.asked))
+        stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cells[0].photos.asked))
         searchers = [Searcher(collection, cell.search) for cell in cells]
         for query, path, ways in jobs:
             asked = ask_with_file(collection, query.stem, path, query.box)

@@ -29,6 +29,7 @@ from learning.measures.precision import average_precision
 from learning.similarity.learning import learn_similarity
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.indexing.adding import index_photos
 from retrieval.search.query import quantise_query
@@ -106,7 +107,7 @@ class SimilarityTable:
     def training_photos(self, seed: int) -> dict[str, int]:
         """Photos of what each query shows that are learnt from in a split, by the query's name."""
         with Collection.open(self.folder) as collection:
-            stems = stems_of(collection.catalogue.images())
+            stems = stems_of(collection.catalogue.read(all_indexed))
         found: dict[str, int] = {}
         for lesson in self._lessons(seed):
             known = set(lesson.numbers.tolist()) - lesson.labels.asked
@@ -145,7 +146,7 @@ class SimilarityTable:
         rng = np.random.default_rng(seed)
         photos = self.cell.photos
         with Collection.open(self.folder) as collection:
-            rows = collection.catalogue.images()
+            rows = collection.catalogue.read(all_indexed)
         numbers = np.array([row.number for row in rows], np.int64)
         if photos.queries is None:
             labels = read_labels(photos.ground_truth, rows, skip_missing=True)
@@ -169,7 +170,7 @@ class SimilarityTable:
     def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> frozenset[str]:
         """Learn unless it is there, and give the stems of the labelled photos that are learnt from."""
         with Collection.open(self.folder) as collection:
-            stems = stems_of(collection.catalogue.images())
+            stems = stems_of(collection.catalogue.read(all_indexed))
             known = set(lesson.numbers.tolist())
             seen = frozenset(stems[n] for one in lesson.labels.objects for n in one.positives & known)
             if file.is_file():
@@ -218,7 +219,7 @@ def _score_some(
     beside = {path.stem for path in photos.values()} if cell.photos.queries is not None else set()
     found: Scores = defaultdict(dict)
     with Collection.open(folder) as collection:
-        stems = stems_of(collection.catalogue.images())
+        stems = stems_of(collection.catalogue.read(all_indexed))
         engines = {way: Searcher(collection, replace(options, similarity=file)) for way, options in ENGINES.items()}
         plain = Searcher(collection, ENGINES["tf-idf"])
         for query in queries:

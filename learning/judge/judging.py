@@ -18,6 +18,7 @@ from learning.judge.strict_links import STEP as MATCH
 from learning.judge.strict_links import LinkOptions, Pair, link_strictly
 from learning.judge.verdict import RetrievalVerdict
 from retrieval.catalogue.curation.rejections import rejected_pairs
+from retrieval.catalogue.photos import all_indexed, paths_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.descriptors.registry import find_descriptor
@@ -92,7 +93,7 @@ def judge(
         No photo of the collection can be read any more, or there is no such descriptor.
     """
     tell = progress or (lambda step, done, of: None)
-    rows = [row for row in source.catalogue.images() if os.path.isfile(row.path)]  # noqa: PTH113 (see `find_photo`)
+    rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(row.path)]  # noqa: PTH113 (see `find_photo`)
     chosen = choose_photos(rows, {*learnt_from, *needed}, options)
     if not chosen:
         raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")
@@ -123,7 +124,7 @@ def judge(
         found = _candidates(collection, list(dict.fromkeys(others)), workers, tell)
         known = work / _MATCHED.format(base.stem)
         links = link_strictly(collection, found, options.links, known=known, workers=workers, progress=tell)
-        photos = collection.catalogue.images()
+        photos = collection.catalogue.read(all_indexed)
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
     seen = {_as_indexed(path) for path in learnt_from}
@@ -150,10 +151,10 @@ def _as_indexed(path: str) -> str:
 
 def _rejected(source: Collection, photos: Sequence[ImageRow]) -> set[Pair]:
     """Pairs of photos that are no match in the collection that they come from, by their numbers here."""
-    pairs = rejected_pairs(source.catalogue)
+    pairs = source.catalogue.read(rejected_pairs)
     if not pairs:
         return set()
-    paths = source.catalogue.paths_of(sorted({number for pair in pairs for number in pair}))
+    paths = source.catalogue.read(paths_of, sorted({number for pair in pairs for number in pair}))
     here = {row.path: row.number for row in photos}
     named = {number: here.get(_as_indexed(path)) for number, path in paths.items()}
     found = ((named.get(one), named.get(other)) for one, other in pairs)
@@ -165,7 +166,7 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
 
     Each descriptor proposes: what only one of them finds is neither right nor wrong, unless strict links tell.
     """
-    numbers = {row.path: row.number for row in collection.catalogue.images()}
+    numbers = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
     found: dict[Pair, int] = {}
     for place, folder in enumerate(folders):
 
@@ -174,7 +175,7 @@ def _candidates(collection: Collection, folders: Sequence[Path], workers: int, t
 
         with Collection.open(folder) as asked:
             links = link_photos(asked, keep=True, workers=workers, progress=linking)
-            own = {row.number: numbers.get(row.path) for row in asked.catalogue.images()}
+            own = {row.number: numbers.get(row.path) for row in asked.catalogue.read(all_indexed)}
         for link in links.values():
             one, other = own[link.asked], own[link.found]
             if one is not None and other is not None:

@@ -12,6 +12,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from learning.judge.scenes import BoxQuery
 from learning.measures.precision import average_precision
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
@@ -82,7 +83,7 @@ def index_with(
             target = Staging(folder / STAGING, collection.extractor, collection.options.image)
             target.take(staged / target.folder.name)
         index_photos(collection, [Path(row.path) for row in photos], workers=workers, progress=progress)
-        if not collection.catalogue.counts()["indexed"]:
+        if not collection.catalogue.read(counts_of_photos)["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
     return folder
 
@@ -120,7 +121,7 @@ def search_boxes(
     """
     precisions = np.zeros((len(queries), len(engines)))
     with Collection.open(folder) as collection:
-        rows = {row.path: row for row in collection.catalogue.images()}
+        rows = {row.path: row for row in collection.catalogue.read(all_indexed)}
         own = {number: rows[path].number if path in rows else -number - 1 for number, path in paths.items()}
         # What photos borrow is of no interest: these collections are new.
         searchers = [Searcher(collection, SearchOptions(engine=one, turns=turns, augmented=False)) for one in engines]

@@ -17,6 +17,7 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread, run
 from index.progress import Progress
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.nearest import match_descriptors
@@ -174,7 +175,7 @@ def strict_pairs(inliers: Mapping[Pair, int], options: LinkOptions) -> set[Pair]
 
 def _copies(collection: Collection, pairs: Iterable[Pair]) -> set[Pair]:
     """Pairs of one file's copies: any descriptor finds the one with the other."""
-    content = {row.number: row.sha256 for row in collection.catalogue.images()}
+    content = {row.number: row.sha256 for row in collection.catalogue.read(all_indexed)}
     return {pair for pair in pairs if content[pair[0]] is not None and content[pair[0]] == content[pair[1]]}
 
 

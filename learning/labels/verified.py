@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.progress import Progress
 from learning.labels.labels import ISSUED, Relevance
+from retrieval.catalogue.photos import names_in_order
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import components, link_photos
 
@@ -51,7 +52,7 @@ def verified_relevance(
             f"No two photos of {collection.folder} are verified by {min_inliers} inliers: ask for fewer, add photos "
             "that show the same things, or learn from labels."
         )
-    return replace(relevance, names=tuple(collection.catalogue.names(first)))
+    return replace(relevance, names=tuple(collection.catalogue.read(names_in_order, first)))
 
 
 def relate(

@@ -23,6 +23,7 @@ from learning.library.from_photos import TITLES as LEARNING
 from learning.library.from_photos import learn_from_photos
 from learning.mining.mining import TooLittle
 from learning.reports.verdict_picture import draw_verdict
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.collection.locking import lock_file
@@ -152,7 +153,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
         )
     if options.dry_run or options.drop_missing:
         return
-    gone = [row for row in collection.catalogue.images() if not _is_there(row.path)]
+    gone = [row for row in collection.catalogue.read(all_indexed) if not _is_there(row.path)]
     if gone:
         raise CairnError(
             "The files of {gone} photos are gone, such as {path}, and what is learnt must describe all photos anew: "
@@ -220,7 +221,7 @@ class _Improving:
 
     def _state(self) -> str:
         """What was learnt and judged counts as long as these are the photos, regions and seed."""
-        photos = [(row.number, row.sha256) for row in self.collection.catalogue.images()]
+        photos = [(row.number, row.sha256) for row in self.collection.catalogue.read(all_indexed)]
         own = self.collection.options
         regions = {"features": own.features, "image": own.image}
         return fingerprint({}, {"photos": photos, "seed": self.options.seed, "format": FORMAT, "regions": regions})

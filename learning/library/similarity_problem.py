@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from index.errors import CairnError
 from index.text import shown
 from learning.library.paths import as_path, as_paths, is_path
+from retrieval.catalogue.photos import all_indexed
 from retrieval.library.parts.arguments import as_array, checked_indices
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def problem_of_collection(asked: Mapping[str, Any], workers: int, tell: "Progres
         if given is None:
             relevance = verified_relevance(opened, min_inliers=asked["inliers"], workers=workers, progress=tell)
         else:
-            rows = opened.catalogue.images()
+            rows = opened.catalogue.read(all_indexed)
             if is_path(given):
                 labels = read_labels(as_path(given), rows, skip_missing=skip_missing)
             else:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from learning.mining.proposals import LocalRanker, Ranker, ShardedRanker, random_pairs, ranked_pairs, together
 from retrieval.catalogue.curation.rejections import rejected_pairs
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.photos.listing import list_photos
@@ -53,7 +54,7 @@ class PhotoSource:
         if not (path / OPTIONS).is_file():
             return PhotoSource(path.resolve().name, [photo for _, photo in list_photos([path])])
         collection = Collection.open(path, catalogue=catalogue)
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         numbers = np.array([row.number for row in rows], np.int64)
         return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
 
@@ -106,7 +107,7 @@ class PhotoSource:
 
     def _allowed(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pairs (T, 2) of places without those that are no match."""
-        rejected = rejected_pairs(self.collection.catalogue) if self.collection is not None else frozenset()
+        rejected = self.collection.catalogue.read(rejected_pairs) if self.collection is not None else frozenset()
         if not rejected or self.numbers is None:
             return pairs
         named = np.sort(self.numbers[pairs], axis=1).tolist()

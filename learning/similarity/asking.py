@@ -10,6 +10,7 @@ from index.errors import CairnError
 from index.text import shown
 from learning.labels.ground_truth import read_ground_truth
 from learning.similarity.measured import MeasuredQueries
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.photos.listing import list_photos
 from retrieval.search.answers import ask_with_file, make_query
@@ -44,7 +45,7 @@ def ask_ground_truths(
         raise CairnError(f"No query of {', '.join(map(str, folders))} has a positive.")
     numbers: dict[str, list[int]] = {}
     paths: dict[str, Path] = {}
-    for row in collection.catalogue.images():
+    for row in collection.catalogue.read(all_indexed):
         numbers.setdefault(Path(row.path).stem, []).append(row.number)
         paths.setdefault(Path(row.path).stem, Path(row.path))
     for _, path in list_photos(photos) if photos else ():

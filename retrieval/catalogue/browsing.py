@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from index.text import printable
 from retrieval.catalogue.database import chunks, connect_for_reading
-from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.filters import EVERY, SHOWN, PhotoFilter
 from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
@@ -95,11 +95,36 @@ class Pages:
 
 
 def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, pages: Pages) -> tuple[int, list[ImageRow]]:
-    """How many photos pass, and those of one page by name: see `Catalogue.page`; a transaction of one moment.
+    """Indexed photos by name, byte by byte: those of one page.
 
     To skip the pages before, an index on the names is read, and no row: from the last known end of a page, or from the
     end of all names where that is nearer.
+
+    Parameters
+    ----------
+    session : Session
+    offset : int
+        Photos that come before the page.
+    limit : int
+        Photos on the page, at most.
+    wanted : PhotoFilter
+        Which photos.
+    pages : Pages
+        What is known of their pages.
+
+    Returns
+    -------
+    total : int
+        Photos that pass, on all pages.
+    rows : list of ImageRow
+
+    Raises
+    ------
+    ValueError
+        `offset` or `limit` is negative.
     """
+    if offset < 0 or limit < 0:
+        raise ValueError(f"no page has {limit} images from {offset} on")
     revision = revision_of(session)
     known = pages.find(revision, wanted, offset)
     if known is None:
@@ -123,14 +148,17 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     return total, rows
 
 
-def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter) -> list[ImageRow]:
-    """The first photos that pass and are behind a name, in the order of the names: see `Catalogue.page_after`."""
+def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SHOWN) -> list[ImageRow]:
+    """The first photos that pass a filter and are behind a name ("": behind none), in the order of the names.
+
+    Pages that follow each other so miss no photo and have none twice, whatever is added and removed meanwhile.
+    """
     query = sa.select(ImageRow).where(ImageRow.name > name, *_passing(session, wanted))
     return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))
 
 
-def numbers_of(session: Session, wanted: PhotoFilter) -> NDArray[np.int64]:
-    """Numbers of the photos that pass, ascending int64: see `Catalogue.numbers`; a transaction of one moment."""
+def numbers_of(session: Session, wanted: PhotoFilter = EVERY) -> NDArray[np.int64]:
+    """Numbers of the indexed photos that pass a filter, ascending int64."""
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *_passing(session, others)]
     found = _numbers(session, passing)
@@ -154,8 +182,13 @@ def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[
     return [np.fromstring(text or "", kind, sep=",") for text, kind in zip(found, kinds, strict=True)]
 
 
-def shapes_of(session: Session, wanted: PhotoFilter, order: str) -> NDArray[np.int64]:
-    """Number, width and height of the photos that pass, in an order: see `Catalogue.shapes`."""
+def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) -> NDArray[np.int64]:
+    """Number, width and height (pixels; 0: not known) of the indexed photos that pass a filter, in one of `ORDERS`.
+
+    Returns
+    -------
+    array (N, 3) int64
+    """
     query = sa.select(
         ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
     ).where(ImageRow.name.is_not(None), *_passing(session, wanted))
@@ -178,15 +211,15 @@ _ORDER_BY: dict[str, Any] = {
 }
 
 
-def months_of(session: Session, wanted: PhotoFilter) -> list[tuple[str, int]]:
-    """Months and how many of the photos that pass were taken in each: see `Catalogue.months`."""
+def months_of(session: Session, wanted: PhotoFilter = SHOWN) -> list[tuple[str, int]]:
+    """Months (YYYY-MM, or YYYY; "": no date) and how many of the photos that pass were taken in each, in order."""
     month = sa.func.substr(ImageRow.taken, 1, 7)
     query = sa.select(month, sa.func.count()).where(ImageRow.name.is_not(None), *_passing(session, wanted))
     return sorted((text or "", int(count)) for text, count in session.execute(query.group_by(month)))
 
 
-def positions_of(session: Session, wanted: PhotoFilter) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Where those of the photos that pass were taken that say so: see `Catalogue.positions`."""
+def positions_of(session: Session, wanted: PhotoFilter = SHOWN) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers (N,) and degrees north and east (N, 2) of the photos that pass and have a place, by number."""
     query = sa.select(ImageRow.number, ImageRow.latitude, ImageRow.longitude).where(
         ImageRow.name.is_not(None), ImageRow.latitude.is_not(None), *_passing(session, wanted)
     )
@@ -196,7 +229,7 @@ def positions_of(session: Session, wanted: PhotoFilter) -> tuple[NDArray[np.int6
 
 
 def cameras_of(session: Session) -> list[tuple[str, int]]:
-    """Cameras of the indexed photos and how many each took: see `Catalogue.cameras`."""
+    """Cameras of indexed photos, those of the most first, and how many that are not hidden each took."""
     counted = _counted(session, ImageRow.camera, ImageRow.name.is_not(None))
     return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
 
@@ -211,7 +244,7 @@ def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.C
 
 
 def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
-    """Those of some photos that are indexed, in the order of the numbers: see `Catalogue.there`."""
+    """Those of some photos that are indexed, in the order of the numbers."""
     query = sa.select(ImageRow).where(ImageRow.name.is_not(None))
     found = {
         row.number: row
@@ -240,7 +273,10 @@ def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnEleme
 
 
 def folders_of(session: Session) -> list[tuple[str, int]]:
-    """Folders of the photos' names and how many photos lie in each: see `Catalogue.folders`."""
+    """Folders of the names of indexed photos ("" for a name without one), in order, and how many each holds.
+
+    Photos in the folders below one do not count for it, nor do those that are hidden.
+    """
     return sorted(_counted(session, ImageRow.folder).items())
 
 

@@ -2,48 +2,56 @@
 
 The segments hold the features and the catalogue holds everything else, in any database that SQLAlchemy speaks to. A
 segment belongs to the collection from the moment its row is committed: a process that is killed before leaves a folder
-that `Catalogue.orphans` finds, and nothing else.
+that `orphans_in` finds, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from index.text import check_storable
-from retrieval.catalogue.catalogue_reader import CatalogueReader
-from retrieval.catalogue.changes import Move, Rewritten, bury, mark_missing, move_photos, replace_segments
-from retrieval.catalogue.exclusions import Exclusion, exclude, follow, include
-from retrieval.catalogue.failures import Failure, forget_failures, record_failures
-from retrieval.catalogue.link_store import begin_links, keep_links
-from retrieval.catalogue.metadata_store import import_values, store_metadata
+from retrieval.catalogue.browsing import Pages, page_of
+from retrieval.catalogue.database import Database
+from retrieval.catalogue.filters import SHOWN, PhotoFilter
 from retrieval.catalogue.migrations import prepare
-from retrieval.catalogue.schema import FILE, ImageRow, SegmentRow
-from retrieval.catalogue.segment_rows import commit_segment, next_folder_in, reserve_folder
-from retrieval.catalogue.settings import keep_setting, reserve_numbers
-from retrieval.metadata.fields import Metadata
+from retrieval.catalogue.photos import KnownPhotos, SeenPhotos, known_photos, paths_of, places_of_photos, rows_of
+from retrieval.catalogue.schema import FILE, ImageRow, count_writing
+from retrieval.catalogue.segment_rows import next_folder_in, reserve_folder, segments_in
+from retrieval.catalogue.settings import read_revision, revision_of
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
-class Catalogue(CatalogueReader):
-    """The rows of one collection. Every method is one transaction; all raise CairnError where the database fails.
+class Catalogue:
+    """The rows of one collection, read and written by functions of the modules of this room, each in a transaction.
+
+    Such a function takes a session first: `catalogue.read(count_indexed)` calls one in a transaction of its own,
+    `with catalogue.reading() as session` is one transaction for several. All raise CairnError where the database fails.
+    What is here itself takes several transactions, or remembers something from one to the next.
 
     Use `Catalogue.open`. It may be shared by threads, and by processes that each open it.
 
     Parameters
     ----------
     address : str or sqlalchemy.URL
-        Any SQLAlchemy address. It is not touched before the first method is called.
+        Any SQLAlchemy address. It is not touched before the first transaction.
 
     Raises
     ------
     CairnError
         The address is not one, or its driver is not installed.
     """
+
+    def __init__(self, address: str | sa.URL) -> None:
+        self._database = Database(address)
+        self._pages = Pages()
+        self._seen = SeenPhotos()
 
     @classmethod
     def open(cls, where: Path | str, create: bool = False, before_migration: Callable[[], None] | None = None) -> Self:
@@ -74,214 +82,6 @@ class Catalogue(CatalogueReader):
             raise
         return catalogue
 
-    def close(self) -> None:
-        """Give the connections back."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def reserve_numbers(self, count: int) -> int:
-        """Take `count` image numbers that nobody has had or will have.
-
-        Returns
-        -------
-        int
-            The first; the others follow it. Those that are not used then are lost, which does no harm.
-        """
-        with self._transaction(write=True) as session:
-            return reserve_numbers(session, count)
-
-    def commit_segment(
-        self,
-        segment: SegmentRow,
-        images: Sequence[ImageRow],
-        metadata: Sequence[Metadata] = (),
-        included: Sequence[int] = (),
-    ) -> list[str]:
-        """Make a published segment and its images part of the collection: all of it or nothing.
-
-        An earlier image of the same path becomes a tombstone, which leaves the new one what was imported for it, as one
-        does that was removed and shows the same or was of its path. An earlier failure of it is forgotten.
-
-        Parameters
-        ----------
-        segment : SegmentRow
-            Without `id`.
-        images : sequence of ImageRow
-            With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
-        metadata : sequence of Metadata
-            What the images' files say of them; may be left out.
-        included : sequence of int
-            Photos that leave the list of those that were removed for good, by the numbers that they had.
-
-        Returns
-        -------
-        list of str
-            The name of each image: the wish or the file's name, or what `unique_name` makes of the path.
-
-        Raises
-        ------
-        CairnError
-            A path or name cannot be stored (see `check_storable`).
-        ValueError
-            A number was never reserved.
-        """
-        for image in images:
-            check_storable(image.path)
-            check_storable(image.name or "")
-        with self._transaction(write=True) as session:
-            return commit_segment(session, segment, images, metadata, included)
-
-    def record_failures(self, failures: Sequence[Failure]) -> None:
-        r"""Keep why photos could not be indexed, in place of what was recorded for the same paths before.
-
-        An indexed image of the same path stays as it is. Bytes of a path that are not text are kept as ``\xff``.
-        """
-        if failures:
-            with self._transaction(write=True) as session:
-                record_failures(session, failures)
-
-    def forget_failures(self, paths: Sequence[str]) -> None:
-        """Forget the failures of these paths, for instance of photos that are no longer there."""
-        if paths:
-            with self._transaction(write=True) as session:
-                forget_failures(session, paths)
-
-    def remove(self, numbers: Iterable[int], for_good: bool = False) -> None:
-        """Turn indexed images into tombstones; their names become free, their numbers do not.
-
-        With `for_good` they also go on the list of `exclusions`, which outlives the tombstones.
-        """
-        numbers = list(numbers)
-        with self._transaction(write=True) as session:
-            if for_good:
-                exclude(session, numbers)
-            bury(session, numbers)
-
-    def include(self, numbers: Sequence[int]) -> None:
-        """Take photos off the list of those that were removed for good, by the numbers that they had."""
-        if len(numbers):
-            with self._transaction(write=True) as session:
-                include(session, numbers)
-
-    def follow(self, moved: Sequence[Exclusion]) -> None:
-        """Write where the files of photos are now that were removed for good."""
-        if moved:
-            with self._transaction(write=True) as session:
-                follow(session, moved)
-
-    def move(self, moves: Sequence[Move]) -> list[str]:
-        """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
-
-        Raises
-        ------
-        CairnError
-            A path or name cannot be stored (see `check_storable`).
-        """
-        for move in moves:
-            check_storable(move.path)
-            check_storable(move.name or "")
-        if not moves:
-            return []
-        with self._transaction(write=True) as session:
-            return move_photos(session, moves)
-
-    def mark_missing(self, numbers: Sequence[int], missing: bool = True) -> None:
-        """Write that the files of indexed photos have gone, from now on, or that they are back."""
-        if len(numbers):
-            with self._transaction(write=True) as session:
-                mark_missing(session, numbers, missing)
-
-    def replace_segments(
-        self,
-        old: Sequence[int | None],
-        new: Sequence[Rewritten],
-        settings: Mapping[str, str] | None = None,
-        leave_out: Sequence[int] = (),
-    ) -> list[int]:
-        """Put rewritten segments in the place of others, and keep settings with them: see `changes.replace_segments`.
-
-        Returns
-        -------
-        list of int
-            Numbers of the tombstones that are gone.
-
-        Raises
-        ------
-        CairnError
-            The old segments have changed since they were read.
-        """
-        with self._transaction(write=True) as session:
-            dropped = replace_segments(session, old, new, leave_out)
-            for key, value in (settings or {}).items():
-                keep_setting(session, key, value)
-        return dropped
-
-    def shrink(self) -> None:
-        """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
-        # Counted before and afterwards: the file is another one, also where this process is killed between.
-        with self._transaction(write=True):
-            pass
-        self._database.shrink()
-        with self._transaction(write=True):
-            pass
-
-    def store_metadata(self, found: Sequence[tuple[int, Metadata]]) -> None:
-        """Keep what the files of indexed images say, in place of what they said before."""
-        with self._transaction(write=True) as session:
-            store_metadata(session, found)
-
-    def import_values(
-        self,
-        values: Mapping[int, Mapping[str, Sequence[str]]],
-        replace: bool = False,
-        labels: Mapping[str, str] | None = None,
-    ) -> None:
-        """Keep imported metadata of indexed images, by number and key: all of it or nothing.
-
-        With `replace`, what was imported earlier is forgotten first, of all images. `labels` are how keys are written.
-        """
-        with self._transaction(write=True) as session:
-            import_values(session, values, replace=replace, labels=labels)
-
-    @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """A transaction that writes, and is counted, for what is kept of photos by modules of their own."""
-        with self._transaction(write=True) as session:
-            yield session
-
-    def begin_links(self, kind: str) -> None:
-        """Forget all links between photos, and keep those of another kind from now on: see `link_store`."""
-        with self._transaction(write=True) as session:
-            begin_links(session, kind)
-
-    def keep_links(self, kind: str, found: Mapping[int, bytes]) -> None:
-        """Keep what photos were verified with, by their numbers; CairnError where other links are kept meanwhile."""
-        if found:
-            with self._transaction(write=True) as session:
-                keep_links(session, kind, found)
-
-    def set_setting(self, key: str, value: str) -> None:
-        """Keep a text under a key."""
-        with self._transaction(write=True) as session:
-            keep_setting(session, key, value)
-
-    def next_folder(self, segments_dir: Path) -> str:
-        """A name for the next segment's folder, above every number that a segment or an orphan has.
-
-        Where the database is a server's, no other writer is given the same, whichever folder its segments lie in.
-        """
-        if self.file is not None:
-            return next_folder_in(segments_dir, self.segments())
-        with self._transaction(write=True) as session:
-            return reserve_folder(session, segments_dir)
-
     def _open(self, create: bool, before_migration: Callable[[], None] | None) -> None:
         file = self._database.file
         if file is not None:
@@ -296,3 +96,113 @@ class Catalogue(CatalogueReader):
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."
                 ) from error
         prepare(self._database, create, before_migration)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return str(self._database)
+
+    @property
+    def address(self) -> sa.URL:
+        """Where the catalogue is."""
+        return self._database.address
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None where the catalogue is in another database."""
+        return self._database.file
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that reads: all statements see the catalogue as it was at the first one."""
+        with self._database.transaction() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that writes, committed at the end, undone where an error leaves it; it counts as a revision."""
+        with self._database.transaction(write=True) as session:
+            count_writing(session)
+            yield session
+
+    def read(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
+        """What a function gives that takes a session first, in a transaction that reads."""
+        with self.reading() as session:
+            return function(session, *arguments, **options)
+
+    def write(self, function: Callable[Concatenate[Session, P], T], *arguments: P.args, **options: P.kwargs) -> T:
+        """What a function gives that takes a session first, in a transaction that writes."""
+        with self.writing() as session:
+            return function(session, *arguments, **options)
+
+    def revision(self) -> int:
+        """How often the catalogue has been written to: where it is the same twice, nothing was written between."""
+        return read_revision(self._database)
+
+    def known(self) -> KnownPhotos:
+        """What is known of each path that is indexed or failed, at this moment: see `known_photos`.
+
+        The paths themselves are read later, where they are asked for, in transactions of their own.
+        """
+        return self.read(known_photos, lambda numbers: self.read(paths_of, numbers))
+
+    def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
+        """Indexed images as `rows_of` gives them, from memory where nothing was written since they were read last.
+
+        They are others' as well: not to be changed.
+
+        Raises
+        ------
+        KeyError
+            One of the numbers is not that of an indexed image.
+        """
+        wanted = [int(number) for number in numbers]
+        rows = self._seen.rows_at(self.revision())
+        if not all(number in rows for number in wanted):
+            with self.reading() as session:
+                rows = self._seen.rows_at(revision_of(session))
+                missing = [number for number in wanted if number not in rows]
+                rows.update((row.number, row) for row in rows_of(session, missing))
+        return [rows[number] for number in wanted]
+
+    def page(self, offset: int, limit: int, wanted: PhotoFilter = SHOWN) -> tuple[int, list[ImageRow]]:
+        """How many photos pass a filter, and those of one page by name: see `page_of`; ends of pages are remembered."""
+        return self.read(page_of, offset, limit, wanted, self._pages)
+
+    def places(self) -> Iterator[tuple[int, str, str]]:
+        """Number, name and path of all indexed images, by ascending number.
+
+        They are read part by part, each of its own moment: no transaction is open between them.
+        """
+        first = 0
+        while some := self.read(places_of_photos, first):
+            yield from some
+            first = some[-1][0] + 1
+
+    def next_folder(self, segments_dir: Path) -> str:
+        """A name for the next segment's folder, above every number that a segment or an orphan has.
+
+        Where the database is a server's, no other writer is given the same, whichever folder its segments lie in.
+        """
+        if self.file is not None:
+            return next_folder_in(segments_dir, self.read(segments_in))
+        return self.write(reserve_folder, segments_dir)
+
+    def shrink(self) -> None:
+        """Give room that is no longer used back to the file system, where the database is a file of SQLite's."""
+        # Counted before and afterwards: the file is another one, also where this process is killed between.
+        with self.writing():
+            pass
+        self._database.shrink()
+        with self.writing():
+            pass

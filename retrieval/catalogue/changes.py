@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
+from index.text import check_storable
 from retrieval.catalogue.database import chunks
+from retrieval.catalogue.exclusions import exclude_photos
 from retrieval.catalogue.names import free_names
 from retrieval.catalogue.schema import (
     FAILED,
@@ -31,6 +33,7 @@ from retrieval.catalogue.schema import (
     SegmentRow,
     path_hash_of,
 )
+from retrieval.catalogue.settings import keep_setting
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 # What was decided about single photos.
@@ -57,11 +60,19 @@ class Rewritten:
 
 
 def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
-    """Write where photos are now, none of which is missing any more; give their names.
+    """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
 
     Two photos may take each other's place: all names are free before the first is given. A photo that was known where
     another is found now, and is not among those that move, becomes a tombstone: its file was overwritten.
+
+    Raises
+    ------
+    CairnError
+        A path or name cannot be stored (see `check_storable`).
     """
+    for move in moves:
+        check_storable(move.path)
+        check_storable(move.name or "")
     there: set[int] = set()
     for chunk in chunks([move.number for move in moves]):
         still = sa.select(ImageRow.number).where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
@@ -102,6 +113,17 @@ def rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str
     return [(number, state) for number, state, path in session.execute(query) if path in wanted]
 
 
+def make_tombstones(session: Session, numbers: Iterable[int], for_good: bool = False) -> None:
+    """Turn indexed photos into tombstones; their names become free, their numbers do not.
+
+    With `for_good` they also go on the list of exclusions, which outlives the tombstones.
+    """
+    numbers = list(numbers)
+    if for_good:
+        exclude_photos(session, numbers)
+    bury(session, numbers)
+
+
 def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
     """Turn indexed images into tombstones; give their numbers by their paths."""
     buried: dict[str, int] = {}
@@ -133,8 +155,8 @@ def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
     return back
 
 
-def mark_missing(session: Session, numbers: Sequence[int], missing: bool) -> None:
-    """Write that the files of photos have gone, from now on, or that they are back."""
+def mark_missing(session: Session, numbers: Sequence[int], missing: bool = True) -> None:
+    """Write that the files of indexed photos have gone, from now on, or that they are back."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     for chunk in chunks(list(numbers)):
         session.execute(
@@ -247,7 +269,11 @@ def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
 
 
 def replace_segments(
-    session: Session, old: Sequence[int | None], new: Iterable[Rewritten], leave_out: Sequence[int] = ()
+    session: Session,
+    old: Sequence[int | None],
+    new: Iterable[Rewritten],
+    settings: Mapping[str, str] | None = None,
+    leave_out: Sequence[int] = (),
 ) -> list[int]:
     """Put rewritten segments in the place of others, and forget the tombstones that no new one holds.
 
@@ -260,6 +286,8 @@ def replace_segments(
         Segments' ids.
     new : iterable of Rewritten
         Together they hold every indexed image of the old ones, and no other.
+    settings : mapping of str to str, optional
+        Texts to keep with them, by key.
     leave_out : sequence of int
         Numbers of images that are removed with this, and need be in none.
 
@@ -297,6 +325,8 @@ def replace_segments(
         session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(numbers)), execution_options=_BULK)
     session.execute(sa.delete(ImageRow).where(ImageRow.segment_id.in_(old)), execution_options=_BULK)
     session.execute(sa.delete(SegmentRow).where(SegmentRow.id.in_(old)), execution_options=_BULK)
+    for key, value in (settings or {}).items():
+        keep_setting(session, key, value)
     return sorted(dropped)
 
 

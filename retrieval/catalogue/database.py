@@ -126,15 +126,14 @@ class Database:
         return Path(name)
 
     @contextmanager
-    def transaction(self, write: bool = False, snapshot: bool = False) -> Iterator[Session]:
+    def transaction(self, write: bool = False) -> Iterator[Session]:
         """A session whose work is committed at the end, or undone where an error leaves it.
 
         Parameters
         ----------
         write : bool
-            Something will be written: SQLite's lock is taken at once.
-        snapshot : bool
-            All statements see the database as it was at the first one. In SQLite they always do.
+            Something will be written: SQLite's lock is taken at once. Otherwise all statements see the database as it
+            was at the first one.
 
         Raises
         ------
@@ -143,7 +142,7 @@ class Database:
         """
         # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
         engine = self._engine.execution_options(cairn_write=write)
-        if snapshot and not self._is_sqlite:
+        if not write and not self._is_sqlite:  # in SQLite they always do
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         with self._telling():
             with Session(engine, expire_on_commit=False) as session, session.begin():

@@ -65,7 +65,7 @@ class Exclusions:
         return list(dict.fromkeys(found))
 
 
-def exclude(session: Session, numbers: Sequence[int]) -> None:
+def exclude_photos(session: Session, numbers: Sequence[int]) -> None:
     """Put indexed images on the list; to be called before they become tombstones."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     columns = (ImageRow.number, ImageRow.path, ImageRow.path_hash, ImageRow.name, ImageRow.sha256)
@@ -77,18 +77,18 @@ def exclude(session: Session, numbers: Sequence[int]) -> None:
 
 
 def exclusions_in(session: Session) -> list[Exclusion]:
-    """All photos on the list, in the order of their numbers."""
+    """Photos that were removed for good, in the order of the numbers that they had."""
     columns = [getattr(ExcludedRow, name) for name in Exclusion._fields]
     return [Exclusion(*row) for row in session.execute(sa.select(*columns).order_by(ExcludedRow.number))]
 
 
-def include(session: Session, numbers: Sequence[int]) -> None:
-    """Take photos off the list, by the numbers that they had."""
+def include_photos(session: Session, numbers: Sequence[int]) -> None:
+    """Take photos off the list of those that were removed for good, by the numbers that they had."""
     for chunk in chunks(list(numbers)):
         session.execute(sa.delete(ExcludedRow).where(ExcludedRow.number.in_(chunk)), execution_options=_BULK)
 
 
-def follow(session: Session, moved: Sequence[Exclusion]) -> None:
+def move_exclusions(session: Session, moved: Sequence[Exclusion]) -> None:
     """Write where the files of photos on the list are now, so that they need not be read again to be known."""
     for one in moved:
         values = {"path": one.path, "path_hash": path_hash_of(one.path), "size": one.size, "mtime_ns": one.mtime_ns}

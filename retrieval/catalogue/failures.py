@@ -24,8 +24,11 @@ class Failure:
     sha256: str | None = None
 
 
-def record_failures(session: Session, failures: Sequence[Failure]) -> None:
-    """Keep why photos could not be indexed, in place of what was recorded for the same paths before."""
+def keep_failures(session: Session, failures: Sequence[Failure]) -> None:
+    r"""Keep why photos could not be indexed, in place of what was recorded for the same paths before.
+
+    An indexed photo of the same path stays as it is. Bytes of a path that are not text are kept as ``\xff``.
+    """
     newest = {printable(failure.path): failure for failure in failures}
     forget_failures(session, list(newest))
     first = reserve_numbers(session, len(newest))
@@ -41,11 +44,12 @@ def record_failures(session: Session, failures: Sequence[Failure]) -> None:
         )
         for i, (path, failure) in enumerate(newest.items())
     ]
-    session.execute(sa.insert(ImageRow), [values_of_row(row) for row in rows])
+    if rows:
+        session.execute(sa.insert(ImageRow), [values_of_row(row) for row in rows])
 
 
 def forget_failures(session: Session, paths: Sequence[str]) -> None:
-    """Forget the failures of these paths."""
+    """Forget the failures of these paths, for instance of photos that are no longer there."""
     for chunk in chunks([printable(path) for path in paths]):
         forget_failed_rows(session, rows_of_paths(session, chunk))
 

@@ -1,7 +1,7 @@
 """Which photos of a collection are meant: by name, folder, date, camera, tags, title, place, and any imported value."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from index.errors import CairnError
@@ -92,10 +92,6 @@ class PhotoFilter:
     def __bool__(self) -> bool:
         """Whether any photo might not pass, but for those that are hidden."""
         return any(getattr(self, one.name) for one in fields(self))
-
-    def narrowed(self, name: str | None, folder: str | None) -> "PhotoFilter":
-        """The same with another name or folder, where they are given."""
-        return replace(self, name=name or self.name, folder=folder or self.folder)
 
     def describe(self) -> dict[str, Any]:
         """What `--json` reports: only what was asked for."""
@@ -191,3 +187,7 @@ def _date(text: str) -> str:
     if date is None:
         raise CairnError("Give a date that exists, as 1923, 1923-05 or 1923-05-17.")
     return date
+
+
+SHOWN, EVERY = PhotoFilter(), PhotoFilter(hidden=None)
+"""Filters that all photos pass that are not hidden; and all photos."""

@@ -4,7 +4,7 @@ The links of a photo are bytes to the catalogue. All are of one kind, which a te
 links of another kind take the place of all that are kept.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -20,13 +20,13 @@ _WITHOUT_LOADING = {"synchronize_session": False}
 
 
 def begin_links(session: Session, kind: str) -> None:
-    """Forget all links, and keep those of another kind from now on."""
+    """Forget all links between photos, and keep those of another kind from now on."""
     session.execute(sa.delete(LinkRow), execution_options=_WITHOUT_LOADING)
     session.merge(Setting(key=KIND_KEY, value=kind))
 
 
 def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
-    """Keep the links of photos, by their numbers.
+    """Keep what photos were verified with, by their numbers.
 
     Raises
     ------
@@ -41,13 +41,14 @@ def keep_links(session: Session, kind: str, found: Mapping[int, bytes]) -> None:
         session.flush()
 
 
-def links_in(session: Session, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Photos that links are kept of, all or some, and these; what is not what was written is left out."""
+def links_in(session: Session, numbers: Sequence[int] | None = None) -> dict[int, bytes]:
+    """What photos, all or some, were verified with, by ascending numbers; what is not what was written is left out."""
     every = sa.select(LinkRow).order_by(LinkRow.number)
+    found: dict[int, bytes] = {}
     for some in [None] if numbers is None else chunks(sorted(numbers)):
-        for row in session.scalars(every if some is None else every.where(LinkRow.number.in_(some))):
-            if row.is_whole:
-                yield row.number, row.found
+        rows = session.scalars(every if some is None else every.where(LinkRow.number.in_(some)))
+        found.update((row.number, row.found) for row in rows if row.is_whole)
+    return found
 
 
 def links_after(session: Session, number: int, limit: int) -> list[tuple[int, bytes]]:

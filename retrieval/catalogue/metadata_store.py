@@ -195,7 +195,10 @@ def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Sel
 
 
 def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMetadata]:
-    """What counts of each of some photos; nothing of one that has no metadata, or is not there."""
+    """What counts of each of some photos: what was imported, else what its file says, tags of both.
+
+    Nothing of one that has no metadata, or is not there.
+    """
     labels = key_labels(session)
     return {number: _counting(values, labels) for number, values in values_by_number(session, numbers, None).items()}
 
@@ -244,8 +247,8 @@ def key_counts(session: Session) -> list[tuple[str, int]]:
     return [(labels.get(key, key), count) for key, count in found]
 
 
-def tag_counts(session: Session, limit: int) -> list[tuple[str, int]]:
-    """Tags of indexed photos and how many photos have each: those of the most photos, and those that come first.
+def tag_counts(session: Session, limit: int = 1000) -> list[tuple[str, int]]:
+    """Tags of indexed photos, those of the most first, and how many that are not hidden have each.
 
     A tag that is spelt in several ways, in upper and lower case, is told as one of its first photos have it.
     """

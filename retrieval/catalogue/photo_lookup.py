@@ -9,6 +9,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 
 _EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or file
@@ -108,7 +109,7 @@ def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
     CairnError
         Several photos are called so.
     """
-    row = catalogue.image_by_name(called)
+    row = catalogue.read(photo_of_name, called)
     if row is not None:
         return row
     found = _called_so(catalogue, called)
@@ -116,22 +117,21 @@ def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
         shown = " and ".join(repr(name) for _, name in found[:2])
         more = f" and {len(found) - 2} more" if len(found) > 2 else ""
         raise CairnError(f"{len(found)} photos are called {called!r}, {shown}{more}: give the whole name of one.")
-    return catalogue.images([number for number, _ in found])[0] if found else None
+    return catalogue.read(rows_of, [number for number, _ in found])[0] if found else None
 
 
 def _called_so(catalogue: Catalogue, called: str) -> Sequence[tuple[int, str]]:
-    """Numbers and names of the photos that `PhotoLookup.find_all` finds among all, part by part: no index is made."""
+    """Numbers and names of the photos that `PhotoLookup.find_all` finds among all: no index is made."""
     loose = _loose(called)
     ways: list[list[tuple[int, str]]] = [[] for _ in range(_EXACT_WAYS + 5)]
-    for places in catalogue.places_in_parts():
-        for number, name, path in places:
-            loose_name, loose_path = _loose(name), _loose(path)
-            file = loose_path.rpartition("/")[2]
-            keys = (loose_name, loose_path, _bare(loose_name), file, _bare(file))
-            is_so = (name == called, path == called, Path(path).stem == called, *(key == loose for key in keys))
-            for way, so in zip(ways, is_so, strict=True):
-                if so:
-                    way.append((number, name))
+    for number, name, path in catalogue.places():
+        loose_name, loose_path = _loose(name), _loose(path)
+        file = loose_path.rpartition("/")[2]
+        keys = (loose_name, loose_path, _bare(loose_name), file, _bare(file))
+        is_so = (name == called, path == called, Path(path).stem == called, *(key == loose for key in keys))
+        for way, so in zip(ways, is_so, strict=True):
+            if so:
+                way.append((number, name))
     exact, others = ways[:_EXACT_WAYS], ways[_EXACT_WAYS:]
     return next((way for way in exact if len(way) == 1), next((way for way in others if way), []))
 

@@ -116,7 +116,9 @@ class KnownPhotos(Mapping[str, Known]):
 
 
 def known_photos(session: Session, paths_of: Callable[[Sequence[int]], Mapping[int, str]]) -> KnownPhotos:
-    """What is known of each path that is indexed or failed; of one that is both, what was indexed.
+    """What is known of each path that is indexed or failed.
+
+    Of one that is both, a photo that was indexed and whose file is damaged since: what was indexed.
 
     Parameters
     ----------
@@ -227,8 +229,14 @@ def all_indexed(session: Session) -> list[ImageRow]:
     return list(session.scalars(sa.select(ImageRow).where(ImageRow.state == INDEXED).order_by(ImageRow.number)))
 
 
-def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool) -> list[ImageRow]:
-    """Photos of any state or indexed ones alone, in the order of the numbers; KeyError where there is none."""
+def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool = True) -> list[ImageRow]:
+    """Indexed photos or those of any state, in the order of the numbers.
+
+    Raises
+    ------
+    KeyError
+        One of the numbers is not that of such a photo.
+    """
     query = sa.select(ImageRow).where(ImageRow.state == INDEXED) if indexed else sa.select(ImageRow)
     found: dict[int, ImageRow] = {}
     for chunk in chunks([int(number) for number in numbers]):
@@ -236,11 +244,27 @@ def rows_of(session: Session, numbers: Sequence[int], *, indexed: bool) -> list[
     return [found[int(number)] for number in numbers]
 
 
-def values_of(session: Session, column: Any, numbers: Sequence[int], *, indexed: bool = True) -> dict[int, str]:
-    """A column's values of those of some photos that are indexed, or have failed as well."""
-    query = sa.select(ImageRow.number, column).where(
-        ImageRow.state == INDEXED if indexed else ImageRow.state != REMOVED
-    )
+def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
+    """The names of those of some photos that are indexed."""
+    return _values_of(session, ImageRow.name, numbers, ImageRow.state == INDEXED)
+
+
+def names_in_order(session: Session, numbers: Sequence[int]) -> list[str]:
+    """The names of indexed photos, in the order of the numbers; KeyError where one is not indexed."""
+    found = names_of(session, numbers)
+    return [found[int(number)] for number in numbers]
+
+
+def paths_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
+    """The paths of those of some photos that are indexed or failed."""
+    return _values_of(session, ImageRow.path, numbers, ImageRow.state != REMOVED)
+
+
+def _values_of(
+    session: Session, column: Any, numbers: Sequence[int], condition: sa.ColumnElement[bool]
+) -> dict[int, str]:
+    """A column's values of those of some photos that fulfil a condition."""
+    query = sa.select(ImageRow.number, column).where(condition)
     found: dict[int, str] = {}
     for chunk in chunks([int(number) for number in numbers]):
         found.update((number, value) for number, value in session.execute(query.where(ImageRow.number.in_(chunk))))
@@ -269,7 +293,7 @@ def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
 
 
 def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
-    """When the indexed photos of some paths were added, by path, where that is known."""
+    """When the indexed photos of some paths were added (ISO 8601, UTC), by path, where that is known."""
     found: dict[str, str] = {}
     for chunk in chunks(paths):
         query = sa.select(ImageRow.path, ImageRow.date_added).where(
@@ -306,7 +330,7 @@ def photo_of_name(session: Session, name: str) -> ImageRow | None:
 
 
 def photo_of_content(session: Session, sha256: str) -> ImageRow | None:
-    """The first indexed photo of a content, or None."""
+    """The first indexed photo of a content, by the SHA-256 of its file, or None."""
     wanted = (ImageRow.sha256 == sha256, ImageRow.state == INDEXED)
     return session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number).limit(1)).one_or_none()
 

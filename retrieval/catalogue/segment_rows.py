@@ -7,9 +7,10 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from index.text import check_storable
 from retrieval.catalogue.changes import bury, decided_numbers, inherit_decisions, rows_of_paths
 from retrieval.catalogue.database import CHUNK, chunks
-from retrieval.catalogue.exclusions import include
+from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import forget_failed_rows
 from retrieval.catalogue.metadata_store import copy_imported, counting_columns, find_tombstones, insert_metadata
 from retrieval.catalogue.names import free_names
@@ -35,7 +36,39 @@ def commit_segment(
     metadata: Sequence[Metadata] = (),
     included: Sequence[int] = (),
 ) -> list[str]:
-    """Make a published segment and its photos part of the collection: see `Catalogue.commit_segment`."""
+    """Make a published segment and its photos part of the collection: all of it or nothing.
+
+    An earlier photo of the same path becomes a tombstone, which leaves the new one what was imported for it, as one
+    does that was removed and shows the same or was of its path. An earlier failure of it is forgotten.
+
+    Parameters
+    ----------
+    session : Session
+        A transaction that writes.
+    segment : SegmentRow
+        Without `id`.
+    images : sequence of ImageRow
+        With reserved numbers; `position` in the segment. `segment_id` is filled in here, and `name` is a wish.
+    metadata : sequence of Metadata
+        What the photos' files say of them; may be left out.
+    included : sequence of int
+        Photos that leave the list of those that were removed for good, by the numbers that they had.
+
+    Returns
+    -------
+    list of str
+        The name of each photo: the wish or the file's name, or what `unique_name` makes of the path.
+
+    Raises
+    ------
+    CairnError
+        A path or name cannot be stored (see `check_storable`).
+    ValueError
+        A number was never reserved.
+    """
+    for image in images:
+        check_storable(image.path)
+        check_storable(image.name or "")
     if (names := _committed(session, segment, images)) is not None:
         return names
     unreserved = next_number(session)
@@ -68,7 +101,7 @@ def commit_segment(
     for number, tombstone in earlier.items():
         copy_imported(session, tombstone, number)
     inherit_decisions(session, earlier)
-    include(session, included)
+    include_photos(session, included)
     return names
 
 
@@ -101,9 +134,14 @@ def tombstones_in(session: Session) -> frozenset[int]:
     return frozenset(session.scalars(query.execution_options(yield_per=CHUNK)))
 
 
-def orphans_in(parent: Path, segments: Sequence[SegmentRow]) -> list[Path]:
-    """Folders of a folder of segments that are none of these segments."""
-    known = {segment.folder for segment in segments}
+def segments_and_tombstones(session: Session) -> tuple[list[SegmentRow], frozenset[int]]:
+    """What `segments_in` and `tombstones_in` give."""
+    return segments_in(session), tombstones_in(session)
+
+
+def orphans_in(session: Session, parent: Path) -> list[Path]:
+    """Folders of segments that were never committed: what a killed process leaves, or one at work still writes."""
+    known = {segment.folder for segment in segments_in(session)}
     return [path for path in _folders(parent) if path.name not in known]
 
 

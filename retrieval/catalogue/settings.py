@@ -36,7 +36,13 @@ def next_number(session: Session) -> int:
 
 
 def reserve_numbers(session: Session, count: int) -> int:
-    """Take image numbers that nobody has had or will have; give the first."""
+    """Take `count` image numbers that nobody has had or will have.
+
+    Returns
+    -------
+    int
+        The first; the others follow it. Those that are not used then are lost, which does no harm.
+    """
     if count < 0:
         raise ValueError(f"{count} numbers cannot be reserved")
     counter = _counter(session)

@@ -17,6 +17,8 @@ from index.segments.segment import Segment
 from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE, SegmentRow
+from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
 from retrieval.collection.content import Content
 from retrieval.collection.identity import keep_identity
@@ -259,7 +261,7 @@ class Collection:
     @property
     def vocabulary_folder(self) -> Path:
         """Where the vocabulary is, or will be."""
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {folder} names {name} as its vocabulary: run {cairn check}.",
@@ -340,7 +342,7 @@ class Collection:
         """The kind of signature that the collection's features have; None where they have none."""
         if self._read.content is not None:  # of segments that are open it stays what it is
             return self._read.content.signature
-        return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
+        return parse_signature(self.catalogue.read(setting_of, SIGNATURE_KEY) or self.options.signature)
 
     @property
     def signatures(self) -> SignatureSource | None:
@@ -378,11 +380,12 @@ class Collection:
     def _open_content(self) -> Content:
         known = self._read.vocabulary is not None
         for _ in range(_LOOKS):
-            rows, removed = self.catalogue.snapshot()
+            rows, removed = self.catalogue.read(segments_and_tombstones)
             try:
                 opened = {key: self._open_segment(key, row.folder) for key, row in ((_key(row), row) for row in rows)}
             except (CairnError, FileNotFoundError):
-                if {row.id for row in self.catalogue.segments()} == {row.id for row in rows} and not self._is_outdated:
+                there = {row.id for row in self.catalogue.read(segments_in)}
+                if there == {row.id for row in rows} and not self._is_outdated:
                     raise
                 # Segments were merged, or the vocabulary has changed, while they were opened: look again.
                 if self._is_outdated:
@@ -426,7 +429,7 @@ class Collection:
 
     def content_key(self) -> str | None:
         """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""
-        rows, removed = self.catalogue.snapshot()
+        rows, removed = self.catalogue.read(segments_and_tombstones)
         fingerprint = recorded_fingerprint(self.vocabulary_folder)
         return content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None
 

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from index.vocabulary import default_words
+from retrieval.catalogue.changes import quantisation_errors
+from retrieval.catalogue.photos import counts_of_photos
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import TRAINED_KEY
 
@@ -39,8 +42,8 @@ def measure_drift(collection: Collection) -> Drift:
         The collection has no vocabulary, or it is damaged.
     """
     vocabulary, catalogue = collection.vocabulary_facts, collection.catalogue
-    since = catalogue.setting(TRAINED_KEY) or "0"
-    trained, added = catalogue.quantisation_errors(int(since) if since.isdecimal() else 0)
+    since = catalogue.read(setting_of, TRAINED_KEY) or "0"
+    trained, added = catalogue.read(quantisation_errors, int(since) if since.isdecimal() else 0)
     # Where those photos are another collection's, or are gone, the vocabulary remembers a sample of their features.
     base = trained[1] if trained[0] else vocabulary.quantisation_error
     ratio = added[1] / base if added[0] and base > 0 else None
@@ -50,7 +53,7 @@ def measure_drift(collection: Collection) -> Drift:
         advice = f"The vocabulary does not fit the {added[0]} photos that were added: cairn retrain makes a new one."
     elif (
         not collection.options.words
-        and (wanted := default_words(catalogue.counts()["features"])) >= OUTGROWN * vocabulary.words
+        and (wanted := default_words(catalogue.read(counts_of_photos)["features"])) >= OUTGROWN * vocabulary.words
     ):
         fit = "outgrown"
         advice = (

@@ -25,6 +25,8 @@ from index.errors import CairnError
 from index.segments.description import META
 from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import is_own
@@ -256,7 +258,9 @@ def _names(collection: Collection, vocabulary: Path | None) -> Iterator[str]:
     if vocabulary is not None:
         yield from (f"{vocabulary.name}/{file.name}" for file in sorted(vocabulary.iterdir()) if file.is_file())
     # Segments of earlier versions, whose descriptions the catalogue has no checksums of.
-    yield from (f"{SEGMENTS}/{row.folder}/{META}" for row in collection.catalogue.segments() if row.sha256 is None)
+    yield from (
+        f"{SEGMENTS}/{row.folder}/{META}" for row in collection.catalogue.read(segments_in) if row.sha256 is None
+    )
 
 
 def _sealed(folder: Path, name: str, earlier: Seal | None) -> SealedFile:
@@ -291,7 +295,7 @@ def _seen_again(path: Path, before: SealedFile) -> SealedFile:
 
 def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> None:
     """Keep copies of the small files in the catalogue, of those that are what was sealed."""
-    known = read_copies(collection.catalogue.setting(COPIES_KEY))
+    known = read_copies(collection.catalogue.read(setting_of, COPIES_KEY))
     copies = {}
     for name, sealed in files.items():
         copy = known.get(name)
@@ -306,7 +310,7 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
         read_options(collection.folder / OPTIONS)
     if copies != known:
         text = json.dumps({name: base64.b64encode(copy).decode() for name, copy in sorted(copies.items())})
-        collection.catalogue.set_setting(COPIES_KEY, text)
+        collection.catalogue.write(keep_setting, COPIES_KEY, text)
 
 
 def hash_catalogue(file: Path | None) -> str | None:

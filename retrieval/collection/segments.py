@@ -10,6 +10,8 @@ from index.segments.segment import Segment
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.layout import SEGMENTS
 from retrieval.features.encoding import misshapen_columns
 
@@ -63,12 +65,13 @@ def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnEr
         Its sentence names the first file that is damaged.
     """
     try:
-        rows = catalogue.segments()
+        rows = catalogue.read(segments_in)
         for row in rows:
             try:
                 open_segment(folder / SEGMENTS / row.folder)
             except CairnError:
-                if row.id in {one.id for one in catalogue.segments()}:  # else it was merged with others meanwhile
+                # Else it was merged with others meanwhile.
+                if row.id in {one.id for one in catalogue.read(segments_in)}:
                     raise
         if rows:
             load_array(vocabulary / CENTRES_FILE, mmap=True)
@@ -106,7 +109,7 @@ def published(folder: Path) -> list[Path]:
 
 def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
     """Whether a segment has photos of numbers that its catalogue has never given; False where it is only half there."""
-    following = catalogue.setting(NEXT_NUMBER_KEY) or ""
+    following = catalogue.read(setting_of, NEXT_NUMBER_KEY) or ""
     if not (segment / META).is_file():
         return False
     try:

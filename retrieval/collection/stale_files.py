@@ -4,6 +4,7 @@ import shutil
 
 from index.errors import CairnError
 from index.segments.description import TEMPORARY_SUFFIX
+from retrieval.catalogue.segment_rows import orphans_in, segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import keep_identity
 from retrieval.collection.layout import RETRAINING, SEGMENTS, STAGING, UNFINISHED, is_vocabulary
@@ -49,7 +50,7 @@ def remove_unfinished_work(collection: Collection) -> None:
 
 def _remove_orphans(collection: Collection) -> bool:
     """Remove segments that the catalogue does not name; False where they may not come from a killed run."""
-    orphans = collection.catalogue.orphans(collection.folder / SEGMENTS)
+    orphans = collection.catalogue.read(orphans_in, collection.folder / SEGMENTS)
     whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
     for path in whole:
         # A run reserves its numbers before it writes a segment.
@@ -58,7 +59,7 @@ def _remove_orphans(collection: Collection) -> bool:
                 f"{path} holds photos that the catalogue of {collection.folder} does not know: if the catalogue is "
                 "an older copy, restore the newer one, or move this folder away."
             )
-    rows = collection.catalogue.segments() if whole else []
+    rows = collection.catalogue.read(segments_in) if whole else []
     there = sum(is_there(collection.folder, row) for row in rows)
     if rows and not there:
         raise CairnError(

@@ -8,7 +8,12 @@ import numpy as np
 from index.errors import CairnError
 from index.segments.description import segment_bytes
 from index.vocabulary import VocabularyFacts
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.exclusions import exclusions_in
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.photos import counts_of_photos, first_and_last_added, missing_photos
 from retrieval.catalogue.schema import SegmentRow
+from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.augmentation import is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.drift import describe_drift, measure_drift
@@ -28,7 +33,7 @@ def _vocabulary(collection: Collection) -> VocabularyFacts | None:
 
 
 def _count(collection: Collection, vocabulary: VocabularyFacts | None) -> dict[str, Any]:
-    counts = collection.catalogue.counts()
+    counts = collection.catalogue.read(counts_of_photos)
     rows, size = _sizes(collection)
     features = sum(row.features for row in rows)
     return {
@@ -48,7 +53,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
     counted = _count(collection, vocabulary)
     removed = counted.pop("removed")
     descriptor = collection.descriptor
-    added = collection.catalogue.first_and_last_added()
+    added = collection.catalogue.read(first_and_last_added)
     return {
         **counted,
         "descriptor": {
@@ -70,13 +75,13 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         else None,
         "augmentation": _augmentation(collection),
         "date_added": None if added is None else {"first": added[0], "last": added[1]},
-        "missing": len(collection.catalogue.missing()),
+        "missing": len(collection.catalogue.read(missing_photos)),
         "removed": removed,
         "removed_for_good": [
             {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
-            for one in collection.catalogue.exclusions()
+            for one in collection.catalogue.read(exclusions_in)
         ],
-        "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.failures()],
+        "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.read(failures_in)],
     }
 
 
@@ -106,20 +111,20 @@ def _augmentation(collection: Collection) -> dict[str, Any] | None:
     if augmentation is None:
         return facts
     for segment, counts in zip(
-        augmentation.segments, augmentation.borrowed(collection.catalogue.numbers()).counting, strict=True
+        augmentation.segments, augmentation.borrowed(collection.catalogue.read(numbers_of)).counting, strict=True
     ):
         lengths = segment.offsets[1:].astype(np.int64) - segment.offsets[:-1].astype(np.int64)
         facts["photos"] += int(np.count_nonzero(counts & (lengths > 0)))
         facts["features"] += int(lengths[counts].sum())
         facts["bytes"] += sum(segment.bytes.values())
-    total = collection.catalogue.counts()["features"]
+    total = collection.catalogue.read(counts_of_photos)["features"]
     return facts | {"bytes_per_feature": round(facts["bytes"] / total, 2) if total else 0.0}
 
 
 def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
     """The segments, and the bytes of their parts; CairnError where one is damaged. None of them is opened."""
     for left in reversed(range(_LOOKS)):
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         size: dict[str, int] = {}
         try:
             for row in rows:
@@ -127,6 +132,6 @@ def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
                     size[part] = size.get(part, 0) + count
             break
         except CairnError:
-            if not left or [row.id for row in rows] == [row.id for row in collection.catalogue.segments()]:
+            if not left or [row.id for row in rows] == [row.id for row in collection.catalogue.read(segments_in)]:
                 raise
     return rows, size

@@ -39,11 +39,12 @@ def remove(
     it stays out, also where its file is moved, renamed or edited, until cairn index --again takes it in. Where a name
     is not in the collection, nothing is removed.
     """
+    from retrieval.catalogue.photos import missing_photos
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
         report = opened.remove(names or (), missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
-        back = len(opened.opened.catalogue.missing()) if missing and not dry_run else 0
+        back = len(opened.opened.catalogue.read(missing_photos)) if missing and not dry_run else 0
     if json:
         print_json({"collection": str(collection), **report.to_dict()})
         return

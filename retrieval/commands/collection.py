@@ -163,10 +163,11 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     """Files of the photos that were removed for good, where they are; CairnError where there is none."""
     import os
 
+    from retrieval.catalogue.exclusions import exclusions_in
     from retrieval.collection.collection import Collection
 
     with Collection.open(folder, catalogue=address) as collection:
-        excluded = collection.catalogue.exclusions()
+        excluded = collection.catalogue.read(exclusions_in)
     if not excluded:
         raise CairnError(f"No photo was removed for good from {folder}: give photos, or folders of photos.")
     there = [Path(one.path) for one in excluded if os.path.isfile(one.path)]  # noqa: PTH113 (hides errors)

@@ -62,6 +62,8 @@ def metadata(
     one is kept under its own name. cairn query and cairn serve filter by all of it.
     """
     from index.errors import CairnError
+    from retrieval.catalogue.metadata_store import key_counts
+    from retrieval.catalogue.photos import count_indexed
     from retrieval.catalogue.tables.columns import parse_mapping
     from retrieval.catalogue.tables.exporting import export_table
     from retrieval.library.opening import open_named
@@ -99,8 +101,8 @@ def metadata(
             summary |= {"exported": str(export), "photos": count, "keys": keys}
             lines.append(f"{export}: what was imported for {count} photos, under {keys} keys.")
         elif table is None and not refresh:
-            counted = opened.catalogue.metadata_keys()
-            summary |= {"photos": opened.catalogue.count(), "keys": dict(counted)}
+            counted = opened.catalogue.read(key_counts)
+            summary |= {"photos": opened.catalogue.read(count_indexed), "keys": dict(counted)}
             lines += [f"{key:<24} {count:10,} photos" for key, count in counted]
             lines = lines or ["Nothing is known of the photos: cairn metadata --refresh reads their files."]
     if json:
@@ -115,12 +117,13 @@ def metadata(
 def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     """What is known of one photo, as `--json` reports it; CairnError where there is none of that name."""
     from index.errors import CairnError
+    from retrieval.catalogue.metadata_store import metadata_of
     from retrieval.catalogue.photo_lookup import photo_called
 
     row = photo_called(catalogue, photo)
     if row is None:
         raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
-    known = catalogue.metadata([row.number])[row.number]
+    known = catalogue.read(metadata_of, [row.number])[row.number]
     return {
         "photo": row.name,
         "path": row.path,

@@ -24,6 +24,7 @@ def ask(
     new, and given the tag of the search where it has one. Each is a single search, of the new photos alone. One whose
     photo has gone is told, and asked again by the next call; the command ends with code 1 then.
     """
+    from retrieval.catalogue.photos import names_of
     from retrieval.collection.sealing import sealed_afterwards
     from retrieval.curation.standing import ask_standing
     from retrieval.library.opening import open_named
@@ -33,7 +34,7 @@ def ask(
     with open_named(collection, catalogue=catalogue) as opened:
         with sealed_afterwards(opened.opened), telling(not (quiet or json), titles) as tell:
             told = ask_standing(opened.opened, progress=tell)
-        names = opened.opened.catalogue.names_of(sorted({number for asking in told for number in asking.found}))
+        names = opened.opened.catalogue.read(names_of, sorted({number for asking in told for number in asking.found}))
     failed = any(asking.problem for asking in told)
     if json:
         print_json(
@@ -75,7 +76,7 @@ def list_searches(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        kept = saved_searches(opened.opened.catalogue)
+        kept = opened.opened.catalogue.read(saved_searches)
     if json:
         fields = ("id", "name", "query", "favourite", "standing", "tag", "created", "found", "new")
         print_json(

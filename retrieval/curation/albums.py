@@ -6,7 +6,6 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation import albums as rows
 from retrieval.catalogue.curation.albums import Album
 from retrieval.catalogue.database import write_alone
@@ -27,13 +26,12 @@ class NoName(CairnError):
     """A name is empty."""
 
 
-def list_albums(catalogue: Catalogue) -> list[Album]:
+def list_albums(session: Session) -> list[Album]:
     """List all albums, those that were made last first."""
-    with catalogue.reading() as session:
-        return rows.albums_in(session)
+    return rows.albums_in(session)
 
 
-def read_album(catalogue: Catalogue, album: int) -> Album:
+def read_album(session: Session, album: int) -> Album:
     """Read one album.
 
     Raises
@@ -41,22 +39,20 @@ def read_album(catalogue: Catalogue, album: int) -> Album:
     AlbumNotFound
         There is none.
     """
-    with catalogue.reading() as session:
-        return _shown(session, album)
+    return _shown(session, album)
 
 
-def albums_of_photo(catalogue: Catalogue, number: int) -> list[Album]:
+def albums_of_photo(session: Session, number: int) -> list[Album]:
     """List the albums that a photo is in, those that were made last first."""
-    with catalogue.reading() as session:
-        return rows.albums_in(session, rows.albums_of_photo(session, number))
+    return rows.albums_in(session, rows.albums_of_photo(session, number))
 
 
-def make_album(catalogue: Catalogue, name: str, photos: Sequence[int] = (), cover: int | None = None) -> Album:
+def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> Album:
     """Make an album.
 
     Parameters
     ----------
-    catalogue : Catalogue
+    session : Session
     name : str
         No other album is called so, in upper or lower case.
     photos : sequence of int
@@ -73,22 +69,21 @@ def make_album(catalogue: Catalogue, name: str, photos: Sequence[int] = (), cove
     CairnError
         It has no name, or one that is taken.
     """
-    with catalogue.writing() as session:
-        album = rows.insert_album(session, _free_name(session, name))
-        rows.put_in(session, album, photos)
-        _row(session, album).cover = cover
-        session.flush()
-        return _shown(session, album)
+    album = rows.insert_album(session, _free_name(session, name))
+    rows.put_in(session, album, photos)
+    _row(session, album).cover = cover
+    session.flush()
+    return _shown(session, album)
 
 
 def change_album(
-    catalogue: Catalogue, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
+    session: Session, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
 ) -> Album:
     """Rename an album, choose its cover, or put it in order, whichever is given.
 
     Parameters
     ----------
-    catalogue : Catalogue
+    session : Session
     album : int
     name : str, optional
         Its new name.
@@ -104,56 +99,51 @@ def change_album(
     CairnError
         The name is empty or taken, or the cover is not in it.
     """
-    with catalogue.writing() as session:
-        row = _row(session, album)
-        if name is not None:
-            row.name = _free_name(session, name, album)
-        if cover is not None:
-            if cover not in rows.numbers_in_album(session, album):
-                raise CairnError("That photo is not in the album: add it first.")
-            row.cover = cover
-        if order is not None:
-            photos = rows_of(session, rows.numbers_in_album(session, album), indexed=True)
-            photos.sort(key=lambda one: (one.taken or "~" if order == "taken" else "", one.name or ""))
-            rows.put_in_order(session, album, [one.number for one in photos])
-        session.flush()
-        return _shown(session, album)
+    row = _row(session, album)
+    if name is not None:
+        row.name = _free_name(session, name, album)
+    if cover is not None:
+        if cover not in rows.numbers_in_album(session, album):
+            raise CairnError("That photo is not in the album: add it first.")
+        row.cover = cover
+    if order is not None:
+        photos = rows_of(session, rows.numbers_in_album(session, album), indexed=True)
+        photos.sort(key=lambda one: (one.taken or "~" if order == "taken" else "", one.name or ""))
+        rows.put_in_order(session, album, [one.number for one in photos])
+    session.flush()
+    return _shown(session, album)
 
 
-def delete_album(catalogue: Catalogue, album: int) -> tuple[Album, list[int]]:
+def delete_album(session: Session, album: int) -> tuple[Album, list[int]]:
     """Forget an album, whose photos stay in the collection; give what it was, and its photos in order."""
-    with catalogue.writing() as session:
-        before = _shown(session, album), rows.numbers_in_album(session, album)
-        rows.delete_album(session, album)
+    before = _shown(session, album), rows.numbers_in_album(session, album)
+    rows.delete_album(session, album)
     return before
 
 
-def add_to_album(catalogue: Catalogue, album: int, photos: Sequence[int]) -> list[int]:
+def add_to_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
     """Put photos at the end of an album; give the numbers of those that were not in it."""
-    with catalogue.writing() as session:
-        _row(session, album)
-        return rows.put_in(session, album, photos)
+    _row(session, album)
+    return rows.put_in(session, album, photos)
 
 
-def remove_from_album(catalogue: Catalogue, album: int, photos: Sequence[int]) -> list[int]:
+def remove_from_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
     """Take photos out of an album; give the numbers of those that were in it."""
-    with catalogue.writing() as session:
-        _row(session, album)
-        return rows.take_out(session, album, photos)
+    _row(session, album)
+    return rows.take_out(session, album, photos)
 
 
-def move_in_album(catalogue: Catalogue, album: int, photos: Sequence[int], before: int | None = None) -> None:
+def move_in_album(session: Session, album: int, photos: Sequence[int], before: int | None = None) -> None:
     """Move photos of an album to before another one of it, or to its end; they stay in the order that they are in."""
-    with catalogue.writing() as session:
-        _row(session, album)
-        moved = {int(number) for number in photos} - {before}
-        there = rows.numbers_in_album(session, album)
-        left, taken = ([one for one in there if (one in moved) is so] for so in (False, True))
-        place = left.index(before) if before in left else len(left)
-        rows.put_in_order(session, album, [*left[:place], *taken, *left[place:]])
+    _row(session, album)
+    moved = {int(number) for number in photos} - {before}
+    there = rows.numbers_in_album(session, album)
+    left, taken = ([one for one in there if (one in moved) is so] for so in (False, True))
+    place = left.index(before) if before in left else len(left)
+    rows.put_in_order(session, album, [*left[:place], *taken, *left[place:]])
 
 
-def split_album(catalogue: Catalogue, album: int, photos: Sequence[int], name: str) -> Album:
+def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> Album:
     """Take photos out of an album into another one that is made for them, in the same order.
 
     Raises
@@ -163,17 +153,16 @@ def split_album(catalogue: Catalogue, album: int, photos: Sequence[int], name: s
     CairnError
         None of the photos is in it, or the name is empty or taken.
     """
-    with catalogue.writing() as session:
-        _row(session, album)
-        made = rows.insert_album(session, _free_name(session, name))
-        taken = rows.take_out(session, album, photos)
-        if not taken:
-            raise CairnError("None of these photos is in the album: choose some of its photos.")
-        rows.put_in(session, made, taken)
-        return _shown(session, made)
+    _row(session, album)
+    made = rows.insert_album(session, _free_name(session, name))
+    taken = rows.take_out(session, album, photos)
+    if not taken:
+        raise CairnError("None of these photos is in the album: choose some of its photos.")
+    rows.put_in(session, made, taken)
+    return _shown(session, made)
 
 
-def merge_albums(catalogue: Catalogue, album: int, others: Sequence[int]) -> Album:
+def merge_albums(session: Session, album: int, others: Sequence[int]) -> Album:
     """Put the photos of other albums at the end of one, and forget those; a photo that is in several is in it once.
 
     Raises
@@ -181,18 +170,17 @@ def merge_albums(catalogue: Catalogue, album: int, others: Sequence[int]) -> Alb
     AlbumNotFound
         There is no such album.
     """
-    with catalogue.writing() as session:
-        row = _row(session, album)
-        for other in dict.fromkeys(others):
-            if other == album:
-                continue
-            merged = _row(session, other)
-            rows.put_in(session, album, rows.numbers_in_album(session, other))
-            row.cover = merged.cover if row.cover is None else row.cover
-            session.flush()
-            rows.delete_album(session, other)
+    row = _row(session, album)
+    for other in dict.fromkeys(others):
+        if other == album:
+            continue
+        merged = _row(session, other)
+        rows.put_in(session, album, rows.numbers_in_album(session, other))
+        row.cover = merged.cover if row.cover is None else row.cover
         session.flush()
-        return _shown(session, album)
+        rows.delete_album(session, other)
+    session.flush()
+    return _shown(session, album)
 
 
 def _row(session: Session, album: int) -> AlbumRow:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import unbury
+from retrieval.catalogue.changes import make_tombstones, unbury
 from retrieval.curation.bin import Binned, NotMoved, find_binned, forget, move_to_bin, put_back
 
 
@@ -39,13 +40,13 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     """
     moved: list[Binned] = []
     failed: dict[int, str] = {}
-    for row in catalogue.there(sorted(set(numbers))):
+    for row in catalogue.read(rows_there, sorted(set(numbers))):
         try:
             moved.append(move_to_bin(row, folder, collection))
         except NotMoved as error:
             failed[row.number] = str(error)
             continue
-        catalogue.remove([row.number])
+        catalogue.write(make_tombstones, [row.number])
     return Discarded(tuple(moved), failed)
 
 

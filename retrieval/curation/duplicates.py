@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.catalogue_reader import CatalogueReader
+from sqlalchemy.orm import Session
+
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
@@ -108,26 +108,23 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
     return sorted(tuple(sorted(members)) for members in found)
 
 
-def kept_sets(catalogue: CatalogueReader) -> list[frozenset[int]]:
+def kept_sets(session: Session) -> list[frozenset[int]]:
     """Sets of near duplicates all of which somebody keeps."""
-    with catalogue.reading() as session:
-        return _read(setting_of(session, KEPT_KEY))
+    return _read(setting_of(session, KEPT_KEY))
 
 
-def keep_all(catalogue: Catalogue, photos: Iterable[int]) -> None:
+def keep_all(session: Session, photos: Iterable[int]) -> None:
     """Remember that near duplicates are all kept: they are not asked about again."""
     wanted = frozenset(photos)
-    with catalogue.writing() as session:
-        kept = [one for one in _read(setting_of(session, KEPT_KEY)) if not one <= wanted]
-        keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*kept, wanted]]))
+    kept = [one for one in _read(setting_of(session, KEPT_KEY)) if not one <= wanted]
+    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*kept, wanted]]))
 
 
-def ask_again(catalogue: Catalogue, photos: Iterable[int]) -> None:
+def ask_again(session: Session, photos: Iterable[int]) -> None:
     """Forget that near duplicates are all kept."""
     wanted = frozenset(photos)
-    with catalogue.writing() as session:
-        kept = [one for one in _read(setting_of(session, KEPT_KEY)) if one != wanted]
-        keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in kept]))
+    kept = [one for one in _read(setting_of(session, KEPT_KEY)) if one != wanted]
+    keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in kept]))
 
 
 def _read(text: str | None) -> list[frozenset[int]]:

@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.metadata_store import TAG, import_values, values_by_number
 from retrieval.catalogue.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow
@@ -72,12 +71,12 @@ class Summary:
     dates: list[str]
 
 
-def edit_photos(catalogue: Catalogue, photos: Sequence[int], edit: Edit) -> Edited:
+def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
     """Change titles, dates and tags of photos: of all of them, or of none.
 
     Parameters
     ----------
-    catalogue : Catalogue
+    session : Session
     photos : sequence of int
         Numbers; those that are not in the collection are left out.
     edit : Edit
@@ -98,26 +97,25 @@ def edit_photos(catalogue: Catalogue, photos: Sequence[int], edit: Edit) -> Edit
     gone = {tag.casefold() for tag in clean_tags(edit.tags_remove)} - {tag.casefold() for tag in add}
     keys = [*single, *([TAG] if add or gone else [])]
     kept, before, after = 0, dict[int, Values](), dict[int, Values]()
-    with catalogue.writing() as session:
-        for number, values in values_by_number(session, _indexed(session, photos), keys).items():
-            of_file = {key: tuple(values.get((FROM_FILE, key), ())) for key in keys}
-            imported = {key: tuple(values.get((IMPORTED, key), ())) for key in keys}
-            changed = {key: value for key, value in single.items() if value != (imported[key] or of_file[key])}
-            if add or gone:
-                own = {tag.casefold() for tag in of_file[TAG]}
-                left = [tag for tag in imported[TAG] if tag.casefold() not in gone]
-                tags = clean_tags([*left, *(tag for tag in add if tag.casefold() not in own)])
-                kept += not own.isdisjoint(gone)
-                changed[TAG] = tags
-            changed = {key: value for key, value in changed.items() if value != imported[key]}
-            if changed:
-                after[number] = changed
-                before[number] = {key: imported[key] for key in changed}
-        import_values(session, after)
+    for number, values in values_by_number(session, _indexed(session, photos), keys).items():
+        of_file = {key: tuple(values.get((FROM_FILE, key), ())) for key in keys}
+        imported = {key: tuple(values.get((IMPORTED, key), ())) for key in keys}
+        changed = {key: value for key, value in single.items() if value != (imported[key] or of_file[key])}
+        if add or gone:
+            own = {tag.casefold() for tag in of_file[TAG]}
+            left = [tag for tag in imported[TAG] if tag.casefold() not in gone]
+            tags = clean_tags([*left, *(tag for tag in add if tag.casefold() not in own)])
+            kept += not own.isdisjoint(gone)
+            changed[TAG] = tags
+        changed = {key: value for key, value in changed.items() if value != imported[key]}
+        if changed:
+            after[number] = changed
+            before[number] = {key: imported[key] for key in changed}
+    import_values(session, after)
     return Edited(kept, before)
 
 
-def restore_photos(catalogue: Catalogue, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
+def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
     """Undo an edit; give how many photos there still are of it.
 
     Raises
@@ -126,19 +124,17 @@ def restore_photos(catalogue: Catalogue, before: Mapping[int, Mapping[str, Seque
         A value is not one that an edit gives.
     """
     values = {int(number): _cleaned(of_photo) for number, of_photo in before.items()}
-    with catalogue.writing() as session:
-        there = _indexed(session, list(values))
-        import_values(session, {number: values[number] for number in there})
+    there = _indexed(session, list(values))
+    import_values(session, {number: values[number] for number in there})
     return len(there)
 
 
-def summarise(catalogue: Catalogue, photos: Sequence[int]) -> Summary:
+def summarise(session: Session, photos: Sequence[int]) -> Summary:
     """Tell what some photos have of what can be edited; those that are not in the collection are left out."""
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
     said: dict[str, dict[str, None]] = {TITLE: {}, TAKEN: {}}
-    with catalogue.reading(snapshot=True) as session:
-        found = values_by_number(session, _indexed(session, photos), KEYS)
+    found = values_by_number(session, _indexed(session, photos), KEYS)
     for values in found.values():
         imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}
         for tag in {

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.options.declaration import said_elsewhere
 from index.progress import Progress
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.saved import Find, SavedSearch, keep_finds, photo_of_search, saved_searches
 from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.library.searches import Searches
 from retrieval.search.answers import Asked, ask_with_file, ask_with_photo
@@ -70,11 +72,11 @@ def ask_standing(
     CairnError
         The catalogue cannot be read or written.
     """
-    standing = [one for one in saved_searches(collection.catalogue) if one.standing]
+    standing = [one for one in collection.catalogue.read(saved_searches) if one.standing]
     tell = progress or (lambda step, done, of: None)
     if not standing:
         return []
-    numbers = collection.catalogue.numbers()
+    numbers = collection.catalogue.read(numbers_of)
     told: list[Asking] = []
     searches: Searches | None = None
     for done, search in enumerate(standing, start=1):
@@ -84,7 +86,7 @@ def ask_standing(
             try:
                 searches = searches or Searches(collection)
                 finds = find_among(searches, search, new)
-                keep_finds(collection.catalogue, search.id, finds, int(new[-1]) + 1)
+                collection.catalogue.write(keep_finds, search.id, finds, int(new[-1]) + 1)
                 asking = replace(asking, found=tuple(one.number for one in finds))
             except CairnError as error:
                 asking = replace(asking, problem=str(error))
@@ -129,7 +131,7 @@ def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[A
         box = tuple(float(value) for value in one["box"]) if one.get("box") else None
         number = one.get("photo")
         if number is None:
-            photo = photo_of_search(collection.catalogue, search.id)
+            photo = collection.catalogue.read(photo_of_search, search.id)
             if photo is None:
                 raise PhotoNotFound(
                     "The photo of the saved search {name} is missing: save it again.", name=repr(search.name)
@@ -139,7 +141,7 @@ def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[A
             asked.append(ask_with_file(collection, one.get("name") or "photo", path, box))  # type: ignore[arg-type]
             continue
         try:
-            row = collection.catalogue.images([int(number)])[0]
+            row = collection.catalogue.read(rows_of, [int(number)])[0]
         except KeyError:
             raise PhotoNotFound(
                 "A photo that the saved search {name} asks with was removed from the collection.",

@@ -12,6 +12,8 @@ from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.progress import Progress
 from index.segments.segment import ImageFeatures
+from retrieval.catalogue.photos import rows_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.augmentation import (
     Augmentation,
     Loan,
@@ -146,7 +148,7 @@ class _Augmenting:
             for number, image in images.items()
         }
         try:
-            rows = self._collection.catalogue.images(list(photos))
+            rows = self._collection.catalogue.read(rows_of, list(photos))
         except KeyError:
             raise CollectionChanged(
                 "Photos were removed from {folder} meanwhile: run {cairn group} again, which goes on.",
@@ -221,5 +223,5 @@ def _size(width: int | None, height: int | None) -> tuple[float, float]:
 
 def _tell(collection: Collection) -> None:
     """Let who has the collection open know that what photos borrow has changed: it counts the catalogue's changes."""
-    collection.catalogue.set_setting(AUGMENTATION_KEY, "on" if is_augmented(collection.folder) else "off")
+    collection.catalogue.write(keep_setting, AUGMENTATION_KEY, "on" if is_augmented(collection.folder) else "off")
     collection.forget()

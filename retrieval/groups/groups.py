@@ -19,8 +19,10 @@ from index.arrays import check_format, fingerprint, load_json, save_bytes, save_
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from index.progress import Progress
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import rejected_pairs
+from retrieval.catalogue.photos import contents_of_photos, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.augmentation import is_augmented
 from retrieval.collection.collection import Collection, CollectionChanged
@@ -130,7 +132,7 @@ def group_photos(
     options = options or GroupOptions()
     with sealed_afterwards(collection):
         numbers = collection.index.image_numbers.tolist()
-        rejected = rejected_pairs(collection.catalogue)
+        rejected = collection.catalogue.read(rejected_pairs)
         links = link_photos(
             collection,
             min_inliers=min(options.inliers, KEPT_INLIERS),
@@ -143,7 +145,7 @@ def group_photos(
         seen = see_photos(_rows(collection, numbers), collection.folder / CACHE, workers=workers, progress=progress)
         copies = [copy for copy in find_copies(seen) if copy.pair not in rejected]
         joined = {number for pair in (*strong, *(copy.pair for copy in copies)) for number in pair}
-        joined |= _repeated(collection.catalogue.contents())
+        joined |= _repeated(collection.catalogue.read(contents_of_photos))
         rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
         formed = form_groups(rows, strong, options.duplicates, copies, rejected)
         found = Groups(formed, options.inliers, len(numbers))
@@ -164,7 +166,7 @@ def group_photos(
         }
         save_json(collection.folder / FILE, {**kept, "sha256": fingerprint({}, kept)})
         (collection.folder / EARLIER_LOG).unlink(missing_ok=True)
-        found = replace(found, groups=_without(formed, hidden_photos(collection.catalogue)))
+        found = replace(found, groups=_without(formed, collection.catalogue.read(hidden_photos)))
         if options.augment is False:
             forget_loans(collection)
         elif options.augment or is_augmented(collection.folder):
@@ -191,10 +193,10 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
     path = collection.folder / FILE
     if not path.is_file():
         raise NotGrouped(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
-    there = collection.catalogue.numbers()
+    there = collection.catalogue.read(numbers_of)
     known = set(there.tolist())
-    rejected = rejected_pairs(collection.catalogue)
-    unseen = frozenset[int]() if hidden else hidden_photos(collection.catalogue)
+    rejected = collection.catalogue.read(rejected_pairs)
+    unseen = frozenset[int]() if hidden else collection.catalogue.read(hidden_photos)
     try:
         kept = load_json(path)
         check_format(path, kept["format"], FORMAT)
@@ -307,7 +309,7 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["group", "name", "path", "duplicate_of"])
     for group in groups:
-        rows = {row.number: row for row in collection.catalogue.images(group.photos)}
+        rows = {row.number: row for row in collection.catalogue.read(rows_of, group.photos)}
         for number in group.photos:
             original = group.duplicates.get(number)
             duplicate_of = "" if original is None else rows[original].name
@@ -319,7 +321,7 @@ def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
     """Give the rows of photos in the order of their numbers, some at a time: those of all would fill the memory."""
     for start in range(0, len(numbers), _ROWS):
         try:
-            yield from collection.catalogue.images(numbers[start : start + _ROWS])
+            yield from collection.catalogue.read(rows_of, numbers[start : start + _ROWS])
         except KeyError:
             raise CollectionChanged(
                 "Photos were removed from {folder} meanwhile: run {cairn group} again, which goes on.",

@@ -21,7 +21,8 @@ from index.parallel import one_thread, run
 from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.rejections import rejected_pairs
-from retrieval.catalogue.link_store import KIND_KEY
+from retrieval.catalogue.link_store import KIND_KEY, begin_links, keep_links, links_in
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
 from retrieval.matching.verification import Verification
@@ -107,7 +108,7 @@ def link_photos(
     tell = progress or (lambda step, done, of: None)
     numbers = collection.index.image_numbers.tolist()
     there = set(numbers)
-    rejected = rejected_pairs(collection.catalogue)
+    rejected = collection.catalogue.read(rejected_pairs)
     links: dict[tuple[int, int], Link] = {}
 
     def add(found: Iterable[Link]) -> None:
@@ -180,7 +181,7 @@ class _Kept:
 
     def read(self) -> Iterator[tuple[int, list[Link]]]:
         """Give each photo that was asked with, and its links."""
-        for number, contents in self._catalogue.links().items():
+        for number, contents in self._catalogue.read(links_in).items():
             found = decode_links(number, contents)
             if found is not None:
                 yield number, found
@@ -193,7 +194,8 @@ class _Kept:
 
     def write(self) -> None:
         """Write what was added."""
-        self._catalogue.keep_links(self._kind, self._new)
+        if self._new:
+            self._catalogue.write(keep_links, self._kind, self._new)
         self._new = {}
         self._written = time.monotonic()
 
@@ -203,10 +205,10 @@ def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
     """The links that a collection keeps, for one process alone."""
     with lock_links(collection.folder):
         vocabulary = collection.vocabulary.fingerprint
-        kind = collection.catalogue.setting(KIND_KEY) or ""
+        kind = collection.catalogue.read(setting_of, KIND_KEY) or ""
         if not _has_all(kind, vocabulary, min_inliers):
             kind = json.dumps({"format": _FORMAT, "vocabulary": vocabulary, "inliers": min_inliers})
-            collection.catalogue.begin_links(kind)
+            collection.catalogue.write(begin_links, kind)
         kept = _Kept(collection.catalogue, kind)
         try:
             yield kept

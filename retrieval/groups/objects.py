@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_among
 from retrieval.catalogue.curation.rejections import rejected_for
+from retrieval.catalogue.link_store import links_after, links_in
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import FILE, GroupOptions
@@ -83,10 +85,10 @@ class PhotoObjects:
         catalogue = self._collection.catalogue
         pointing = self._pointing_to(row.number, state)
         if pointing is None:
-            own = catalogue.links([row.number]).get(row.number, b"")
+            own = catalogue.read(links_in, [row.number]).get(row.number, b"")
             _, found, inliers = found_numbers([(row.number, own)], self._options.inliers)
             pointing = found[np.argsort(-inliers, kind="stable")][:_PHOTOS].tolist()
-        kept = catalogue.links([row.number, *pointing])
+        kept = catalogue.read(links_in, [row.number, *pointing])
         best: dict[int, Link] = {}
         for number, contents in kept.items():
             # Of another photo's links only that to this one: it may have hundreds.
@@ -95,12 +97,12 @@ class PhotoObjects:
                 other = link.found if is_own else number
                 if other != row.number and link.inliers >= self._options.inliers:
                     best[other] = max(link, best.get(other, link), key=lambda one: (one.inliers, one.asked))
-        for left_out in (rejected_for(catalogue, row.number), hidden_among(catalogue, list(best))):
+        for left_out in (catalogue.read(rejected_for, row.number), catalogue.read(hidden_among, list(best))):
             for number in left_out:
                 best.pop(number, None)
         links = sorted(best.items(), key=lambda one: (-one[1].inliers, one[0]))[:_PHOTOS]
         # Some may have been removed since they were linked.
-        there = {one.number: one for one in catalogue.there([number for number, _ in links])}
+        there = {one.number: one for one in catalogue.read(rows_there, [number for number, _ in links])}
         return seen_objects(row, [link for _, link in links], there, self._options)
 
     def _state(self) -> object:
@@ -119,7 +121,7 @@ class PhotoObjects:
             if is_new:
                 self._reading = state
         if is_new:
-            first = self._collection.catalogue.links_after(-1, _AT_ONCE)
+            first = self._collection.catalogue.read(links_after, -1, _AT_ONCE)
             if len(first) < _AT_ONCE:
                 known = self._pointing = _Pointing.of(state, [first], self._options.inliers)
                 self._reading = None
@@ -161,11 +163,11 @@ class _Pointing:
 
 def _pages(catalogue: Catalogue) -> Iterator[list[tuple[int, bytes]]]:
     """All links, with pauses in which requests are answered."""
-    page = catalogue.links_after(-1, _AT_ONCE)
+    page = catalogue.read(links_after, -1, _AT_ONCE)
     while page:
         yield page
         time.sleep(_PAUSE)
-        page = catalogue.links_after(page[-1][0], _AT_ONCE)
+        page = catalogue.read(links_after, page[-1][0], _AT_ONCE)
 
 
 def seen_objects(

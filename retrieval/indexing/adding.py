@@ -11,8 +11,12 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.exclusions import include_photos
+from retrieval.catalogue.failures import Failure, failures_in
+from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import commit_segment, segments_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import TRAINED_KEY
 from retrieval.collection.sealing import refuse_damaged, seal
@@ -84,11 +88,11 @@ def index_photos(
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
     report = IndexReport()
-    failed_before = set(collection.catalogue.failures())
+    failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
         refuse_damaged(collection)
-        if not collection.has_vocabulary and collection.catalogue.segments():
+        if not collection.has_vocabulary and collection.catalogue.read(segments_in):
             raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
         if vocabulary is not None:
             _adopt_vocabulary(collection, vocabulary)
@@ -123,7 +127,7 @@ def index_photos(
             if files and not collection.has_vocabulary:
                 with report.timed("vocabulary"):
                     if not _make_vocabulary(collection, preparer, files, report, extracted, tell):
-                        collection.catalogue.include(_taken_again(files))
+                        _take_again(collection, files)
                         files, all_new = [], 0
             elif files:
                 collection.check_vocabulary()
@@ -144,7 +148,7 @@ def index_photos(
             report.left = all_new - done
         report.notes = merger.notes
         seal(collection)
-    failing = {failure.path for failure in collection.catalogue.failures() if failure in failed_before}
+    failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
     collection.forget()
     return report
@@ -200,6 +204,11 @@ def _taken_again(files: Sequence[FoundFile]) -> list[int]:
     return [number for file in files for number in file.taken_again]
 
 
+def _take_again(collection: Collection, files: Sequence[FoundFile]) -> None:
+    if numbers := _taken_again(files):
+        collection.catalogue.write(include_photos, numbers)
+
+
 def _adopt_vocabulary(collection: Collection, source: Path) -> None:
     """Copy the vocabulary of another collection."""
     vocabulary = Vocabulary.load(find_vocabulary(source))
@@ -208,7 +217,7 @@ def _adopt_vocabulary(collection: Collection, source: Path) -> None:
         if collection.vocabulary.fingerprint != vocabulary.fingerprint:
             raise CairnError(f"{collection.folder} has another vocabulary already: index into a new collection.")
         return
-    collection.catalogue.set_setting(TRAINED_KEY, "0")
+    collection.catalogue.write(keep_setting, TRAINED_KEY, "0")
     vocabulary.save(collection.vocabulary_folder)
 
 
@@ -269,8 +278,8 @@ def _make_vocabulary(
         lambda done, of: tell("vocabulary", done, of),
     )
     # Written first: without a vocabulary it says nothing, and of one that is there it must be known.
-    first = collection.catalogue.reserve_numbers(0)
-    collection.catalogue.set_setting(TRAINED_KEY, str(first + len(files)))
+    first = collection.catalogue.write(reserve_numbers, 0)
+    collection.catalogue.write(keep_setting, TRAINED_KEY, str(first + len(files)))
     vocabulary.save(collection.vocabulary_folder)
     preparer.publish()
     return True
@@ -299,7 +308,7 @@ def _add_segment(
     tell(len(failures))
     record_failures(collection, failures, report)
     if not good:
-        collection.catalogue.include(_taken_again(files))
+        _take_again(collection, files)
         return
     found, errors = [], []
     with report.timed("assign"):
@@ -309,10 +318,10 @@ def _add_segment(
             errors.append(error)
             tell(len(failures) + len(found))
     with report.timed("write"):
-        first = collection.catalogue.reserve_numbers(len(good))
+        first = collection.catalogue.write(reserve_numbers, len(good))
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         # A photo whose file has changed is still the one that was added then.
-        added = collection.catalogue.dates_added([str(file.path) for file, _ in good])
+        added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
         rows = [
             ImageRow(
                 number=first + position,
@@ -332,6 +341,6 @@ def _add_segment(
         ]
         segment = write_photos(collection, rows, found)
         preparer.publish()  # first: what the catalogue knows, all machines reach
-        collection.catalogue.commit_segment(segment, rows, metadata, _taken_again(files))
+        collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)

@@ -16,9 +16,12 @@ from index.errors import CairnError, LaterVersion, Unreadable
 from index.progress import Progress
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
-from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.changes import Rewritten, replace_segments
 from retrieval.catalogue.database import DatabaseError, primary_code
+from retrieval.catalogue.photos import known_contents, rows_of
 from retrieval.catalogue.schema import SegmentRow
+from retrieval.catalogue.segment_rows import orphans_in, segments_and_tombstones, segments_in
 from retrieval.collection.augmentation import empty_augmentation, is_augmented, merge_loans, open_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
@@ -89,7 +92,7 @@ def compact(
         remove_unfinished_work(collection)  # first: the disk may be full
         remove_leftovers(collection)
         collection.forget()
-        rows, removed = collection.catalogue.snapshot()
+        rows, removed = collection.catalogue.read(segments_and_tombstones)
         segments = {row.folder: segment for row, segment in zip(rows, collection.segments, strict=True)}
         total, done, gone = sum(row.features for row in rows), 0, 0
         for pack in _packs(rows, segments, removed, options.features):
@@ -100,10 +103,10 @@ def compact(
         tell(STEP, total, total)
         _compact_augmentation(collection)
         collection.catalogue.shrink()
-        thumbnails = forget_thumbnails(collection.folder / "cache", collection.catalogue.known_contents())
+        thumbnails = forget_thumbnails(collection.folder / "cache", collection.catalogue.read(known_contents))
         seal(collection)
     collection.forget()
-    after = collection.catalogue.segments()
+    after = collection.catalogue.read(segments_in)
     return CompactReport(
         segments=(len(rows), len(after)),
         removed=gone,
@@ -127,7 +130,7 @@ def _compact_augmentation(collection: Collection) -> None:
             if kept is None:
                 empty_augmentation(collection.folder)
             else:
-                numbers = collection.catalogue.numbers()
+                numbers = collection.catalogue.read(numbers_of)
                 merge_loans(collection.folder, kept, numbers, collection.options.batch)
         except CollectionLocked:
             raise
@@ -186,7 +189,7 @@ class TierMerger:
 
     def _rows(self) -> list[SegmentRow]:
         """Segments of the tiers that may be merged."""
-        return [row for row in self._collection.catalogue.segments() if _tier_of(row) not in self._left]
+        return [row for row in self._collection.catalogue.read(segments_in) if _tier_of(row) not in self._left]
 
     def _sound_segments(self, rows: Sequence[SegmentRow]) -> list[Segment]:
         """The segments of some rows; none where one is not what was written."""
@@ -282,10 +285,10 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
         numbers = [number for number, _, _ in places]
         signatures = _signatures(segments, places)
         images = [_image(*place, signatures) for place in places]
-        merged = write_photos(collection, collection.catalogue.rows(numbers), images)
+        merged = write_photos(collection, collection.catalogue.read(rows_of, numbers, indexed=False), images)
         new.append(Rewritten(merged, np.array(numbers)))
     try:
-        dropped = collection.catalogue.replace_segments([row.id for row in rows], new)
+        dropped = collection.catalogue.write(replace_segments, [row.id for row in rows], new)
     except Exception:
         with contextlib.suppress(CairnError, OSError):
             _remove_unnamed(collection, [one.row.folder for one in new])
@@ -298,7 +301,7 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
 
 def _remove_unnamed(collection: Collection, folders: Sequence[str]) -> None:
     """Remove new segments that the catalogue did not take: they may be what has filled the disk."""
-    for orphan in collection.catalogue.orphans(collection.folder / SEGMENTS):
+    for orphan in collection.catalogue.read(orphans_in, collection.folder / SEGMENTS):
         if orphan.name in folders:
             shutil.rmtree(orphan, ignore_errors=True)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions, read_options
@@ -102,7 +103,7 @@ def use_features_again(collection: Collection, features: Path) -> None:
 
 def _roots(collection: Collection) -> Iterator[Path]:
     """Folders within which photos of a collection have their names."""
-    for row in collection.catalogue.images():
+    for row in collection.catalogue.read(all_indexed):
         path, name = Path(row.path), Path(row.name or "")
         within = len(name.parts) if path.parts[-len(name.parts) :] == name.parts else 1
         yield path.parents[within - 1]

@@ -17,10 +17,10 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.text import check_storable, printable
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Move
-from retrieval.catalogue.exclusions import Exclusions
-from retrieval.catalogue.failures import Failure
-from retrieval.catalogue.photos import Known, KnownPhotos
+from retrieval.catalogue.changes import Move, mark_missing, move_photos
+from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
+from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
+from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
@@ -102,7 +102,7 @@ def find_new(
     order, or why it cannot be read; this process does where it is left out.
     """
     known = collection.catalogue.known()
-    exclusions = Exclusions(collection.catalogue.exclusions())
+    exclusions = Exclusions(collection.catalogue.read(exclusions_in))
     files, moves = [], []
     failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
@@ -173,12 +173,14 @@ def find_new(
         files = _take_again(collection.catalogue, exclusions, files, held)
     else:
         files = _leave_out(collection.catalogue, exclusions, files, known, report)
-    report.moved += collection.catalogue.move([*moves, *moved])
-    report.back += collection.catalogue.names_of(back).values()
+    if moves or moved:
+        report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
+    report.back += collection.catalogue.read(names_of, back).values()
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
-    failed = [failure.path for failure in collection.catalogue.failures()]
-    collection.catalogue.forget_failures([path for path in failed if path in sound or not os.path.lexists(path)])
+    failed = [failure.path for failure in collection.catalogue.read(failures_in)]
+    if settled := [path for path in failed if path in sound or not os.path.lexists(path)]:
+        collection.catalogue.write(forget_failures, settled)
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
     _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files
@@ -233,7 +235,8 @@ def _leave_out(
             ):
                 moved[one.number] = one._replace(path=str(file.path), size=file.size, mtime_ns=file.mtime_ns)
                 break
-    catalogue.follow(list(moved.values()))
+    if moved:
+        catalogue.write(move_exclusions, list(moved.values()))
     return kept
 
 
@@ -260,7 +263,8 @@ def _take_again(
         for one in exclusions.matching(path, key)
         if (one.path, one.sha256) == (path, key)
     }
-    catalogue.include(sorted(there - done_with.keys()))
+    if there := there - done_with.keys():
+        catalogue.write(include_photos, sorted(there))
     return files
 
 
@@ -283,8 +287,9 @@ def _mark_vanished(
         and not before.missing
         and _has_gone(path)
     ]
-    collection.catalogue.mark_missing(lost)
-    report.vanished += collection.catalogue.names_of(lost).values()
+    if lost:
+        collection.catalogue.write(mark_missing, lost)
+        report.vanished += collection.catalogue.read(names_of, lost).values()
 
 
 def _has_gone(path: str) -> bool:
@@ -300,5 +305,6 @@ def _has_gone(path: str) -> bool:
 
 def record_failures(collection: Collection, failures: list[Failure], report: IndexReport) -> None:
     """Keep failures in the catalogue, and add them to the report."""
-    collection.catalogue.record_failures(failures)
+    if failures:
+        collection.catalogue.write(keep_failures, failures)
     report.failed += [{"path": printable(failure.path), "reason": failure.reason} for failure in failures]

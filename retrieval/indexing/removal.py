@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
 
@@ -52,24 +56,26 @@ def remove_photos(
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")
     catalogue = collection.catalogue
-    numbers = catalogue.numbers_of_names(names)
+    numbers = catalogue.read(numbers_of_names, names)
     unknown = [name for name in dict.fromkeys(names) if name not in numbers]
     if unknown:
         others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
         raise PhotoNotFound(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
     chosen = set(numbers.values())
     if folder is not None:
-        within = catalogue.numbers(folder=folder).tolist() if folder.strip("/") else []
+        within = []
+        if folder.strip("/"):
+            within = catalogue.read(numbers_of, PhotoFilter(folder=folder, hidden=None)).tolist()
         if not within:
             raise CairnError(f"There is no folder {folder!r} with photos in {collection.folder}: nothing was removed.")
         chosen.update(within)
     if missing:
-        chosen.update(row.number for row in catalogue.missing() if _is_gone(row.path))
-    removed = sorted(catalogue.names_of(sorted(chosen)).values())
+        chosen.update(row.number for row in catalogue.read(missing_photos) if _is_gone(row.path))
+    removed = sorted(catalogue.read(names_of, sorted(chosen)).values())
     if dry_run:
         return removed
     refuse_damaged(collection)
-    catalogue.remove(sorted(chosen), for_good=for_good)
+    catalogue.write(make_tombstones, sorted(chosen), for_good=for_good)
     seal(collection)
     collection.forget()
     return removed

@@ -21,9 +21,12 @@ from index.progress import Progress
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
-from retrieval.catalogue.changes import Rewritten
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.changes import Rewritten, quantisation_errors, replace_segments
+from retrieval.catalogue.failures import Failure, keep_failures
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import segments_and_tombstones
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.collection.augmentation import empty_augmentation, is_augmented
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
@@ -137,7 +140,7 @@ class _Retraining:
         self.tell = tell
         self.report = report
         self.folder = collection.folder / RETRAINING
-        self.rows, self.removed = collection.catalogue.snapshot()
+        self.rows, self.removed = collection.catalogue.read(segments_and_tombstones)
         self.extractor, self.brought = _described_by(collection, options.descriptor)
         self.is_new = self.extractor.fingerprint != collection.extractor.fingerprint
         self.segments = [
@@ -148,7 +151,7 @@ class _Retraining:
             for row in self.rows
         ]
         self.signature = parse_signature(options.signature) if options.signature else collection.signature
-        self.images = {row.number: row for row in collection.catalogue.images()}
+        self.images = {row.number: row for row in collection.catalogue.read(all_indexed)}
         self.done = 0
         self.report.images = len(self.images)
 
@@ -390,25 +393,26 @@ class _Retraining:
             # Earlier versions must refuse the collection: they do not know signatures.
             write_options(target / OPTIONS, self.collection.options)
             seal(self.collection)
-        before = catalogue.quantisation_errors(0)[1][1]
-        catalogue.replace_segments(
-            [row.id for row in self.rows],
-            new,
-            {
-                VOCABULARY_KEY: name,
-                TRAINED_KEY: str(catalogue.reserve_numbers(0)),
-                SIGNATURE_KEY: full_name(self.signature),
-            },
-            leave_out=list(self.unreadable),
-        )
-        catalogue.record_failures(
-            [Failure(self.images[number].path, reason) for number, reason in self.unreadable.items()]
-        )
+        before = catalogue.read(quantisation_errors, 0)[1][1]
+        with catalogue.writing() as session:
+            replace_segments(
+                session,
+                [row.id for row in self.rows],
+                new,
+                {
+                    VOCABULARY_KEY: name,
+                    TRAINED_KEY: str(reserve_numbers(session, 0)),
+                    SIGNATURE_KEY: full_name(self.signature),
+                },
+                leave_out=list(self.unreadable),
+            )
+            failures = [Failure(self.images[number].path, reason) for number, reason in self.unreadable.items()]
+            keep_failures(session, failures)
         self.report.dropped = [
             {"name": self.images[number].name or "", "reason": reason} for number, reason in self.unreadable.items()
         ]
         self.report.words = (words, vocabulary.words)
-        self.report.error = (before, catalogue.quantisation_errors(0)[1][1])
+        self.report.error = (before, catalogue.read(quantisation_errors, 0)[1][1])
 
 
 def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[str, bytes]]:

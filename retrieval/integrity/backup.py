@@ -27,7 +27,10 @@ from index.progress import Progress
 from index.segments.description import META, read_description, verify_segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database, connect_for_reading, primary_code
+from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import FILE, REVISION_KEY, SegmentRow, Setting
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.augmentation import MANIFEST, read_manifest
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.identity import is_own, keep_identity, read_identity, write_identity
@@ -229,14 +232,14 @@ class _Backup:
             with (
                 contextlib.closing(Database(catalogue.address)) as server,
                 contextlib.closing(Database(sa.URL.create("sqlite", database=str(file)))) as made,
-                server.transaction(snapshot=True) as rows,
+                server.transaction() as rows,
                 made.transaction(write=True) as session,
             ):
                 session.execute(sa.delete(Setting))
                 copy_tables(rows, session)
         with Catalogue.open(folder) as copy:
-            name = copy.setting(VOCABULARY_KEY) or VOCABULARY
-            state = _State(file, copy.revision(), copy.segments(), name, copy.count())
+            name = copy.read(setting_of, VOCABULARY_KEY) or VOCABULARY
+            state = _State(file, copy.revision(), copy.read(segments_in), name, copy.read(count_indexed))
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {source} is damaged: run {cairn check}, then {cairn repair}.", source=self.source

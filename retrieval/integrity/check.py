@@ -15,6 +15,8 @@ from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, ForeignValue
+from retrieval.catalogue.segment_rows import orphans_in, segments_in
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -213,7 +215,7 @@ class _Check:
         """Check the file that tells which collection it is; the catalogue keeps the same."""
         known = None
         if self.catalogue is not None:
-            known = self.catalogue.setting(IDENTITY_KEY)
+            known = self.catalogue.read(setting_of, IDENTITY_KEY)
         file = self.folder / IDENTITY
         if read_identity(self.folder) is not None:
             self.findings.was_read(1, size_of(file))
@@ -232,7 +234,7 @@ class _Check:
         """Folder of the vocabulary in use: the catalogue says which, else the seal; None where there is none yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
-        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+        name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
             self._damaged_catalogue(f"It names {name[:40]!r} as the collection's vocabulary.")
             return None
@@ -242,9 +244,9 @@ class _Check:
     def _check_needed(self) -> None:
         """Report a vocabulary that is missing, where there are segments, which need one."""
         if self.catalogue is not None:
-            needed = bool(self.catalogue.segments())
+            needed = bool(self.catalogue.read(segments_in))
             # Another may have taken its place meanwhile.
-            name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+            name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
         else:
             needed, name = bool(published(self.folder)), VOCABULARY
         there = any(is_vocabulary(path.name) for path in self.folder.glob(f"{VOCABULARY}*"))
@@ -306,7 +308,7 @@ class _Check:
         if self.catalogue is not None:
             orphans = []
             with contextlib.suppress(ForeignValue):  # which is told
-                orphans = self.catalogue.orphans(self.folder / SEGMENTS)
+                orphans = self.catalogue.read(orphans_in, self.folder / SEGMENTS)
             for orphan in orphans:
                 foreign = has_foreign_photos(orphan, self.catalogue)
                 what = f"{left}; cairn index removes it"

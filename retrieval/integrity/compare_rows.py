@@ -54,7 +54,7 @@ def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, lis
     """The row of a segment and those of its images by their numbers, of one moment; None where it is gone."""
     columns = [getattr(ImageRow, name) for name in SegmentImage._fields]
     query = sa.select(*columns).where(ImageRow.segment_id == segment).order_by(ImageRow.number)
-    with database.transaction(snapshot=True) as session:
+    with database.transaction() as session:
         row = session.get(SegmentRow, segment)
         return None if row is None else (row, [SegmentImage(*image) for image in session.execute(query)])
 
@@ -131,7 +131,7 @@ def check_rows(database: Database) -> Iterator[str]:
             ImageRow.segment_id.is_not(None) & ImageRow.segment_id.not_in(placed),
         )
     )
-    with database.transaction(snapshot=True) as session:
+    with database.transaction() as session:
         number = session.scalars(lost.limit(1)).first()
         if number is not None:
             yield f"Photo {number} is in no segment that the collection has."

@@ -29,7 +29,8 @@ from retrieval.catalogue.changes import (
     restore_photos,
 )
 from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
-from retrieval.catalogue.metadata_store import tidy_metadata
+from retrieval.catalogue.metadata_store import store_metadata, tidy_metadata
+from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.readable_rows import copy_rows, fill_gaps
 from retrieval.catalogue.schema import (
     DECIDED,
@@ -46,6 +47,8 @@ from retrieval.catalogue.schema import (
     Setting,
     count_writing,
 )
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import (
     OPTIONS,
@@ -172,7 +175,7 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
     with Catalogue.open(temporary, create=True) as catalogue:
         database = Database(catalogue.address)
         if seal is None and whole is not None:
-            catalogue.set_setting(COPIES_KEY, "{}")  # nothing proves them
+            catalogue.write(keep_setting, COPIES_KEY, "{}")  # nothing proves them
         vocabulary = _choose_vocabulary(folder, catalogue, seal)
         fingerprint = _fingerprint_of(folder / vocabulary)
         unknown, added = _bring_up_to_date(database, folder, fingerprint, is_sound=whole is not False)
@@ -185,10 +188,10 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
             )
         if unknown:
             notes.append(f"Nothing is known of {unknown} photos: run cairn index with their folders.")
-        rows = [row for row in catalogue.rows(added) if row.state == INDEXED]
+        rows = [row for row in catalogue.read(rows_of, added, indexed=False) if row.state == INDEXED]
         read = [(row.number, read_metadata(Path(row.path))) for row in rows if _is_as_indexed(row)]
         if read:
-            catalogue.store_metadata(read)
+            catalogue.write(store_metadata, read)
             notes.append(f"The metadata of {len(read)} photos were read from their files.")
         later = str(max(written, catalogue.revision()) + 1)
         identity = read_identity(folder)
@@ -231,7 +234,7 @@ def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
     kept = read_identity(folder)
     try:
         with Catalogue.open(where) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
-            if by_identity and kept is not None and catalogue.setting(IDENTITY_KEY) not in (None, kept):
+            if by_identity and kept is not None and catalogue.read(setting_of, IDENTITY_KEY) not in (None, kept):
                 return False
             return check_segments(Findings(folder), database, {"vocabulary": None, "descriptor": None}) is None
     except DatabaseError:
@@ -294,11 +297,11 @@ def _exchange(folder: Path, temporary: Path) -> None:
 def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
     """Name of the vocabulary's folder, which the catalogue is told: what it said, else the seal, else the newest."""
     names = sorted(path.name for path in folder.iterdir() if is_vocabulary(path.name) and path.is_dir())
-    known = catalogue.setting(VOCABULARY_KEY)
+    known = catalogue.read(setting_of, VOCABULARY_KEY)
     wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
     name = next((name for name in wanted if name is not None and name in names), VOCABULARY)
     if name != (known or VOCABULARY):
-        catalogue.set_setting(VOCABULARY_KEY, name)
+        catalogue.write(keep_setting, VOCABULARY_KEY, name)
     return name
 
 
@@ -307,10 +310,10 @@ def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
 
     Gives the name of the kind; empty where the catalogue, or else the options, say it.
     """
-    if catalogue.setting(SIGNATURE_KEY) is not None:
+    if catalogue.read(setting_of, SIGNATURE_KEY) is not None:
         return ""
     bits = set()
-    for row in catalogue.segments():
+    for row in catalogue.read(segments_in):
         with contextlib.suppress(CairnError):
             entry = read_description(folder / SEGMENTS / row.folder)["files"].get(SIGNATURES)
             bits.add(8 * entry["shape"][1] if entry is not None else 0)
@@ -321,7 +324,7 @@ def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
     if len(bits) != 1 or (found := bits.pop()) == (kind.bits if kind is not None else 0):
         return ""
     name = str(parse_signature(str(found))) if found else NONE
-    catalogue.set_setting(SIGNATURE_KEY, name)
+    catalogue.write(keep_setting, SIGNATURE_KEY, name)
     return name
 
 

@@ -11,8 +11,9 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.segments.description import SIGNATURE
 from index.text import printable_name
-from retrieval.catalogue.changes import Move, Rewritten
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.changes import Move, Rewritten, move_photos, replace_segments
+from retrieval.catalogue.failures import Failure, keep_failures
+from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STAGING
@@ -81,7 +82,9 @@ def rewrite_segments(
             numbers=sum(map(len, numbers)),
         )
     if not drop_missing:
-        _refuse_missing([one for some in numbers for one in collection.catalogue.images(some) if not finder.find(one)])
+        _refuse_missing(
+            [one for some in numbers for one in collection.catalogue.read(rows_of, some) if not finder.find(one)]
+        )
     staging = Staging(collection.folder / STAGING, collection.extractor, collection.options.image)
     total, before = sum(map(len, numbers)), 0
     for row, some in zip(rows, numbers, strict=True):
@@ -119,12 +122,12 @@ def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int
         ]
     segment = write_photos(
         collection,
-        collection.catalogue.rows(numbers),
+        collection.catalogue.read(rows_of, numbers, indexed=False),
         images,
         vocabulary=row.vocabulary_fingerprint,
         descriptor=row.descriptor_fingerprint,
     )
-    collection.catalogue.replace_segments([row.id], [Rewritten(segment, np.array(numbers))])
+    collection.catalogue.write(replace_segments, [row.id], [Rewritten(segment, np.array(numbers))])
     shutil.rmtree(old, ignore_errors=True)
     return segment.folder
 
@@ -154,7 +157,7 @@ def _rewrite(
 ) -> None:
     """Write one segment again, as several where it is large."""
     catalogue = collection.catalogue
-    images = catalogue.images(numbers)
+    images = catalogue.read(rows_of, numbers)
     places = [finder.find(image) for image in images]
     moves, good, lost = [], [], []
     for image, place in zip(images, places, strict=True):
@@ -186,11 +189,11 @@ def _rewrite(
     if not drop_missing:
         _refuse_missing([image for image, _ in lost])  # the drive went off meanwhile
     done.moved += len(moves)
-    catalogue.move(moves)
     reasons = [Failure(image.path, reason, image.size, image.mtime_ns, image.sha256) for image, reason in lost]
-    # First: a process that is killed between the two loses no photo without a word.
-    catalogue.record_failures(reasons)
-    catalogue.replace_segments([row.id], new, leave_out=[image.number for image, _ in lost])
+    with catalogue.writing() as session:  # together: a process that is killed loses no photo without a word
+        move_photos(session, moves)
+        keep_failures(session, reasons)
+        replace_segments(session, [row.id], new, leave_out=[image.number for image, _ in lost])
     shutil.rmtree(collection.folder / SEGMENTS / row.folder, ignore_errors=True)
     # Not before: what was written is not committed yet, and a repair that is killed or refused goes on from here.
     staging.discard(staging.key(place, str(image.sha256)) for image, place in good)
@@ -202,7 +205,7 @@ def _rewrite(
 def _write(collection: Collection, staging: Staging, photos: Sequence[tuple[int, str, Staged]]) -> Rewritten:
     """Write a segment of staged photos, given by their numbers and the keys that they are staged under."""
     written = []
-    rows = collection.catalogue.images([number for number, _, _ in photos])
+    rows = collection.catalogue.read(rows_of, [number for number, _, _ in photos])
     for _, key, one in photos:
         written.append(quantise(collection, staging.read(key), (one.width, one.height))[0])
     return Rewritten(write_photos(collection, rows, written), np.array([row.number for row in rows]))

@@ -21,7 +21,9 @@ from index.segments.repair import restore_segment
 from index.vocabulary import CENTRES_FILE, META_FILE, Vocabulary
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
+from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
@@ -205,7 +207,7 @@ class _Repair:
     def _restore_copies(self) -> None:
         """Write the small files again that are not what their copies in the catalogue are."""
         with Catalogue.open(catalogue_place(self.folder, self.address)) as catalogue:
-            copies = read_copies(catalogue.setting(COPIES_KEY))
+            copies = read_copies(catalogue.read(setting_of, COPIES_KEY))
             known = {OPTIONS, DESCRIPTOR}
             for name, copy in copies.items():
                 sealed = self.seal.files.get(name) if self.seal is not None else None
@@ -315,7 +317,7 @@ class _Repair:
         if row.sha256 is None or not folder.is_dir():
             return False
         numbers = [image.number for image in images]
-        notes = write_notes(collection.catalogue.rows(numbers))
+        notes = write_notes(collection.catalogue.read(rows_of, numbers, indexed=False))
         restored = restore_segment(
             folder,
             row.sha256,
@@ -356,4 +358,4 @@ class _Repair:
 
 
 def _vocabulary_of(catalogue: Catalogue) -> str:
-    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY
+    return catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY

@@ -18,6 +18,7 @@ from index.options.arguments import takes_options
 from index.options.declaration import build, whole
 from index.parallel import processes
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.photos import count_indexed, photo_of_name
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
@@ -103,14 +104,14 @@ class Collection:
             return f"<Collection {str(self.folder)!r}>"
 
     def __len__(self) -> int:
-        return self.opened.catalogue.count()
+        return self.opened.catalogue.read(count_indexed)
 
     def __iter__(self) -> Iterator[Photo]:
         return iter(self.photos())
 
     def __contains__(self, photo: object) -> bool:
         name = _name_of(photo)
-        return name is not None and self.opened.catalogue.image_by_name(name) is not None
+        return name is not None and self.opened.catalogue.read(photo_of_name, name) is not None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A collection cannot be pickled or copied: open it where it is needed, by cairn.open.")
@@ -536,7 +537,7 @@ class Collection:
             removed = remove_photos(
                 self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
             )
-            return Removed(removed, for_good, dry_run, self.opened.catalogue.count())
+            return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
 
     def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> BackedUp:
         """Copy the collection to another folder, or bring the copy there up to date, and read all of the copy again.
@@ -588,7 +589,7 @@ class Collection:
 
         with self._lock, telling(progress, {"compact": "Compacting (features)"}) as tell:
             report = compact(self.opened, progress=tell)
-            images = self.opened.catalogue.count()
+            images = self.opened.catalogue.read(count_indexed)
         return Compacted(
             images=images,
             removed=report.removed,
@@ -639,7 +640,7 @@ class Collection:
                 use_features_again(self.opened, Path(features))
             with telling(progress, INDEXING) as tell:
                 report = retrain(self.opened, how, workers=processes(workers), progress=tell)
-            images = self.opened.catalogue.count()
+            images = self.opened.catalogue.read(count_indexed)
         return Retrained(
             images=images,
             words={"before": report.words[0], "after": report.words[1]},

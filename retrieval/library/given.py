@@ -15,6 +15,7 @@ from PIL import Image
 
 from index.errors import CairnError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.library.parts.images import encode_image
@@ -121,7 +122,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
     """
     if isinstance(photo, (str, os.PathLike)):
         name = str(os.fspath(photo))
-        row = collection.catalogue.image_by_name(name)
+        row = collection.catalogue.read(photo_of_name, name)
         if row is None:
             row = find_photo(collection, name).row
         if row is None:
@@ -134,7 +135,8 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
         )
     number = int(photo.number if isinstance(photo, InCollection) else photo)
     try:
-        row = collection.catalogue.images([number if abs(number) < 2**63 else -1])[0]  # no database has a larger one
+        # No database has a larger one.
+        (row,) = collection.catalogue.read(rows_of, [number if abs(number) < 2**63 else -1])
     except KeyError:
         raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
     # Numbers are given anew in each collection; a photo that was moved may have another name or path, and not both.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
+from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import Groups as Found
 from retrieval.groups.groups import groups_table, write_table
@@ -152,7 +153,7 @@ def make_groups(collection: Collection, found: Found) -> Groups:
     numbers = sorted({number for group in found.groups for number in group.photos})
     photos: dict[int, Photo] = {}
     for start in range(0, len(numbers), _ROWS):
-        rows = collection.catalogue.images(numbers[start : start + _ROWS])
+        rows = collection.catalogue.read(rows_of, numbers[start : start + _ROWS])
         photos |= {one.number: one for one in photos_of(collection.catalogue, rows, cache_of(collection.folder))}
     return Groups(
         groups=tuple(

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
+from retrieval.catalogue.browsing import page_after
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import metadata_of
 from retrieval.catalogue.schema import ImageRow
 
 _PAGE = 500  # photos that are read at a time
@@ -139,7 +141,7 @@ class Photos(Sequence[Photo]):
 
     def __iter__(self) -> Iterator[Photo]:
         last = ""
-        while rows := self._catalogue.page_after(last, _PAGE, wanted=self._wanted):
+        while rows := self._catalogue.read(page_after, last, _PAGE, wanted=self._wanted):
             yield from photos_of(self._catalogue, rows, self._cache)
             last = rows[-1].name or ""
 
@@ -162,7 +164,7 @@ class Photos(Sequence[Photo]):
 
 def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> list[Photo]:
     """Photos of some rows of a catalogue, with what is known of them."""
-    known = catalogue.metadata([row.number for row in rows])
+    known = catalogue.read(metadata_of, [row.number for row in rows])
     photos = [
         Photo(
             number=row.number,

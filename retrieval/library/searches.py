@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import segments_and_tombstones
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
@@ -114,7 +116,7 @@ class Searches:
             The collection is no longer what it was: renew, and search again.
         """
         searcher = self.searcher(options)
-        passing = self.collection.catalogue.numbers(wanted=wanted) if wanted else None
+        passing = self.collection.catalogue.read(numbers_of, wanted=wanted) if wanted else None
         hidden, rejected = self._left_out.of(asked)
         among: NDArray[np.integer] | None = passing
         if within is not None:
@@ -200,6 +202,6 @@ class Searches:
 
 def _state(collection: Collection) -> object:
     """What is different where the collection has changed."""
-    rows = collection.catalogue.segments()
+    rows, removed = collection.catalogue.read(segments_and_tombstones)
     key = augmentation_key(collection.folder, collection.basis) if rows else None
-    return [(row.id, row.folder, row.created) for row in rows], collection.catalogue.removed(), key
+    return [(row.id, row.folder, row.created) for row in rows], removed, key

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import hash_file
-from retrieval.catalogue.catalogue_reader import CatalogueReader
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
 from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
+from retrieval.catalogue.photos import photo_of_content, photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.photos.options import ImageOptions
@@ -66,7 +67,7 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
     A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
     name alone, where that fits one photo.
     """
-    row = collection.catalogue.image_by_name(photo)
+    row = collection.catalogue.read(photo_of_name, photo)
     if row is None and os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
         return ask_with_file(collection, photo, Path(photo), box)
     if row is None:
@@ -90,7 +91,7 @@ def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
 def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> Asked:
     """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
     content = _content(path)
-    row = collection.catalogue.image_of_content(content) if content is not None else None
+    row = collection.catalogue.read(photo_of_content, content) if content is not None else None
     return Asked(name, path, box, row, content)
 
 
@@ -179,10 +180,10 @@ class LeftOut:
 
     Parameters
     ----------
-    catalogue : CatalogueReader
+    catalogue : Catalogue
     """
 
-    def __init__(self, catalogue: CatalogueReader) -> None:
+    def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._revision: int | None = None
         self._hidden = np.zeros(0, np.int64)
@@ -205,13 +206,14 @@ class LeftOut:
         """
         revision = self._catalogue.revision()
         if revision != self._revision:
-            self._hidden = np.array(sorted(hidden_photos(self._catalogue)), np.int64)
-            self._any_rejected = has_rejections(self._catalogue)
+            with self._catalogue.reading() as session:
+                self._hidden = np.array(sorted(hidden_photos(session)), np.int64)
+                self._any_rejected = has_rejections(session)
             self._revision = revision
         found: set[int] = set()
         for one in asked if self._any_rejected else ():
             number = one.row.number if one.row is not None else None
-            found.update(rejected_for(self._catalogue, number, one.content))
+            found.update(self._catalogue.read(rejected_for, number, one.content))
         return self._hidden, sorted(found)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.parallel import one_thread
+from retrieval.catalogue.photos import names_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.engines.contract import load_engine, settle
@@ -17,7 +18,7 @@ from retrieval.search.expansion import average_words, back_project, discriminati
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import SearchedPhotos
 from retrieval.search.probability import calibration_of
-from retrieval.search.ranking import Hit, Ranking, Tried, by_score
+from retrieval.search.ranking import Hit, Names, Ranking, Tried, by_score
 from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, turned_weights, weigh, weight_of_one
 from retrieval.search.views import LazyViews, View, joined, part_of
 
@@ -173,7 +174,8 @@ class _Search:
     ) -> None:
         self._searcher = searcher
         self._options = searcher.options
-        self._names = searcher.collection.catalogue.names_of
+        catalogue = searcher.collection.catalogue
+        self._names: Names = lambda numbers: catalogue.read(names_of, numbers)
         self._views = views
         self._top = top
         self._board = searcher.engine.scoreboard(len(views), among)

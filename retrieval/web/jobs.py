@@ -12,6 +12,7 @@ from index.cluster.connection import Cluster, ClusterError
 from index.errors import CairnError
 from index.options.declaration import said_elsewhere
 from retrieval.catalogue.filters import filter_of
+from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
@@ -142,7 +143,7 @@ class SearchJobs:
             case "collection":
                 collection = searches.collection
                 facts = describe_collection(collection)
-                photos = collection.catalogue.photo_of_each_root() if facts["failed"] else []
+                photos = collection.catalogue.read(photo_of_each_root) if facts["failed"] else []
                 return discreet_facts(facts, photos), b""
             case "search":
                 return self._search(searches, request), b""

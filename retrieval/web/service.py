@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.metadata_store import tag_counts
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
@@ -194,7 +195,7 @@ class Service:
         revision = self.collection.catalogue.revision()
         counted = self._tags
         if counted is None or counted[0] != revision:
-            self._tags = counted = revision, self.collection.catalogue.tags(MOST_TAGS)
+            self._tags = counted = revision, self.collection.catalogue.read(tag_counts, MOST_TAGS)
         return counted[1]
 
     async def row(self, number: int) -> ImageRow:
@@ -262,11 +263,14 @@ def service_of(request: Request) -> Service:
 
 
 @contextmanager
-def changing(request: Request, status: int = 409) -> Iterator[Catalogue]:
-    """Let a request write to the catalogue, which is sealed soon after; `refusing` says what becomes of errors."""
+def changing(request: Request, status: int = 409) -> Iterator[Session]:
+    """A transaction in which a request changes the catalogue, which is sealed soon after.
+
+    `refusing` says what becomes of errors.
+    """
     service = service_of(request)
-    with refusing(status):
-        yield service.collection.catalogue
+    with refusing(status), service.collection.catalogue.writing() as session:
+        yield session
     service.wrote()
 
 

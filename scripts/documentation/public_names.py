@@ -29,7 +29,6 @@ STUBS = ROOT / "cairn-stubs" / "__init__.pyi"
 
 INNER = {
     "cairn.Collection": {"__init__", "opened"},
-    "cairn.Filter": {"narrowed"},
     "cairn.NewSimilarity": {"matrix"},
 }
 """Members of public classes that other parts of Cairn need, and that are no part of the interface."""

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from retrieval.catalogue.photos import all_indexed
+from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.extraction import Features
@@ -98,12 +100,12 @@ def search_for(folder: Path, seconds: float) -> tuple[list[float], list[float]]:
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         start = time.perf_counter()
-        current = collection and collection.catalogue.snapshot()
+        current = collection and collection.catalogue.read(segments_and_tombstones)
         if collection is None or state != [row.id for row in current[0]]:
             if collection is not None:
                 collection.catalogue.close()
             collection = Collection.open(folder)
-            state = [row.id for row in collection.catalogue.segments()]
+            state = [row.id for row in collection.catalogue.read(segments_in)]
             searcher = Searcher(collection, SearchOptions(turns=1))
             openings.append(time.perf_counter() - start)
             start = time.perf_counter()
@@ -160,7 +162,7 @@ def main() -> None:
         tell("  openings of the collection, at each change and every 5 s", openings)
 
         with Collection.open(folder) as collection:
-            names = [row.name or "" for row in collection.catalogue.images()]
+            names = [row.name or "" for row in collection.catalogue.read(all_indexed)]
             chosen = np.random.default_rng(1).permutation(len(names))[: arguments.removed]
             start = time.perf_counter()
             remove_photos(collection, [names[place] for place in chosen])

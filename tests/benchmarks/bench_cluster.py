@@ -40,6 +40,7 @@ from index.cluster.storage import FolderStorage
 from index.clustering.kmeans import KMeansOptions, approximate_kmeans
 from index.clustering.sources import FileSource
 from index.parallel import one_thread
+from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -174,7 +175,7 @@ def meter_indexing(
     metered = Metered()
     index(folder / "metered.cairn", photos, vocabulary, options, metered)
     with Collection.open(folder / "metered.cairn") as collection:
-        features = sum(row.features for row in collection.catalogue.segments())
+        features = sum(row.features for row in collection.catalogue.read(segments_in))
     return {
         "features": features / len(photos),
         "file_bytes": sum(path.stat().st_size for path in photos) / len(photos),

@@ -23,6 +23,7 @@ import numpy as np
 
 from index.parallel import one_thread
 from learning.labels.ground_truth import read_ground_truth
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import Photo, read_colour, read_photo
@@ -85,7 +86,7 @@ class CountTurned:
 
 def queries_of(collection: Collection, ground_truth: Path | None, most: int) -> list[Asked]:
     """Choose queries, evenly spread: those of a ground truth whose photos are in the collection, or whole photos."""
-    rows = collection.catalogue.images()
+    rows = collection.catalogue.read(all_indexed)
     if ground_truth is None:
         asked = [Asked(row) for row in rows]
     else:
@@ -194,7 +195,7 @@ def main() -> None:
     with Collection.open(arguments.collection) as collection:
         asked = queries_of(collection, arguments.gt, arguments.queries)
         image = collection.options.image
-        photos = collection.catalogue.counts()["indexed"]
+        photos = collection.catalogue.read(counts_of_photos)["indexed"]
     facts = {"photos": photos, **measure(arguments.collection, asked, image, arguments.turns)}
     if arguments.json:
         print(json.dumps(facts))

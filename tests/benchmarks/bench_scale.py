@@ -41,7 +41,12 @@ from index.hamming.sources import parseval_frame
 from index.segments.description import SIGNATURE
 from index.segments.segment import ImageFeatures
 from index.vocabulary import Vocabulary, VocabularyOptions
+from retrieval.catalogue.browsing import folders_of
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.photos import all_indexed, counts_of_photos, rows_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEGMENTS
 from retrieval.collection.options import CollectionOptions, read_options
@@ -195,7 +200,7 @@ def features_like(folder: Path, most: int) -> tuple[NDArray[np.int32], NDArray[n
     """Words and forms of the features of synthetic photos of another collection, so many at most."""
     words, forms = [], []
     with Collection.open(folder) as collection:
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         for row in (row for row in reversed(rows) if row.name and row.name.startswith("album ")):
             image = collection.index.images.features(row.number)
             frames = decode_geometry(image.columns, np.arange(len(image.words)))
@@ -212,14 +217,14 @@ def features_like(folder: Path, most: int) -> tuple[NDArray[np.int32], NDArray[n
 
 def add_synthetic(collection: Collection, pool: Pool, arguments: argparse.Namespace, rng: np.random.Generator) -> None:
     """Write the synthetic photos that are missing, a segment at a time."""
-    there = collection.catalogue.counts()["indexed"]
+    there = collection.catalogue.read(counts_of_photos)["indexed"]
     upright = collection.options.features.upright
     for start in range(there, arguments.photos, SEGMENT):
         serials = range(start, min(start + SEGMENT, arguments.photos))
-        first = collection.catalogue.reserve_numbers(len(serials))
+        first = collection.catalogue.write(reserve_numbers, len(serials))
         rows = synthetic_rows(collection.folder.parent, serials, first, arguments.features)
         dealt = [pool.deal(rng, arguments.features, upright=upright) for _ in serials]
-        collection.catalogue.commit_segment(write_photos(collection, rows, dealt), rows)
+        collection.catalogue.write(commit_segment, write_photos(collection, rows, dealt), rows)
 
 
 def synthetic_rows(folder: Path, serials: range, first: int, features: int) -> list[ImageRow]:
@@ -323,8 +328,8 @@ def milliseconds(collection: Collection, what: str) -> float:
     """Processor time of the second call of a part of the catalogue: the first may open it."""
     calls = {
         "first_page": lambda: collection.catalogue.page(0, PAGE),
-        "folders": lambda: collection.catalogue.folders(),
-        "counts": lambda: collection.catalogue.counts(),
+        "folders": lambda: collection.catalogue.read(folders_of),
+        "counts": lambda: collection.catalogue.read(counts_of_photos),
     }
     calls[what]()
     start = time.process_time()
@@ -336,7 +341,7 @@ def time_report(folder: Path, number: int) -> float:
     """Processor time, in ms, of choosing 20 results and reporting them, homographies included."""
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, SearchOptions(turns=1))
-        row = collection.catalogue.images([number])[0]
+        row = collection.catalogue.read(rows_of, [number])[0]
         asked = ask_with_photo(row, row.name or "")
         found = [search_photo(searcher, asked)]
         start = time.process_time()
@@ -372,8 +377,8 @@ def time_engines(folder: Path, asked: Sequence[ImageRow]) -> dict[str, Any]:
 def measure(folder: Path, queries: int) -> dict[str, Any]:
     """Measure what the table of large collections holds."""
     with Collection.open(folder) as collection:
-        counts = collection.catalogue.counts()
-        planted = collection.catalogue.page(0, 100, folder=ALBUM_OF_REAL)[1]
+        counts = collection.catalogue.read(counts_of_photos)
+        planted = collection.catalogue.page(0, 100, PhotoFilter(folder=ALBUM_OF_REAL))[1]
         image = collection.options.image
         facts: dict[str, Any] = {
             "photos": counts["indexed"],

@@ -38,7 +38,11 @@ import numpy as np
 import psutil
 
 from index.segments.writing import write_segment
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.photos import all_indexed, count_indexed, rows_of
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from tests.benchmarks.bench_scale import ALBUM_OF_REAL
@@ -101,7 +105,7 @@ def make_collection(folder: Path, arguments: argparse.Namespace) -> None:
     drawn = build_demo_collection(folder.parent / "drawn", views=3, distractors=20)
     with Collection.create(folder, CollectionOptions(words=arguments.words, signature="none")) as collection:
         index_photos(collection, [drawn.images], workers=cores())
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         features = [collection.index.images.features(row.number) for row in rows]
         words = np.concatenate([image.words for image in features]).astype(np.int32)
         linear = decode_frames(np.concatenate([image.columns["geometry"] for image in features])).linear
@@ -147,7 +151,7 @@ def add_segment(
     collection: Collection, images: list[ImageRow], words: list[np.ndarray], columns: dict[str, list[np.ndarray]]
 ) -> None:
     """Write a segment and commit it."""
-    first = collection.catalogue.reserve_numbers(len(images))
+    first = collection.catalogue.write(reserve_numbers, len(images))
     for number, (image, row) in enumerate(zip(images, words, strict=True), start=first):
         image.number, image.features = number, len(row)
     folder = collection.catalogue.next_folder(collection.folder / SEGMENTS)
@@ -159,7 +163,8 @@ def add_segment(
         vocabulary_fingerprint=collection.vocabulary.fingerprint,
         descriptor_fingerprint=collection.extractor.fingerprint,
     )
-    collection.catalogue.commit_segment(
+    collection.catalogue.write(
+        commit_segment,
         SegmentRow(
             folder=folder,
             images=segment.images,
@@ -307,9 +312,9 @@ def percentile(values: list[float], share: float) -> float | None:
 def find_files(folder: Path, arguments: argparse.Namespace) -> list[Path]:
     """Files of some photos of the collection, to be uploaded."""
     with Collection.open(folder) as collection:
-        numbers = collection.catalogue.numbers()
+        numbers = collection.catalogue.read(numbers_of)
         chosen = np.random.default_rng(arguments.seed).choice(numbers, min(200, len(numbers)), replace=False)
-        return [Path(row.path) for row in collection.catalogue.images(chosen.tolist())]
+        return [Path(row.path) for row in collection.catalogue.read(rows_of, chosen.tolist())]
 
 
 def main() -> None:
@@ -347,7 +352,7 @@ def main() -> None:
             spent = {pid: time - spent.get(pid, 0.0) for pid, time in processor_time(server).items()}
             memory = private_memory(server)
         with Collection.open(folder) as collection:
-            photos = collection.catalogue.count()
+            photos = collection.catalogue.read(count_indexed)
     searches = [one for several in load.searches.values() for one in several]
     facts: dict[str, Any] = {
         "photos": photos,

@@ -26,8 +26,10 @@ from index.cluster.connection import Cluster
 from index.parallel import one_thread
 from index.segments.description import SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
-from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.changes import Rewritten, replace_segments
+from retrieval.catalogue.photos import all_indexed, rows_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import seal
@@ -63,9 +65,9 @@ def cut(source: Path, folder: Path, photos: int) -> Path:
             (segment, position) for segment in collection.segments for position in range(segment.images)
         ]
         left.sort(key=lambda place: int(place[0].image_numbers[place[1]]))
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         new = [_write(collection, left[first : first + photos]) for first in range(0, len(left), photos)]
-        collection.catalogue.replace_segments([row.id for row in rows], new)
+        collection.catalogue.write(replace_segments, [row.id for row in rows], new)
         for row in rows:
             (place / SEGMENTS / row.folder).unlink()
         collection.forget()
@@ -84,7 +86,9 @@ def _write(collection: Collection, places: Sequence[tuple[Segment, int]]) -> Rew
         for number, image, signed in zip(numbers, segment.some_images(positions), signatures, strict=True):
             images[number] = ImageFeatures(image.words, image.columns | {SIGNATURE: signed})
     numbers = sorted(images)
-    written = write_photos(collection, collection.catalogue.rows(numbers), [images[number] for number in numbers])
+    written = write_photos(
+        collection, collection.catalogue.read(rows_of, numbers, indexed=False), [images[number] for number in numbers]
+    )
     return Rewritten(written, np.array(numbers))
 
 
@@ -222,7 +226,7 @@ def measure(
     found, options = [], SearchOptions(turns=turns)
     cv2.setNumThreads(1)
     with Collection.open(folder) as collection, one_thread():
-        every = collection.catalogue.images()
+        every = collection.catalogue.read(all_indexed)
         rows = every[:: max(1, len(every) // queries)][:queries]
         for number in numbers:
             local = LocalHolders(workers or number)

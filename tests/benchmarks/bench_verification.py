@@ -13,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from retrieval.catalogue.photos import all_indexed
+
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[variable] = "1"  # one core; read when the libraries are first imported
 
@@ -47,7 +49,7 @@ def main() -> None:
         folder = arguments.collection or Path(scratch) / "bench.cairn"
         with Collection.create(folder, CollectionOptions(words=arguments.words, signature="none")) as collection:
             index_photos(collection, [arguments.photos], workers=cores())
-            rows = collection.catalogue.images()
+            rows = collection.catalogue.read(all_indexed)
             chosen = rows[:: max(1, len(rows) // arguments.queries)][: arguments.queries]
             engine = TfIdf(collection, SearchOptions(turns=1))
             words, depth = collection.vocabulary.words, engine.options.verification.depth

@@ -13,6 +13,7 @@ from PIL import Image
 from eval.benchmark import run_benchmark, run_queries
 from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.options import ImageOptions
@@ -52,7 +53,7 @@ def test_the_score_is_that_of_the_rankings(indexed: Indexed, engine: str) -> Non
     with Collection.open(indexed.folder) as collection:
         scores, missing = run_queries(collection, queries, None, options)
         assert missing == []
-        stems = {row.number: Path(row.path).stem for row in collection.catalogue.images()}
+        stems = {row.number: Path(row.path).stem for row in collection.catalogue.read(all_indexed)}
         search = Searcher(collection, options)
         for query, score in zip(queries, scores, strict=True):
             found = search_photo(search, find_photo(collection, str(indexed.photos / f"{query.stem}.jpg"), query.box))
@@ -122,7 +123,7 @@ def test_a_kept_collection_is_used_again_and_a_vocabulary_is_taken(indexed: Inde
     ]
     with Collection.open(indexed.folder) as origin, Collection.open(kept) as collection:
         assert collection.vocabulary.fingerprint == origin.vocabulary.fingerprint
-        assert collection.catalogue.counts()["indexed"] == 3
+        assert collection.catalogue.read(counts_of_photos)["indexed"] == 3
     for report in reports:
         assert report.trained_on == "16 photos of demo.cairn"
         assert report.mean == 1

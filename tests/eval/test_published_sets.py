@@ -18,6 +18,7 @@ from eval.retrieval.vocabulary import VocabularySource
 from eval.sets.layouts import CORRUPT_PARIS, locate
 from index.errors import CairnError
 from learning.measures.precision import average_precision
+from retrieval.catalogue.photos import counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STAGING
 from retrieval.collection.options import CollectionOptions
@@ -107,7 +108,7 @@ def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
     (taken,) = Path(report["work"]["folder"]).glob("*.cairn")
     with Collection.open(taken) as collection, Collection.open(made) as origin:
         assert collection.vocabulary.fingerprint == origin.vocabulary.fingerprint
-        assert origin.catalogue.counts()["indexed"] == 0
+        assert origin.catalogue.read(counts_of_photos)["indexed"] == 0
     shutil.rmtree(made)
     shutil.rmtree(report["work"]["folder"])
     again = cairn(*command, *own).json
@@ -302,7 +303,7 @@ def test_an_independent_vocabulary_is_that_of_a_collection_of_its_photos(sets: F
         with Collection.create(tmp_path / "words", OPTIONS) as alone:
             make_vocabulary(alone, photos)
             assert alone.vocabulary.fingerprint == collection.vocabulary.fingerprint
-            assert alone.catalogue.counts()["indexed"] == 0
+            assert alone.catalogue.read(counts_of_photos)["indexed"] == 0
             assert not (alone.folder / STAGING).exists()
 
 

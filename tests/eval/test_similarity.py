@@ -12,6 +12,7 @@ from eval.benchmark import run_queries
 from eval.similarity import WAYS
 from index.similarity import SimilarityMatrix
 from learning.labels.ground_truth import read_ground_truth
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.indexing.removal import remove_photos
 from tests.conftest import Indexed, Ran
@@ -103,7 +104,7 @@ def test_objects_are_measured_by_what_others_teach_elsewhere_too(
 ) -> None:
     other = Path(shutil.copytree(indexed.folder, tmp_path / "other.cairn"))
     with Collection.open(other) as collection:
-        distractors = [str(row.name) for row in collection.catalogue.images() if "distractor" in row.path]
+        distractors = [str(row.name) for row in collection.catalogue.read(all_indexed) if "distractor" in row.path]
         assert distractors and remove_photos(collection, distractors[:2])
     command = ("evaluate", "similarity", indexed.folder, "--gt", indexed.gt, "--splits", 1, "--by", "objects")
     command += ("--parts", 2, "--way", "alone", "--work", tmp_path / "work", "--iterations", 2, "--workers", 1)

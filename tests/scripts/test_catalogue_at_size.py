@@ -8,7 +8,12 @@ import sqlalchemy as sa
 
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import tag_counts
+from retrieval.catalogue.photos import counts_of_photos
 from retrieval.catalogue.schema import Base
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 from scripts.catalogue_at_size import ask, check, fill, index, know, segment_of, synthetic_photos, write_in_bulk
 
 PHOTOS = 300
@@ -36,15 +41,15 @@ def test_what_is_written_in_bulk_is_what_indexing_writes(
     addresses = [make() if make else str(tmp_path / name) for name in ("bulk", "indexed")]
     with Catalogue.open(addresses[0], create=True) as bulk, Catalogue.open(addresses[1], create=True) as indexed:
         for catalogue in (bulk, indexed):
-            assert catalogue.reserve_numbers(PHOTOS) == 0
+            assert catalogue.write(reserve_numbers, PHOTOS) == 0
         made = list(synthetic_photos(0, PHOTOS, (0, 40), 1))
         database = Database(bulk.address)
         write_in_bulk(database, 1, made)
         database.close()
         rows, metadata = [one.row for one in made], [one.metadata for one in made]
-        indexed.commit_segment(segment_of(1, PHOTOS), rows, metadata)
+        indexed.write(commit_segment, segment_of(1, PHOTOS), rows, metadata)
         assert rows_of(bulk) == rows_of(indexed)
-        assert len(bulk.tags()) > 3 and bulk.page(0, 1, folder="1995/01/02")[0] > 3
+        assert len(bulk.read(tag_counts)) > 3 and bulk.page(0, 1, PhotoFilter(folder="1995/01/02"))[0] > 3
 
 
 @pytest.mark.slow
@@ -56,5 +61,5 @@ def test_a_small_one_is_measured(tmp_path: Path) -> None:
         told |= measure(address)
     assert {"open", "first page of all", "remove 100 photos", "check: metadata and the rest"} <= set(told)
     with Catalogue.open(address) as catalogue:
-        counts = catalogue.counts()
+        counts = catalogue.read(counts_of_photos)
         assert counts["indexed"] + counts["removed"] == 7000 and 200 < counts["removed"] <= 300

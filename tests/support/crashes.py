@@ -28,6 +28,9 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.metadata_store import import_values, metadata_of
+from retrieval.catalogue.photos import all_indexed, missing_photos, names_in_order, photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -221,9 +224,9 @@ class Scene:
             return
         with Collection.create(self.place, _OPTIONS) as collection:
             index_photos(collection, [self.photos])
-            collection.catalogue.import_values({2: {"place": ["Ghent"]}})
+            collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
             if self.operation in ("compact", "retrain", "describe"):
-                row = collection.catalogue.image_by_name("p1.png")
+                row = collection.catalogue.read(photo_of_name, "p1.png")
                 thumbnail(self.photos / "p1.png", row.sha256 if row else None, 128, self.place / "cache")
                 remove_photos(collection, ["p1.png"])
                 (self.photos / "p1.png").unlink()
@@ -288,16 +291,16 @@ class Scene:
         report = check_collection(self.place)
         damaged = [str(one) for one in report.damaged]
         with Collection.open(self.place) as collection:
-            missing = sorted(str(row.name) for row in collection.catalogue.missing())
-            failures = sorted((one.path, one.reason) for one in collection.catalogue.failures())
+            missing = sorted(str(row.name) for row in collection.catalogue.read(missing_photos))
+            failures = sorted((one.path, one.reason) for one in collection.catalogue.read(failures_in))
             state: dict[str, Any] = {"damaged": damaged, "missing": missing, "failures": failures}
             state |= {"images": {}, "rankings": []}
             if not collection.has_vocabulary:
                 return state
             state["vocabulary"] = collection.vocabulary.fingerprint
-            for row in collection.catalogue.images():
+            for row in collection.catalogue.read(all_indexed):
                 features = collection.index.images.features(row.number)
-                kept = collection.catalogue.metadata([row.number])[row.number]
+                kept = collection.catalogue.read(metadata_of, [row.number])[row.number]
                 facts = [row.path, row.sha256, row.size, row.mtime_ns, row.width, row.height, row.features]
                 digest = hashlib.sha256(repr([*facts, row.quantisation_error, kept]).encode())
                 for array in (features.words.astype(np.uint32), *features.columns.values()):
@@ -309,7 +312,7 @@ class Scene:
                     described, collection.vocabulary, source=collection.signatures, signed=searcher.options.signed
                 )
                 hits = answer_to(query, searcher).hits
-                names = collection.catalogue.names([hit.number for hit in hits])
+                names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
                 answer = [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
                 nothing = sorted(one for one in answer if one[1:] == (0.0, 0))
                 state["rankings"].append([one for one in answer if one[1:] != (0.0, 0)] + nothing)

@@ -42,7 +42,9 @@ from learning.labels.ground_truth import read_ground_truth
 from learning.latent.models import LatentRecord
 from learning.mining.matches import MinedMatches, MinedPatches
 from learning.patches.phototour import PatchSet, write_bitmaps, write_info, write_pairs
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.tables.importing import read_table
 from retrieval.collection.options import CollectionOptions, read_options, write_options
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
@@ -580,7 +582,7 @@ def read_catalogue(folder: Path) -> None:
     """Open a catalogue, and list its photos."""
     catalogue = Catalogue.open(folder)
     try:
-        assert len(catalogue.numbers()) == len(catalogue.images())
+        assert len(catalogue.read(numbers_of)) == len(catalogue.read(all_indexed))
     finally:
         catalogue.close()
 

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from retrieval.catalogue.metadata_store import import_values
 from retrieval.collection.collection import Collection
 from retrieval.jobs.child import NICE
 from tests.support.paths import ROOT
@@ -141,7 +142,7 @@ def serving_copy(
 def import_by_name(collection: Collection, values: Mapping[str, Mapping[str, list[str]]]) -> None:
     """Import metadata of photos: by their names, then by key."""
     numbers = {name: number for number, name, _ in collection.catalogue.places()}
-    collection.catalogue.import_values({numbers[name]: dict(found) for name, found in values.items()})
+    collection.catalogue.write(import_values, {numbers[name]: dict(found) for name, found in values.items()})
 
 
 def client_of(address: str, **options: Any) -> httpx.Client:

@@ -9,7 +9,8 @@ import numpy as np
 
 from index.arrays import fingerprint, hash_file, save_array, save_json
 from index.segments.segment import Segment
-from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.changes import Rewritten, replace_segments
+from retrieval.catalogue.segment_rows import segments_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.segments import segment_row
@@ -69,7 +70,7 @@ def write_segment_of_format_1(
 
 def bring_back_to_format_1(collection: Collection, which: Sequence[int] | None = None) -> None:
     """Write segments of a collection again as the first format had them: all, or those at some places."""
-    rows = collection.catalogue.segments()
+    rows = collection.catalogue.read(segments_in)
     for place, (row, segment) in enumerate(zip(rows, collection.segments, strict=True)):
         if which is not None and place not in which:
             continue
@@ -95,6 +96,6 @@ def bring_back_to_format_1(collection: Collection, which: Sequence[int] | None =
             notes=segment.notes,
         )
         new = Rewritten(segment_row(Segment.open(folder)), segment.image_numbers)
-        collection.catalogue.replace_segments([row.id], [new])
+        collection.catalogue.write(replace_segments, [row.id], [new])
         shutil.rmtree(segment.folder)
     collection.forget()

@@ -20,6 +20,7 @@ import pytest
 from index.search_backends import search_backend
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
@@ -207,7 +208,7 @@ class Album:
     def held(self) -> dict[str, int]:
         """Numbers of the images by the names of the photos."""
         with self.open() as collection:
-            return {str(row.name): row.number for row in collection.catalogue.images()}
+            return {str(row.name): row.number for row in collection.catalogue.read(all_indexed)}
 
     def answers(self, *numbers: int) -> list[list[Found]]:
         """What the collection answers, verified."""

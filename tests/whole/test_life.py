@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from eval.demo.synthetic import DemoCollection
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.metadata_store import import_values, metadata_of
+from retrieval.catalogue.photos import all_indexed, missing_photos, names_in_order, numbers_of_names, paths_of
+from retrieval.catalogue.segment_rows import segments_in, tombstones_in
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -126,7 +130,7 @@ class Life(RuleBasedStateMachine):
         self.check()
 
     def _index(self, looked_at: set[str], paths: list[Path]) -> None:
-        numbers = {row.name: row.number for row in self.collection.catalogue.images()}
+        numbers = {row.name: row.number for row in self.collection.catalogue.read(all_indexed)}
         new = {name for name in looked_at if self.held.get(name) != self.disk[name]}
         # Photos that are no longer where they were, the oldest first: each may be where a new one is.
         displaced = [name for name in self.held if name in new or name not in self.disk]
@@ -146,7 +150,7 @@ class Life(RuleBasedStateMachine):
         self.held = after | {name: self.disk[name] for name in looked_at}
         self.missing = (self.missing & after.keys()) - looked_at
         for known, name in moved.items():  # a photo that has moved keeps its number
-            assert self.collection.catalogue.numbers_of_names([name])[name] == numbers[known]
+            assert self.collection.catalogue.read(numbers_of_names, [name])[name] == numbers[known]
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -169,12 +173,12 @@ class Life(RuleBasedStateMachine):
 
     @rule(features=st.sampled_from([1, 60, 200, 10**6]))
     def compact(self, features: int) -> None:
-        removed = len(self.collection.catalogue.removed())
+        removed = len(self.collection.catalogue.read(tombstones_in))
         report = compact(self.collection, CompactOptions(features=features))
         assert report.removed == removed
-        assert self.collection.catalogue.removed() == frozenset()
+        assert self.collection.catalogue.read(tombstones_in) == frozenset()
         folders = {path.name for path in (self.collection.folder / "segments").iterdir()}
-        assert folders == {row.folder for row in self.collection.catalogue.segments()}
+        assert folders == {row.folder for row in self.collection.catalogue.read(segments_in)}
         assert all(segment.verify() == [] for segment in self.collection.segments)
         again = compact(self.collection, CompactOptions(features=features))
         assert (again.segments[0], again.removed) == (len(folders), 0)
@@ -190,10 +194,10 @@ class Life(RuleBasedStateMachine):
 
     def check(self) -> None:
         """Compare the collection with the model, and the index with one that is computed from scratch."""
-        rows = self.collection.catalogue.images()
+        rows = self.collection.catalogue.read(all_indexed)
         assert {row.name for row in rows} == self.held.keys()
         assert {row.path for row in rows} == {str(self.photos / name) for name in self.held}
-        assert {row.name for row in self.collection.catalogue.missing()} == self.missing
+        assert {row.name for row in self.collection.catalogue.read(missing_photos)} == self.missing
         index = self.collection.index
         assert index.image_numbers.tolist() == [row.number for row in rows]
         counts = np.array([counts_of(self.held[str(row.name)]) for row in rows]).reshape(-1, WORDS)
@@ -266,7 +270,7 @@ def test_a_photo_that_moves_keeps_its_number_and_what_is_known_of_it(album: Albu
     album.index()
     before = album.held()
     with album.open() as collection:
-        collection.catalogue.import_values({before["b.jpg"]: {"place": ["Ghent"]}})
+        collection.catalogue.write(import_values, {before["b.jpg"]: {"place": ["Ghent"]}})
     (album.photos / "a").rename(album.photos / "c")
     (album.photos / "b.jpg").rename(album.photos / "d.jpg")
     report = album.index()
@@ -276,9 +280,9 @@ def test_a_photo_that_moves_keeps_its_number_and_what_is_known_of_it(album: Albu
     assert after == {"c/x.jpg": before["a/x.jpg"], "c/y.jpg": before["a/y.jpg"], "d.jpg": before["b.jpg"]}
     with album.open() as collection:
         number = after["d.jpg"]
-        assert collection.catalogue.paths([number]) == [str(album.photos / "d.jpg")]
-        assert collection.catalogue.metadata([number])[number].others == {"place": ("Ghent",)}
-        assert len(collection.catalogue.segments()) == 1
+        assert collection.catalogue.read(paths_of, [number]) == {number: str(album.photos / "d.jpg")}
+        assert collection.catalogue.read(metadata_of, [number])[number].others == {"place": ("Ghent",)}
+        assert len(collection.catalogue.read(segments_in)) == 1
     assert album.index().unchanged == 3
 
 
@@ -321,7 +325,7 @@ def test_a_photo_that_vanishes_is_found_until_it_is_removed_and_comes_back(album
     assert (report.unchanged, report.back, report.added, report.moved) == (2, ["a.jpg"], 0, [])
     assert album.index().back == []
     with album.open() as collection:
-        assert [row.name for row in collection.catalogue.missing()] == ["sub/c.jpg"]
+        assert [row.name for row in collection.catalogue.read(missing_photos)] == ["sub/c.jpg"]
     album.put(e=2)  # it comes back under another name
     assert album.index().moved == ["e.jpg"]
     assert album.held() == {"a.jpg": before["a.jpg"], "b.jpg": before["b.jpg"], "e.jpg": before["sub/c.jpg"]}
@@ -362,7 +366,7 @@ def test_a_damaged_file_hides_no_photo(album: Album) -> None:
         "c.jpg": before["c.jpg"],
     }
     with album.open() as collection:
-        assert [Path(failure.path).name for failure in collection.catalogue.failures()] == ["a.jpg"]
+        assert [Path(failure.path).name for failure in collection.catalogue.read(failures_in)] == ["a.jpg"]
 
 
 # Real photos, and a real server
@@ -377,7 +381,7 @@ def _rankings(collection: Collection, photos: list[Path]) -> list[Any]:
         searcher = Searcher(collection, options)
         for photo in photos:
             hits = answer_to(read_query(collection, photo, turns=2), searcher).hits
-            names = collection.catalogue.names([hit.number for hit in hits])
+            names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
             shared = [
                 (name, hit.score, hit.verification.inliers, hit.view)
                 for name, hit in zip(names, hits, strict=True)

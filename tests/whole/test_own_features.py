@@ -13,6 +13,7 @@ import skimage.data
 from PIL import Image
 
 import cairn as library
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
@@ -147,10 +148,14 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
 
     # In the browser: a box in a photo of the collection, a match explained, and an upload, which nothing can describe.
     jobs = SearchJobs(Place(collection))
-    number = next(row.number for row in jobs._opened().collection.catalogue.images() if row.name == "coffee/0.png")
+    number = next(
+        row.number for row in jobs._opened().collection.catalogue.read(all_indexed) if row.name == "coffee/0.png"
+    )
     asked = SearchRequest(queries=[QueryPhoto(photo=number, box=list(BOX))], engine="tf-idf-sp").model_dump(mode="json")
     check_answer(scenes, jobs.do("search", asked)[0], most=5)
-    other = next(row.number for row in jobs._opened().collection.catalogue.images() if row.name == "coffee/1.png")
+    other = next(
+        row.number for row in jobs._opened().collection.catalogue.read(all_indexed) if row.name == "coffee/1.png"
+    )
     match = jobs.do("match", asked | {"photo": other, "turn": None, "expand": "none"})[0]
     assert len(match["matches"]) == match["inliers"] > 20
     upload = SearchRequest(queries=[QueryPhoto(upload=0)]).model_dump(mode="json")
@@ -201,10 +206,10 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     copies = tmp_path / "copies.cairn"
     cairn("index", copies, tmp_path / "photos", "--features", features, "--words", 100, "--workers", 1)
     with Collection.open(copies) as opened:
-        counts = {row.name: row.features for row in opened.catalogue.images()}
+        counts = {row.name: row.features for row in opened.catalogue.read(all_indexed)}
         images = opened.index.images
         assert counts["coffee/copy.png"] == 50 < counts["coffee/0.png"]
-        assert all(len(images.features(row.number).words) == row.features for row in opened.catalogue.images())
+        assert all(len(images.features(row.number).words) == row.features for row in opened.catalogue.read(all_indexed))
     again = ("--features", features, "--workers", 1)
     cairn("retrain", copies, "--words", 90, *again)
     (geometry,) = copies.glob("segments/*/column_geometry.npy")
@@ -212,7 +217,7 @@ def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     assert cairn("repair", copies, *again).code == 0
     with Collection.open(copies) as opened:
         assert {
-            row.name: len(opened.index.images.features(row.number).words) for row in opened.catalogue.images()
+            row.name: len(opened.index.images.features(row.number).words) for row in opened.catalogue.read(all_indexed)
         } == counts
 
     for option in (("--detector", "hessian-affine"), ("--rotated",), ("--max-side", "800"), ("--cluster", "local:1")):

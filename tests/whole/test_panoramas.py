@@ -11,6 +11,7 @@ from PIL import Image
 import cairn
 from eval.demo.synthetic import photograph
 from index.segments.description import ELONGATIONS
+from retrieval.catalogue.photos import all_indexed, numbers_of_names
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -115,7 +116,7 @@ def test_photographs_and_other_panoramas_are_found_by_it(folder: Path, tmp_path:
 
 def test_every_engine_that_verifies_finds_a_piece(made: Path, folder: Path) -> None:
     with Collection.open(made) as collection:
-        number = collection.catalogue.numbers_of_names(["panorama.jpg"])["panorama.jpg"]
+        number = collection.catalogue.read(numbers_of_names, ["panorama.jpg"])["panorama.jpg"]
         view = read_query(collection, folder / "pieces" / "0.jpg", signed=3).views[0]
         for name, entry in ENGINES.items():
             if entry.verified is Verified.NONE or entry.signed:
@@ -127,7 +128,7 @@ def test_every_engine_that_verifies_finds_a_piece(made: Path, folder: Path) -> N
 
 
 def elongations(collection: Collection) -> dict[str | None, float]:
-    rows = collection.catalogue.images()
+    rows = collection.catalogue.read(all_indexed)
     return {row.name: collection.index.images.features(row.number).elongation for row in rows}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from learning.labels.ground_truth import read_ground_truth
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
@@ -49,7 +50,7 @@ def features_of(collection: Collection) -> str:
 def rankings_of(folder: Path, gt: Path, name: str) -> dict[str, list[list[Any]]]:
     """Name, score and inliers of each photo that a search finds, best first, by query."""
     with Collection.open(folder) as collection:
-        names = {Path(row.path).stem: str(row.name) for row in collection.catalogue.images()}
+        names = {Path(row.path).stem: str(row.name) for row in collection.catalogue.read(all_indexed)}
     found = {}
     for query in read_ground_truth(gt):
         results = ask_for(folder, names[query.stem], query.box, options=SETTINGS[name])

@@ -13,6 +13,7 @@ import pytest
 
 from index.errors import Unreadable
 from index.segments.description import verify_segment
+from retrieval.catalogue.settings import keep_setting, setting_of
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 
@@ -22,6 +23,8 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 from index.errors import CairnError
+from retrieval.catalogue.photos import counts_of_photos
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.integrity.check import check_collection
 
@@ -29,7 +32,7 @@ def look(folder):
     report = check_collection(folder)
     assert report.ok, report.damaged
     with Collection.open(folder) as collection:
-        return collection.catalogue.counts(), len(collection.index.image_numbers)
+        return collection.catalogue.read(counts_of_photos), len(collection.index.image_numbers)
 
 folder, log = Path(sys.argv[1]), Path(sys.argv[2])
 before = look(folder)
@@ -38,7 +41,7 @@ if os.geteuid() == 0:
 assert look(folder) == before
 with Collection.open(folder) as collection:
     try:
-        collection.catalogue.set_setting("a", "b")
+        collection.catalogue.write(keep_setting, "a", "b")
     except CairnError as error:
         print(error)
 for what in (check_collection, Collection.open):
@@ -101,7 +104,7 @@ def test_an_open_collection_sees_what_another_account_writes(
 
     folder = open_to_all / "read.cairn"
     with Catalogue.open(folder) as writer:
-        writer.set_setting("a", "before")
+        writer.write(keep_setting, "a", "before")
     access, connect = os.access, sqlite3.connect
 
     def refuse(path: Path, mode: int) -> bool:
@@ -122,11 +125,11 @@ def test_an_open_collection_sees_what_another_account_writes(
         patch.setattr(database.os, "access", refuse)
         patch.setattr(database.sqlite3, "connect", connect_as_on_a_read_only_drive)
         reader = Catalogue.open(folder)
-        assert reader.setting("a") == "before"
+        assert reader.read(setting_of, "a") == "before"
         with sqlite3.connect(folder / "catalogue.sqlite") as writing:
             writing.execute("UPDATE settings SET value = 'after' WHERE key = 'a'")
         writing.close()
-        assert reader.setting("a") == "after"
+        assert reader.read(setting_of, "a") == "after"
         reader.close()
 
 

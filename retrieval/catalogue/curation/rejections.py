@@ -9,15 +9,13 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.orm import Session, aliased
 
-from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.catalogue_reader import CatalogueReader
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.schema import INDEXED, ImageRow, QueryRejectionRow, RejectionRow
 
 _BULK = {"synchronize_session": False}
 
 
-def rejected_pairs(catalogue: CatalogueReader) -> frozenset[tuple[int, int]]:
+def rejected_pairs(session: Session) -> frozenset[tuple[int, int]]:
     """Pairs of indexed photos that are no match, by their two numbers, ascending."""
     one, other = aliased(ImageRow), aliased(ImageRow)
     query = (
@@ -26,16 +24,15 @@ def rejected_pairs(catalogue: CatalogueReader) -> frozenset[tuple[int, int]]:
         .join(other, other.number == RejectionRow.other)
         .where(one.state == INDEXED, other.state == INDEXED)
     )
-    with catalogue.reading() as session:
-        return frozenset((int(first), int(second)) for first, second in session.execute(query))
+    return frozenset((int(first), int(second)) for first, second in session.execute(query))
 
 
-def rejected_for(catalogue: CatalogueReader, number: int | None, sha256: str | None = None) -> list[int]:
+def rejected_for(session: Session, number: int | None, sha256: str | None = None) -> list[int]:
     """Photos that are no match of a query.
 
     Parameters
     ----------
-    catalogue : CatalogueReader
+    session : Session
     number : int or None
         Of the query, where it is a photo of the collection.
     sha256 : str, optional
@@ -46,26 +43,24 @@ def rejected_for(catalogue: CatalogueReader, number: int | None, sha256: str | N
     list of int
         Numbers of indexed photos, ascending.
     """
-    with catalogue.reading() as session:
-        found = _of_photo(session, number) if number is not None else set()
-        if sha256 is not None:
-            found.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
-        return _indexed(session, sorted(found)) if found else []
+    found = _of_photo(session, number) if number is not None else set()
+    if sha256 is not None:
+        found.update(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == sha256)))
+    return _indexed(session, sorted(found)) if found else []
 
 
-def has_rejections(catalogue: CatalogueReader) -> bool:
+def has_rejections(session: Session) -> bool:
     """Whether anybody ever called a photo no match of another, or of a query."""
-    with catalogue.reading() as session:
-        kept = (RejectionRow.one, QueryRejectionRow.number)
-        return any(session.scalar(sa.select(number).limit(1)) is not None for number in kept)
+    kept = (RejectionRow.one, QueryRejectionRow.number)
+    return any(session.scalar(sa.select(number).limit(1)) is not None for number in kept)
 
 
-def reject(catalogue: Catalogue, query: int | str, numbers: Sequence[int]) -> list[int]:
+def reject(session: Session, query: int | str, numbers: Sequence[int]) -> list[int]:
     """Remember that photos are no match of a query.
 
     Parameters
     ----------
-    catalogue : Catalogue
+    session : Session
     query : int or str
         Number of a photo of the collection, or the SHA-256 of the file of one from elsewhere.
     numbers : sequence of int
@@ -76,32 +71,30 @@ def reject(catalogue: Catalogue, query: int | str, numbers: Sequence[int]) -> li
     list of int
         Those that were not rejected before, ascending.
     """
-    with catalogue.writing() as session:
-        there = _indexed(session, sorted(set(numbers)))
-        if isinstance(query, str):
-            known = set(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == query)))
-            new = [number for number in there if number not in known]
-            session.add_all(QueryRejectionRow(sha256=query, number=number) for number in new)
-        else:
-            known = _of_photo(session, query) | {query}
-            is_there = bool(_indexed(session, [query]))
-            new = [number for number in there if number not in known] if is_there else []
-            session.add_all(RejectionRow(one=min(query, one), other=max(query, one)) for one in new)
+    there = _indexed(session, sorted(set(numbers)))
+    if isinstance(query, str):
+        known = set(session.scalars(sa.select(QueryRejectionRow.number).where(QueryRejectionRow.sha256 == query)))
+        new = [number for number in there if number not in known]
+        session.add_all(QueryRejectionRow(sha256=query, number=number) for number in new)
+    else:
+        known = _of_photo(session, query) | {query}
+        is_there = bool(_indexed(session, [query]))
+        new = [number for number in there if number not in known] if is_there else []
+        session.add_all(RejectionRow(one=min(query, one), other=max(query, one)) for one in new)
     return new
 
 
-def take_back(catalogue: Catalogue, query: int | str, numbers: Sequence[int]) -> None:
+def take_back(session: Session, query: int | str, numbers: Sequence[int]) -> None:
     """Forget that photos are no match of a query: see `reject`."""
-    with catalogue.writing() as session:
-        for some in chunks([int(number) for number in numbers]):
-            if isinstance(query, str):
-                kept = QueryRejectionRow
-                meant = sa.and_(kept.sha256 == query, kept.number.in_(some))
-                session.execute(sa.delete(kept).where(meant), execution_options=_BULK)
-            else:
-                as_one = sa.and_(RejectionRow.one == query, RejectionRow.other.in_(some))
-                as_other = sa.and_(RejectionRow.other == query, RejectionRow.one.in_(some))
-                session.execute(sa.delete(RejectionRow).where(sa.or_(as_one, as_other)), execution_options=_BULK)
+    for some in chunks([int(number) for number in numbers]):
+        if isinstance(query, str):
+            kept = QueryRejectionRow
+            meant = sa.and_(kept.sha256 == query, kept.number.in_(some))
+            session.execute(sa.delete(kept).where(meant), execution_options=_BULK)
+        else:
+            as_one = sa.and_(RejectionRow.one == query, RejectionRow.other.in_(some))
+            as_other = sa.and_(RejectionRow.other == query, RejectionRow.one.in_(some))
+            session.execute(sa.delete(RejectionRow).where(sa.or_(as_one, as_other)), execution_options=_BULK)
 
 
 def _of_photo(session: Session, number: int) -> set[int]:

@@ -9,8 +9,6 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.catalogue_reader import CatalogueReader
 from retrieval.catalogue.database import chunks, write_alone
 from retrieval.catalogue.metadata_store import add_tag
 from retrieval.catalogue.schema import INDEXED, ImageRow, SavedFindRow, SavedSearchRow
@@ -64,7 +62,7 @@ class TooManySearches(CairnError):
 
 
 def save_search(
-    catalogue: Catalogue,
+    session: Session,
     name: str,
     query: Mapping[str, Any],
     photo: bytes | None = None,
@@ -77,7 +75,7 @@ def save_search(
 
     Parameters
     ----------
-    catalogue : Catalogue
+    session : Session
     name : str
         Up to `LONGEST_NAME` characters.
     query : mapping
@@ -104,18 +102,17 @@ def save_search(
         standing=standing,
         tag=_tag(tag),
     )
-    with catalogue.writing() as session:
-        write_alone(session, SavedSearchRow)
-        if (session.scalar(sa.select(sa.func.count()).select_from(SavedSearchRow)) or 0) >= MOST:
-            raise TooManySearches("{MOST} searches are kept already: delete some first.", MOST=f"{MOST:,}")
-        row.asked_to = _next(session)
-        session.add(row)
-        session.flush()
-        assert row.id is not None
-        return row.id
+    write_alone(session, SavedSearchRow)
+    if (session.scalar(sa.select(sa.func.count()).select_from(SavedSearchRow)) or 0) >= MOST:
+        raise TooManySearches("{MOST} searches are kept already: delete some first.", MOST=f"{MOST:,}")
+    row.asked_to = _next(session)
+    session.add(row)
+    session.flush()
+    assert row.id is not None
+    return row.id
 
 
-def saved_searches(catalogue: CatalogueReader) -> list[SavedSearch]:
+def saved_searches(session: Session) -> list[SavedSearch]:
     """All saved searches: favourites first, then by name."""
     columns = [column for column in SavedSearchRow.__table__.columns if column.key != "photo"]
     query = sa.select(*columns, SavedSearchRow.photo.is_not(None).label("has_photo"))
@@ -125,9 +122,8 @@ def saved_searches(catalogue: CatalogueReader) -> list[SavedSearch]:
         .where(ImageRow.state == INDEXED)
         .group_by(SavedFindRow.search)
     )
-    with catalogue.reading() as session:
-        rows = session.execute(query).mappings().all()
-        finds = {search: (int(found), int(new)) for search, found, new in session.execute(counted)}
+    rows = session.execute(query).mappings().all()
+    finds = {search: (int(found), int(new)) for search, found, new in session.execute(counted)}
     searches = [
         SavedSearch(
             id=row["id"],
@@ -147,21 +143,20 @@ def saved_searches(catalogue: CatalogueReader) -> list[SavedSearch]:
     return sorted(searches, key=lambda one: (not one.favourite, one.name.casefold(), one.id))
 
 
-def saved_search(catalogue: CatalogueReader, search: int) -> SavedSearch:
+def saved_search(session: Session, search: int) -> SavedSearch:
     """One saved search; SearchNotFound where there is none of that number."""
-    for one in saved_searches(catalogue):
+    for one in saved_searches(session):
         if one.id == search:
             return one
     raise _no(search)
 
 
-def photo_of_search(catalogue: CatalogueReader, search: int) -> bytes | None:
+def photo_of_search(session: Session, search: int) -> bytes | None:
     """The photo from elsewhere that is kept with a search; None where there is none."""
-    with catalogue.reading() as session:
-        return session.scalar(sa.select(SavedSearchRow.photo).where(SavedSearchRow.id == search))
+    return session.scalar(sa.select(SavedSearchRow.photo).where(SavedSearchRow.id == search))
 
 
-def change_search(catalogue: Catalogue, search: int, values: Mapping[str, Any]) -> None:
+def change_search(session: Session, search: int, values: Mapping[str, Any]) -> None:
     """Change some of `CHANGEABLE` of a search.
 
     One that becomes a standing search is asked of photos that are added from then on.
@@ -178,24 +173,22 @@ def change_search(catalogue: Catalogue, search: int, values: Mapping[str, Any]) 
         wanted["name"] = _name(wanted["name"])
     if "tag" in wanted:
         wanted["tag"] = _tag(wanted["tag"])
-    with catalogue.writing() as session:
-        row = session.get(SavedSearchRow, search)
-        if row is None:
-            raise _no(search)
-        if wanted.get("standing") and not row.standing:
-            row.asked_to = _next(session)
-        for key, value in wanted.items():
-            setattr(row, key, value)
+    row = session.get(SavedSearchRow, search)
+    if row is None:
+        raise _no(search)
+    if wanted.get("standing") and not row.standing:
+        row.asked_to = _next(session)
+    for key, value in wanted.items():
+        setattr(row, key, value)
 
 
-def delete_search(catalogue: Catalogue, search: int) -> None:
+def delete_search(session: Session, search: int) -> None:
     """Forget a search and what it has found; nothing happens where there is none of that number."""
-    with catalogue.writing() as session:
-        session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
-        session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
+    session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
+    session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
 
 
-def keep_finds(catalogue: Catalogue, search: int, finds: Iterable[Find], asked_to: int) -> list[int]:
+def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int) -> list[int]:
     """Keep what a standing search has found among new photos, and up to which number photos were asked.
 
     The photos are given the tag of the search, where it has one. Photos that were removed meanwhile, and a search that
@@ -207,31 +200,30 @@ def keep_finds(catalogue: Catalogue, search: int, finds: Iterable[Find], asked_t
         Numbers of the photos that it had not found before.
     """
     found = {one.number: one for one in finds}
-    with catalogue.writing() as session:
-        row = session.get(SavedSearchRow, search)
-        if row is None:
-            return []
-        row.asked_to = max(row.asked_to, asked_to)
-        new: list[int] = []
-        for some in chunks(sorted(found)):
-            there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
-            known = sa.select(SavedFindRow.number).where(SavedFindRow.search == search, SavedFindRow.number.in_(some))
-            new += sorted(set(session.scalars(there)) - set(session.scalars(known)))
-        session.add_all(
-            SavedFindRow(
-                search=search,
-                number=number,
-                probability=found[number].probability,
-                region=json.dumps(found[number].region) if found[number].region is not None else None,
-            )
-            for number in new
+    row = session.get(SavedSearchRow, search)
+    if row is None:
+        return []
+    row.asked_to = max(row.asked_to, asked_to)
+    new: list[int] = []
+    for some in chunks(sorted(found)):
+        there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
+        known = sa.select(SavedFindRow.number).where(SavedFindRow.search == search, SavedFindRow.number.in_(some))
+        new += sorted(set(session.scalars(there)) - set(session.scalars(known)))
+    session.add_all(
+        SavedFindRow(
+            search=search,
+            number=number,
+            probability=found[number].probability,
+            region=json.dumps(found[number].region) if found[number].region is not None else None,
         )
-        if row.tag:
-            add_tag(session, new, row.tag)
+        for number in new
+    )
+    if row.tag:
+        add_tag(session, new, row.tag)
     return new
 
 
-def finds_of(catalogue: CatalogueReader, search: int) -> list[Find]:
+def finds_of(session: Session, search: int) -> list[Find]:
     """What a standing search has found, the last first."""
     query = (
         sa.select(SavedFindRow)
@@ -239,24 +231,21 @@ def finds_of(catalogue: CatalogueReader, search: int) -> list[Find]:
         .where(SavedFindRow.search == search, ImageRow.state == INDEXED)
         .order_by(SavedFindRow.number.desc())
     )
-    with catalogue.reading() as session:
-        return [
-            Find(row.number, row.probability, _region(row.region), row.found, row.seen)
-            for row in session.scalars(query)
-        ]
+    return [
+        Find(row.number, row.probability, _region(row.region), row.found, row.seen) for row in session.scalars(query)
+    ]
 
 
-def mark_seen(catalogue: Catalogue, search: int, numbers: Sequence[int] | None = None) -> None:
+def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = None) -> None:
     """Write that somebody has looked at what a standing search has found: at some photos, or at all."""
     of_search = SavedFindRow.search == search
-    with catalogue.writing() as session:
-        parts = (
-            [of_search]
-            if numbers is None
-            else [sa.and_(of_search, SavedFindRow.number.in_(some)) for some in chunks([int(one) for one in numbers])]
-        )
-        for part in parts:
-            session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=_BULK)
+    parts = (
+        [of_search]
+        if numbers is None
+        else [sa.and_(of_search, SavedFindRow.number.in_(some)) for some in chunks([int(one) for one in numbers])]
+    )
+    for part in parts:
+        session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=_BULK)
 
 
 def _next(session: Session) -> int:

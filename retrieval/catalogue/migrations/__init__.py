@@ -55,7 +55,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
         There is no catalogue, it is damaged or may not be migrated, is another program's, or of a later version.
     """
     # Of one moment: another process may be migrating it.
-    with database.transaction(snapshot=True) as session:
+    with database.transaction() as session:
         found = format_of(database, session)
     if found == FORMAT:
         return

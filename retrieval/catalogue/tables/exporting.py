@@ -7,7 +7,7 @@ from pathlib import Path
 from index.arrays import save_bytes
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.metadata_store import SINGLE, TAG
+from retrieval.catalogue.metadata_store import SINGLE, TAG, imported_values
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
@@ -33,7 +33,7 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
     """
     if path.exists():
         raise CairnError(f"{path} already exists: choose another name for the table.")
-    imported = catalogue.imported()
+    imported = catalogue.read(imported_values)
     widths: dict[str, int] = {}
     for values in imported.values():
         for key, several in values.items():
@@ -43,7 +43,7 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerow(["name", *(key for key in keys for _ in range(widths[key]))])
-    for number, name, place in (one for some in catalogue.places_in_parts() for one in some):
+    for number, name, place in catalogue.places():
         if number in imported:
             row = [name if name.strip() == name else place]
             for key in keys:

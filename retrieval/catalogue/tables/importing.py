@@ -8,7 +8,7 @@ from typing import Any
 from index.errors import CairnError
 from index.messages import Message
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key
+from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key, import_values
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.tables.cells import Survey, read_degrees
 from retrieval.catalogue.tables.columns import Columns, may_say_photo, understand_columns
@@ -103,7 +103,7 @@ def import_table(
     CairnError
         The table cannot be read, or names no photos; with `replace`, none of them is in the collection.
     """
-    photos = PhotoLookup(catalogue.places(), near=(path.parent,))
+    photos = PhotoLookup(list(catalogue.places()), near=(path.parent,))
     table = read_table(path, options, photos)
     values: dict[int, dict[str, tuple[str, ...]]] = {}
     lines: dict[int, int] = {}
@@ -145,7 +145,7 @@ def import_table(
         )
     kept = {number: one for number, one in values.items() if one}
     if not dry_run:
-        catalogue.import_values(kept, replace=replace, labels=table.columns.labels)
+        catalogue.write(import_values, kept, replace=replace, labels=table.columns.labels)
     unmatched.sort(key=lambda one: one["line"])
     warnings.sort(key=lambda one: one["line"])
     rows = len(table.rows) + len(table.unmatched)

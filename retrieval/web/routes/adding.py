@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from index.files.rights import make_folders
+from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.collection.layout import INCOMING, OPTIONS, UPLOADS
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.listing import PHOTO_SUFFIXES, stays_below
@@ -209,7 +210,7 @@ def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
 
 def known_folders(service: Service) -> list[Path]:
     """Folders that were indexed: what the paths of photos have before their names."""
-    found = service.collection.catalogue.photo_of_each_root()
+    found = service.collection.catalogue.read(photo_of_each_root)
     return sorted({Path(path.removesuffix(name)) for name, path in found if path.endswith(f"/{name}")})
 
 

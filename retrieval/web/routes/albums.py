@@ -103,7 +103,7 @@ class DeletedAlbum(AlbumFacts):
 @router.get("/albums")
 def albums(request: Request) -> Albums:
     """List the albums, those that were made last first."""
-    return Albums(albums=[_facts(one) for one in curation.list_albums(_catalogue(request))])
+    return Albums(albums=[_facts(one) for one in _catalogue(request).read(curation.list_albums)])
 
 
 @router.post("/albums", status_code=201, dependencies=WRITING)
@@ -112,15 +112,15 @@ def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
     photos = list(asked.photos)
     if asked.group is not None:
         photos += _group(service_of(request), asked.group)
-    with changing(request) as catalogue:
-        return _facts(curation.make_album(catalogue, asked.name, photos, asked.cover))
+    with changing(request) as session:
+        return _facts(curation.make_album(session, asked.name, photos, asked.cover))
 
 
 @router.get("/albums/{album}")
 def album(request: Request, album: AlbumId) -> AlbumFacts:
     """Tell about one album."""
     with refusing():
-        return _facts(curation.read_album(_catalogue(request), album))
+        return _facts(_catalogue(request).read(curation.read_album, album))
 
 
 @router.get("/albums/{album}/photos")
@@ -132,9 +132,8 @@ def album_photos(
 ) -> PhotoPage:
     """List the photos of an album in its order, a page at a time."""
     service = service_of(request)
-    with refusing():
-        curation.read_album(service.collection.catalogue, album)
-    with service.collection.catalogue.reading(snapshot=True) as session:
+    with refusing(), service.collection.catalogue.reading() as session:
+        curation.read_album(session, album)
         total, found = rows.page_of_album(session, album, offset, limit)
     service.recent.remember(found)
     return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))
@@ -143,58 +142,58 @@ def album_photos(
 @router.get("/photos/{number}/albums")
 def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
     """List the albums that a photo is in."""
-    return Albums(albums=[_facts(one) for one in curation.albums_of_photo(_catalogue(request), number)])
+    return Albums(albums=[_facts(one) for one in _catalogue(request).read(curation.albums_of_photo, number)])
 
 
 @router.patch("/albums/{album}", dependencies=WRITING)
 def change_album(request: Request, album: AlbumId, asked: AlbumChange) -> AlbumFacts:
     """Rename an album, choose its cover, or put it in order."""
-    with changing(request) as catalogue:
-        return _facts(curation.change_album(catalogue, album, name=asked.name, cover=asked.cover, order=asked.order))
+    with changing(request) as session:
+        return _facts(curation.change_album(session, album, name=asked.name, cover=asked.cover, order=asked.order))
 
 
 @router.delete("/albums/{album}", dependencies=WRITING)
 def delete_album(request: Request, album: AlbumId) -> DeletedAlbum:
     """Delete an album; its photos stay in the collection."""
-    with changing(request) as catalogue:
-        before, numbers = curation.delete_album(catalogue, album)
+    with changing(request) as session:
+        before, numbers = curation.delete_album(session, album)
     return DeletedAlbum(**asdict(before), numbers=numbers)
 
 
 @router.post("/albums/{album}/photos", dependencies=WRITING)
 def add_to_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
     """Put photos at the end of an album."""
-    with changing(request) as catalogue:
-        return ChangedPhotos(changed=curation.add_to_album(catalogue, album, asked.photos))
+    with changing(request) as session:
+        return ChangedPhotos(changed=curation.add_to_album(session, album, asked.photos))
 
 
 @router.post("/albums/{album}/remove", dependencies=WRITING)
 def remove_from_album(request: Request, album: AlbumId, asked: SomePhotos) -> ChangedPhotos:
     """Take photos out of an album; they stay in the collection."""
-    with changing(request) as catalogue:
-        return ChangedPhotos(changed=curation.remove_from_album(catalogue, album, asked.photos))
+    with changing(request) as session:
+        return ChangedPhotos(changed=curation.remove_from_album(session, album, asked.photos))
 
 
 @router.post("/albums/{album}/move", dependencies=WRITING)
 def move_in_album(request: Request, album: AlbumId, asked: Move) -> AlbumFacts:
     """Move photos of an album to another place in it."""
-    with changing(request) as catalogue:
-        curation.move_in_album(catalogue, album, asked.photos, asked.before)
-        return _facts(curation.read_album(catalogue, album))
+    with changing(request) as session:
+        curation.move_in_album(session, album, asked.photos, asked.before)
+        return _facts(curation.read_album(session, album))
 
 
 @router.post("/albums/{album}/split", status_code=201, dependencies=WRITING)
 def split_album(request: Request, album: AlbumId, asked: Split) -> AlbumFacts:
     """Take photos out of an album into one that is made for them."""
-    with changing(request) as catalogue:
-        return _facts(curation.split_album(catalogue, album, asked.photos, asked.name))
+    with changing(request) as session:
+        return _facts(curation.split_album(session, album, asked.photos, asked.name))
 
 
 @router.post("/albums/{album}/merge", dependencies=WRITING)
 def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
     """Put the photos of other albums at the end of this one, and delete those."""
-    with changing(request) as catalogue:
-        return _facts(curation.merge_albums(catalogue, album, asked.albums))
+    with changing(request) as session:
+        return _facts(curation.merge_albums(session, album, asked.albums))
 
 
 def _facts(one: rows.Album) -> AlbumFacts:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.catalogue.photos import names_of, rows_of
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
 from retrieval.curation.bin import Binned as InBin
 from retrieval.curation.discarding import Discarded, discard, restore
@@ -29,7 +30,7 @@ from retrieval.web.curation_models import (
     PutBack,
 )
 from retrieval.web.models import MAX_NUMBER
-from retrieval.web.problems import ProblemError
+from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.routes.adding import known_folders, under_known_names
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
@@ -52,11 +53,11 @@ def duplicates(
         groups = read_groups(service.collection)
     except NotGrouped as error:
         raise ProblemError(404, str(error)) from None
-    found = duplicate_sets(groups.groups, kept_sets(catalogue))
+    found = duplicate_sets(groups.groups, catalogue.read(kept_sets))
     sets = []
     try:
         for numbers in found[offset : offset + limit]:
-            rows = {row.number: row for row in catalogue.images(numbers)}
+            rows = {row.number: row for row in catalogue.read(rows_of, numbers)}
             judged = judge_set(list(rows.values()))
             photos = describe_photos(service, [rows[number] for number in judged.photos])
             described = [
@@ -73,16 +74,16 @@ def duplicates(
 @router.post("/duplicates/kept", dependencies=WRITING)
 def keep_duplicates(request: Request, asked: Numbers) -> Done:
     """Keep all photos of a set of near duplicates: it is not asked about again."""
-    with changing(request) as catalogue:
-        keep_all(catalogue, asked.photos)
+    with changing(request) as session:
+        keep_all(session, asked.photos)
     return Done(changed=asked.photos)
 
 
 @router.post("/duplicates/ask", dependencies=WRITING)
 def ask_again_about_duplicates(request: Request, asked: Numbers) -> Done:
     """Forget that all photos of a set of near duplicates are kept."""
-    with changing(request) as catalogue:
-        ask_again(catalogue, asked.photos)
+    with changing(request) as session:
+        ask_again(session, asked.photos)
     return Done(changed=asked.photos)
 
 
@@ -117,8 +118,10 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
     """Move the files of photos to the bin, and take the photos out of the collection."""
     service = service_of(request)
     folder = _bin(service)
-    with changing(request) as catalogue:
-        return _moved(discard(catalogue, asked.photos, folder, Path(_place(service))))
+    with refusing():
+        told = discard(service.collection.catalogue, asked.photos, folder, Path(_place(service)))
+    service.wrote()
+    return _moved(told)
 
 
 @router.post("/bin/back", dependencies=WRITING)
@@ -130,9 +133,11 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     service = service_of(request)
     folder, place = _bin(service), _place(service)
     mine = {one.id for one in binned(folder) if one.collection == place}
-    with changing(request) as catalogue:
+    catalogue = service.collection.catalogue
+    with refusing():
         told = restore(catalogue, [one for one in asked.entries if one in mine], folder)
-    there = catalogue.names_of([one.number for one in told.moved])
+    service.wrote()
+    there = catalogue.read(names_of, [one.number for one in told.moved])
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:

@@ -6,6 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.photos import names_of
 from retrieval.curation import editing as curation
 from retrieval.curation.editing import Edit
 from retrieval.web.access.rights import WRITING
@@ -91,12 +93,12 @@ class RemovedPhotos(BaseModel):
 @router.patch("", dependencies=WRITING)
 def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
     """Change titles, dates and tags of photos, or undo such a change."""
-    with changing(request, 422) as catalogue:
+    with changing(request, 422) as session:
         if asked.restore:
-            restored = curation.restore_photos(catalogue, {one.number: one.values for one in asked.restore})
+            restored = curation.restore_photos(session, {one.number: one.values for one in asked.restore})
             return PhotosEdited(changed=restored, kept=0, before=[])
         edit = Edit(asked.title, asked.taken, tuple(asked.tags_add), tuple(asked.tags_remove))
-        edited = curation.edit_photos(catalogue, asked.photos, edit)
+        edited = curation.edit_photos(session, asked.photos, edit)
     before = [
         Before(number=number, values={key: list(some) for key, some in values.items()})
         for number, values in edited.before.items()
@@ -107,14 +109,14 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
     """Tell which tags, titles and dates some photos have."""
-    found = curation.summarise(service_of(request).collection.catalogue, asked.photos)
+    found = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
     return PhotosSummary(**asdict(found))
 
 
 @router.post("/remove", dependencies=WRITING)
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
     """Take photos out of the collection; their files stay where they are."""
-    with changing(request) as catalogue:
-        there = catalogue.names_of(asked.photos)
-        catalogue.remove(sorted(there), for_good=asked.for_good)
+    with changing(request) as session:
+        there = names_of(session, asked.photos)
+        make_tombstones(session, sorted(there), for_good=asked.for_good)
     return RemovedPhotos(removed=len(there))

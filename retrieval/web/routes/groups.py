@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from retrieval.catalogue.photos import rows_of
 from retrieval.groups.groups import Groups, NotGrouped, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
@@ -26,7 +27,7 @@ def groups(
     page = found.groups[offset : offset + limit]
     numbers = [number for group in page for number in group.photos]
     try:
-        rows = {row.number: row for row in service.collection.catalogue.images(numbers)}
+        rows = {row.number: row for row in service.collection.catalogue.read(rows_of, numbers)}
     except KeyError:
         raise _changed() from None
     described = {photo.number: photo.model_dump() for photo in describe_photos(service, list(rows.values()))}

@@ -14,6 +14,9 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from retrieval.catalogue.browsing import rows_there
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.collection.layout import UPLOADS
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
@@ -234,7 +237,7 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
         case Remove(missing=True):
             return kinds.Remove(missing=True)
         case Remove():
-            rows = service.collection.catalogue.there(asked.photos)
+            rows = service.collection.catalogue.read(rows_there, asked.photos)
             if not rows:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
             return kinds.Remove(names=[str(row.name) for row in rows], for_good=asked.for_good)
@@ -278,7 +281,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         if key == "kept_out":
             value = told["lengths"][key]
         elif key == "failed" and isinstance(value, list) and value:
-            value = failures_by_name(value, service.collection.catalogue.photo_of_each_root())
+            value = failures_by_name(value, service.collection.catalogue.read(photo_of_each_root))
         told[key] = plain(value)
     return told
 
@@ -298,7 +301,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
         if not there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
         return there
-    paths = _taken_from(service, [Path(one.path) for one in service.collection.catalogue.failures()])
+    paths = _taken_from(service, [Path(one.path) for one in service.collection.catalogue.read(failures_in)])
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")

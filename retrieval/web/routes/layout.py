@@ -7,6 +7,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
+from retrieval.catalogue.browsing import cameras_of, months_of, positions_of, shapes_of
 from retrieval.web.models import Cameras, Filters, Layout, Places, Timeline
 from retrieval.web.service import Service, service_of
 
@@ -31,7 +32,7 @@ def layout(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Res
     service, wanted = service_of(request), asked.wanted()
 
     def make() -> dict[str, Any]:
-        shapes = service.collection.catalogue.shapes(wanted, asked.order)
+        shapes = service.collection.catalogue.read(shapes_of, wanted, asked.order)
         ratios = np.rint(100 * shapes[:, 1] / np.maximum(shapes[:, 2], 1)).astype(np.int64)
         return {"numbers": shapes[:, 0].tolist(), "ratios": ratios.tolist()}
 
@@ -44,7 +45,7 @@ def timeline(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     service, wanted = service_of(request), asked.wanted()
 
     def make() -> dict[str, Any]:
-        counted = dict(service.collection.catalogue.months(wanted))
+        counted = dict(service.collection.catalogue.read(months_of, wanted))
         undated = counted.pop("", 0)
         months = [{"month": month, "photos": photos} for month, photos in counted.items()]
         return {"months": months, "undated": undated}
@@ -58,7 +59,7 @@ def places(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     service, wanted = service_of(request), asked.wanted()
 
     def make() -> dict[str, Any]:
-        numbers, at = service.collection.catalogue.positions(wanted)
+        numbers, at = service.collection.catalogue.read(positions_of, wanted)
         latitudes, longitudes = np.round(at, 5).T.tolist()
         return {"numbers": numbers.tolist(), "latitudes": latitudes, "longitudes": longitudes}
 
@@ -71,7 +72,7 @@ def cameras(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500)
     service = service_of(request)
 
     def make() -> dict[str, Any]:
-        listed = service.collection.catalogue.cameras()[:limit]
+        listed = service.collection.catalogue.read(cameras_of)[:limit]
         return {"cameras": [{"camera": camera, "photos": photos} for camera, photos in listed]}
 
     return _answer(request, service, ("cameras", limit), make)

@@ -7,6 +7,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.catalogue.browsing import folders_of, rows_there
+from retrieval.catalogue.photos import count_indexed
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import caller_of, role_of, user_of
@@ -37,7 +39,7 @@ JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 3
 def health(request: Request) -> Health:
     """Tell that the server is alive."""
     service = service_of(request)
-    images = service.collection.catalogue.count()
+    images = service.collection.catalogue.read(count_indexed)
     return Health(
         status="ok",
         collection=service.name,
@@ -74,7 +76,7 @@ def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> Photo
     """List photos by name, a page at a time; or those of some numbers."""
     service = service_of(request)
     if asked.numbers:
-        rows = service.collection.catalogue.there(asked.numbers)
+        rows = service.collection.catalogue.read(rows_there, asked.numbers)
         service.recent.remember(rows)
         return PhotoPage(total=len(rows), offset=0, photos=describe_photos(service, rows))
     total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
@@ -85,7 +87,7 @@ def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> Photo
 @router.get("/folders")
 def folders(request: Request) -> Folders:
     """List the folders of the photos' names."""
-    listed = service_of(request).collection.catalogue.folders()
+    listed = service_of(request).collection.catalogue.read(folders_of)
     return Folders(folders=[Folder(folder=folder, photos=photos) for folder, photos in listed])
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.curation.hidden import hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
 from retrieval.web.access.rights import WRITING
@@ -25,35 +26,36 @@ def rejections(
     service = service_of(request)
     if photo is None and upload is None:
         raise ProblemError(422, "Say of which photo: give its number, or the SHA-256 of its file.")
-    catalogue = service.collection.catalogue
-    return describe_photos(service, catalogue.there(rejected_for(catalogue, photo, upload)))
+    with service.collection.catalogue.reading() as session:
+        rows = rows_there(session, rejected_for(session, photo, upload))
+    return describe_photos(service, rows)
 
 
 @router.post("/rejections", dependencies=WRITING)
 def call_no_match(request: Request, asked: Rejection) -> Done:
     """Remember that photos are no match of a photo: its answers, and groups, go without them from now on."""
-    with changing(request) as catalogue:
-        return Done(changed=reject(catalogue, asked.query, asked.photos))
+    with changing(request) as session:
+        return Done(changed=reject(session, asked.query, asked.photos))
 
 
 @router.delete("/rejections", dependencies=WRITING)
 def take_back_no_match(request: Request, asked: Annotated[Rejection, Query()]) -> Done:
     """Forget that photos are no match of a photo."""
-    with changing(request) as catalogue:
-        take_back(catalogue, asked.query, asked.photos)
+    with changing(request) as session:
+        take_back(session, asked.query, asked.photos)
     return Done(changed=asked.photos)
 
 
 @router.post("/hidden", dependencies=WRITING)
 def hide_photos(request: Request, asked: Hiding) -> Done:
     """Hide photos: lists, answers and groups leave them out, unless hidden ones are asked for."""
-    with changing(request) as catalogue:
-        return Done(changed=hide(catalogue, asked.photos, asked.because))
+    with changing(request) as session:
+        return Done(changed=hide(session, asked.photos, asked.because))
 
 
 @router.post("/hidden/show", dependencies=WRITING)
 def show_photos(request: Request, asked: Numbers) -> Done:
     """Show photos again that were hidden."""
-    with changing(request) as catalogue:
-        show(catalogue, asked.photos)
+    with changing(request) as session:
+        show(session, asked.photos)
     return Done(changed=asked.photos)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.rejections import reject, rejected_for
 from retrieval.web.access.rights import WRITING
@@ -30,7 +31,7 @@ _FORM = form_of({"request": NewSearch, "photo": {"type": "string", "format": "bi
 @router.get("")
 def saved_searches(request: Request) -> list[SavedSearch]:
     """List the searches that are kept, favourites first."""
-    return [_describe(one) for one in saved.saved_searches(service_of(request).collection.catalogue)]
+    return [_describe(one) for one in service_of(request).collection.catalogue.read(saved.saved_searches)]
 
 
 @router.post("", status_code=201, dependencies=WRITING, openapi_extra=_FORM)
@@ -49,22 +50,22 @@ async def save_search(request: Request) -> SavedSearch:
 def change_search(request: Request, search: Id, asked: SearchChange) -> SavedSearch:
     """Rename a saved search, make it a favourite or a standing one, or have its finds tagged."""
     values = {key: value for key, value in asked.model_dump(exclude_unset=True).items() if value is not None}
-    with changing(request, 422) as catalogue:
-        saved.change_search(catalogue, search, values)
-        return _describe(saved.saved_search(catalogue, search))
+    with changing(request, 422) as session:
+        saved.change_search(session, search, values)
+        return _describe(saved.saved_search(session, search))
 
 
 @router.delete("/{search}", status_code=204, dependencies=WRITING)
 def delete_search(request: Request, search: Id) -> None:
     """Forget a saved search and what it has found."""
-    with changing(request) as catalogue:
-        saved.delete_search(catalogue, search)
+    with changing(request) as session:
+        saved.delete_search(session, search)
 
 
 @router.get("/{search}/photo", response_class=Response, responses={200: {"content": {"image/jpeg": {}}}})
 def saved_photo(request: Request, search: Id) -> Response:
     """Give the photo from elsewhere that a saved search asks with."""
-    photo = saved.photo_of_search(service_of(request).collection.catalogue, search)
+    photo = service_of(request).collection.catalogue.read(saved.photo_of_search, search)
     if photo is None:
         raise ProblemError(404, "No photo is kept with the saved search {search}.", search=search)
     return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
@@ -74,10 +75,10 @@ def saved_photo(request: Request, search: Id) -> Response:
 def finds(request: Request, search: Id) -> list[FoundPhoto]:
     """List the photos that a standing search has found, the last first."""
     service = service_of(request)
-    catalogue = service.collection.catalogue
-    with refusing():
-        saved.saved_search(catalogue, search)
-    found = {one.number: one for one in saved.finds_of(catalogue, search)}
+    with refusing(), service.collection.catalogue.reading() as session:
+        saved.saved_search(session, search)
+        found = {one.number: one for one in saved.finds_of(session, search)}
+        rows = rows_there(session, list(found))
     return [
         FoundPhoto(
             **photo.model_dump(),
@@ -86,15 +87,15 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
             found=found[photo.number].found,
             seen=found[photo.number].seen,
         )
-        for photo in describe_photos(service, catalogue.there(list(found)))
+        for photo in describe_photos(service, rows)
     ]
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
 def mark_seen(request: Request, search: Id, asked: Seen) -> None:
     """Write that somebody has looked at what a standing search has found."""
-    with changing(request) as catalogue:
-        saved.mark_seen(catalogue, search, asked.photos)
+    with changing(request) as session:
+        saved.mark_seen(session, search, asked.photos)
 
 
 async def _picture(request: Request, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
@@ -120,14 +121,14 @@ def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: fl
             query["box"] = [(value + 0.5) * factor - 0.5 for value in one.box]
         queries.append(query)
     query = {"queries": queries, "options": wanted.options.model_dump(mode="json", exclude_unset=True)}
-    with changing(request, 422) as catalogue:
+    with changing(request, 422) as session:
         if picture is not None and sha256 is not None:
             # It is another file, and what was no match of the one sent is none of it.
-            rejected = rejected_for(catalogue, None, sha256)
+            rejected = rejected_for(session, None, sha256)
             if rejected:
-                reject(catalogue, hashlib.sha256(picture).hexdigest(), rejected)
+                reject(session, hashlib.sha256(picture).hexdigest(), rejected)
         search = saved.save_search(
-            catalogue,
+            session,
             wanted.name,
             query,
             picture,
@@ -135,7 +136,7 @@ def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: fl
             favourite=wanted.favourite,
             tag=wanted.tag,
         )
-        return _describe(saved.saved_search(catalogue, search))
+        return _describe(saved.saved_search(session, search))
 
 
 def _describe(one: saved.SavedSearch) -> SavedSearch:

@@ -11,6 +11,7 @@ import pytest
 from index.errors import CairnError
 from learning.judge.judging import TITLES, JudgeOptions, choose_photos, judge
 from learning.judge.scenes import QueryOptions
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.descriptors.learnt import LearntModel, save_model
 from tests.support.judged_photos import APART, MANY, PICTURES, collection_of
@@ -39,7 +40,7 @@ def blind(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def paths_of(collection: Collection, *names: str) -> set[str]:
-    return {row.path for row in collection.catalogue.images() if Path(row.path).name.startswith(names)}
+    return {row.path for row in collection.catalogue.read(all_indexed) if Path(row.path).name.startswith(names)}
 
 
 @pytest.mark.slow
@@ -107,7 +108,7 @@ def test_photos_that_are_gone_are_left_out(tmp_path: Path) -> None:
 
 
 def test_photos_that_were_learnt_from_are_always_among_those_searched(pictures: Collection) -> None:
-    rows = pictures.catalogue.images()
+    rows = pictures.catalogue.read(all_indexed)
     needed = paths_of(pictures, "coffee", "rocket_1")
     for most, expected in ((0, 12), (12, 12), (7, 7), (2, 4)):
         chosen = choose_photos(rows, needed, replace(OPTIONS, photos=most))

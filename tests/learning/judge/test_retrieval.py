@@ -11,6 +11,7 @@ from index.errors import CairnError
 from learning.judge.retrieval import ENGINES, STEP, index_with, search_boxes
 from learning.judge.scenes import BoxQuery
 from learning.measures.precision import average_precision
+from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.features.staging import Staging
 from retrieval.search.answers import find_photo, search_photo
@@ -29,12 +30,12 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
 
 @pytest.fixture(scope="module")
 def sift(pictures: Collection, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return index_with("sift", pictures.catalogue.images(), pictures.options, tmp_path_factory.mktemp("sift"))
+    return index_with("sift", pictures.catalogue.read(all_indexed), pictures.options, tmp_path_factory.mktemp("sift"))
 
 
 def queries_of(collection: Collection) -> tuple[list[BoxQuery], dict[int, str]]:
     """A box in each photo, which finds the other views of its picture."""
-    rows = collection.catalogue.images()
+    rows = collection.catalogue.read(all_indexed)
     scenes: dict[str, set[int]] = {}
     for row in rows:
         scenes.setdefault(Path(row.path).stem.split("_")[0], set()).add(row.number)
@@ -52,7 +53,7 @@ def test_the_figures_are_those_of_searches_by_hand(pictures: Collection, sift: P
     found = search_boxes(sift, queries, paths, progress=lambda *step: told.append(step))
     assert told == [(STEP, done, len(queries)) for done in range(1, len(queries) + 1)]
     with Collection.open(sift) as collection:
-        own = {row.path: row.number for row in collection.catalogue.images()}
+        own = {row.path: row.number for row in collection.catalogue.read(all_indexed)}
         for which, engine in enumerate(ENGINES):
             searcher = Searcher(collection, SearchOptions(engine=engine, turns=1))
             for place, query in enumerate(queries):
@@ -66,7 +67,7 @@ def test_the_figures_are_those_of_searches_by_hand(pictures: Collection, sift: P
 
 def test_a_photo_that_is_not_there_is_never_found(pictures: Collection, tmp_path: Path) -> None:
     queries, paths = queries_of(pictures)
-    without = [row for row in pictures.catalogue.images() if row.name != "coffee_1.png"]
+    without = [row for row in pictures.catalogue.read(all_indexed) if row.name != "coffee_1.png"]
     found = search_boxes(index_with("rootsift", without, pictures.options, tmp_path), queries, paths)
     all_there = search_boxes(pictures.folder, queries, paths)
     gone = next(number for number, path in paths.items() if Path(path).name == "coffee_1.png")
@@ -79,10 +80,10 @@ def test_a_photo_that_is_not_there_is_never_found(pictures: Collection, tmp_path
 
 @pytest.mark.slow
 def test_what_is_indexed_is_used_again(pictures: Collection, sift: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = pictures.catalogue.images()
+    rows = pictures.catalogue.read(all_indexed)
     with Collection.open(sift) as collection:
         assert collection.options == replace(pictures.options, descriptor="sift")
-        assert collection.catalogue.counts()["indexed"] == len(rows)
+        assert collection.catalogue.read(counts_of_photos)["indexed"] == len(rows)
     monkeypatch.setattr("retrieval.features.extraction.Extractor.extract", lambda *_: pytest.fail("described again"))
     assert index_with("sift", rows, pictures.options, sift.parent) == sift
     monkeypatch.undo()
@@ -96,7 +97,7 @@ def test_what_is_indexed_is_used_again(pictures: Collection, sift: Path, monkeyp
 
 def test_photos_that_nothing_can_be_indexed_of_are_refused(pictures: Collection, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no photo")
-    row = pictures.catalogue.images()[0]
+    row = pictures.catalogue.read(all_indexed)[0]
     row.path = str(tmp_path / "a.png")
     with pytest.raises(CairnError, match="None of the photos can be indexed"):
         index_with("sift", [row], pictures.options, tmp_path / "work")
@@ -110,7 +111,7 @@ def test_empty_questions_have_no_figures(sift: Path) -> None:
 def test_features_that_mining_has_extracted_are_taken(
     pictures: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = pictures.catalogue.images()
+    rows = pictures.catalogue.read(all_indexed)
     staging = Staging(tmp_path / "staged", pictures.extractor, pictures.options.image)
     for row in rows:
         staging.stage(Path(row.path), row.sha256 or "")
@@ -124,4 +125,4 @@ def test_features_that_mining_has_extracted_are_taken(
     # Those of another descriptor are of no use.
     other = index_with("sift", rows, pictures.options, tmp_path / "work", staged=tmp_path / "staged")
     with Collection.open(other) as collection:
-        assert collection.catalogue.counts()["indexed"] == len(rows)
+        assert collection.catalogue.read(counts_of_photos)["indexed"] == len(rows)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.judge import strict_links
 from learning.judge.strict_links import LinkOptions, StrictLinks, candidate_pairs, link_strictly, strict_pairs
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import link_photos
 from retrieval.indexing.adding import index_photos
@@ -66,7 +67,7 @@ def test_views_of_one_picture_are_linked_and_their_inliers_are_where_they_belong
     pictures: Collection, tmp_path: Path
 ) -> None:
     links = linked(pictures)
-    rows = {row.number: Path(row.path) for row in pictures.catalogue.images()}
+    rows = {row.number: Path(row.path) for row in pictures.catalogue.read(all_indexed)}
     same = {
         (one, other)
         for one in rows
@@ -109,7 +110,7 @@ def test_copies_of_a_file_are_no_link(tmp_path: Path) -> None:
         shutil.copy(tmp_path / "photos" / "coffee_0.png", tmp_path / "photos" / "copy.png")
         index_photos(collection, [tmp_path / "photos"])
         links = linked(collection)
-        names = {row.number: row.name for row in collection.catalogue.images()}
+        names = {row.number: row.name for row in collection.catalogue.read(all_indexed)}
         linked_names = {frozenset(names[number] for number in pair) for pair in links.inliers}
         assert linked_names == {frozenset(("coffee_0.png", "coffee_1.png")), frozenset(("copy.png", "coffee_1.png"))}
         assert frozenset(("coffee_0.png", "copy.png")) in {

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.labels.labels import hold_out
 from learning.labels.verified import relate, verified_relevance
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.photos import all_indexed, photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -68,7 +70,7 @@ def test_photos_of_one_picture_verify_each_other_and_no_others(pictures: Collect
     relevance = verified_relevance(pictures, progress=lambda *step: told.append(step))
     photos = sum(OBJECTS.values())
     assert told == [("verify", done, photos) for done in range(1, photos + 1)]
-    names = {row.number: Path(row.path).stem.rpartition("_")[0] for row in pictures.catalogue.images()}
+    names = {row.number: Path(row.path).stem.rpartition("_")[0] for row in pictures.catalogue.read(all_indexed)}
     assert relevance.database.tolist() == sorted(names)
     assert relevance.names == ("astronaut_0.png", "chelsea_0.png", "coffee_0.png")
     assert np.bincount(relevance.objects).tolist() == [3, 3, 2]
@@ -95,9 +97,9 @@ def test_a_collection_in_which_nothing_is_verified_is_refused(pictures: Collecti
 def test_a_photo_that_was_removed_is_not_asked_with(pictures: Collection, tmp_path: Path) -> None:
     shutil.copytree(pictures.folder, tmp_path / "copy.cairn")
     with Collection.open(tmp_path / "copy.cairn") as copy:
-        gone = copy.catalogue.image_by_name("coffee_0.png")
+        gone = copy.catalogue.read(photo_of_name, "coffee_0.png")
         assert gone is not None
-        copy.catalogue.remove([gone.number])
+        copy.catalogue.write(make_tombstones, [gone.number])
     with Collection.open(tmp_path / "copy.cairn") as copy:
         relevance = verified_relevance(copy)
     assert gone.number not in relevance.database

@@ -15,6 +15,7 @@ import learning.library.improving as improving
 from index.errors import CairnError
 from learning.library.improving import ImproveOptions, improve
 from learning.mining.mining import TooLittle
+from retrieval.catalogue.metadata_store import import_values, metadata_of
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.descriptors.registry import find_descriptor, model_file
@@ -37,7 +38,7 @@ def filled(album: Album) -> Album:  # noqa: F811
     album.put(**PHOTOS)
     album.index()
     with album.open() as collection:
-        collection.catalogue.import_values({1: {"place": ["Ghent"]}})
+        collection.catalogue.write(import_values, {1: {"place": ["Ghent"]}})
     return album
 
 
@@ -80,7 +81,7 @@ def learning(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Learning]:
 def state_of(album: Album) -> tuple[str, dict[str, int], Any]:  # noqa: F811
     """The descriptor in use, the numbers of the photos, and what is known of one."""
     with album.open() as collection:
-        return collection.descriptor.fingerprint, album.held(), collection.catalogue.metadata([1])
+        return collection.descriptor.fingerprint, album.held(), collection.catalogue.read(metadata_of, [1])
 
 
 def test_what_finds_more_takes_over(filled: Album, learning: Callable[[str], Learning]) -> None:
@@ -189,7 +190,7 @@ def _improve_until(place: str, collection: Path) -> None:
             ("retrieval.indexing.retraining.write_photos", False),
             ("retrieval.indexing.retraining.segment_row", False),
         ),
-        ("retrieval.catalogue.catalogue.Catalogue.replace_segments", False),
+        ("retrieval.indexing.retraining.replace_segments", False),
         ("retrieval.indexing.retraining.seal", False),  # switched
         *slow(("learning.library.improving.draw_verdict", False)),
     ],

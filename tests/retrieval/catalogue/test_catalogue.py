@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,27 @@ import sqlalchemy as sa
 
 from index.errors import CairnError
 from index.text import check_storable, printable
+from retrieval.catalogue.browsing import folders_of, numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones, quantisation_errors
 from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
+from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.names import unique_name
-from retrieval.catalogue.photos import Known
+from retrieval.catalogue.photos import (
+    Known,
+    all_indexed,
+    counts_of_photos,
+    first_and_last_added,
+    missing_photos,
+    names_in_order,
+    paths_of,
+    photo_of_name,
+    rows_of,
+)
 from retrieval.catalogue.schema import FORMAT, ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment, orphans_in, segments_in, tombstones_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
 from tests.support.paths import ROOT
 
 
@@ -51,15 +67,15 @@ def segment_row(folder: str, images: int = 1) -> SegmentRow:
 
 
 def by_path(catalogue: Catalogue, path: str) -> ImageRow | None:
-    return next((image for image in catalogue.images() if image.path == path), None)
+    return next((image for image in catalogue.read(all_indexed) if image.path == path), None)
 
 
 def add(catalogue: Catalogue, folder: str, paths: list[str], **values: object) -> list[ImageRow]:
     """Commit a segment of these photos, and return them as they are read back."""
-    first = catalogue.reserve_numbers(len(paths))
+    first = catalogue.write(reserve_numbers, len(paths))
     rows = [ImageRow(number=first + i, path=path, position=i, features=10, **values) for i, path in enumerate(paths)]
-    catalogue.commit_segment(segment_row(folder, len(paths)), rows)
-    return catalogue.images([row.number for row in rows])
+    catalogue.write(commit_segment, segment_row(folder, len(paths)), rows)
+    return catalogue.read(rows_of, [row.number for row in rows])
 
 
 HARD_NAMES = [
@@ -78,7 +94,7 @@ def test_what_is_committed_is_read_back(address: str) -> None:
     with Catalogue.open(address, create=True) as catalogue:
         written = add(catalogue, "000001", paths, sha256="c" * 64, size=2**40, mtime_ns=2**60, width=4000, height=3000)
     with Catalogue.open(address) as catalogue:
-        images = catalogue.images()
+        images = catalogue.read(all_indexed)
         assert images == written
         assert [image.path for image in images] == paths
         assert [image.name for image in images] == HARD_NAMES
@@ -87,21 +103,23 @@ def test_what_is_committed_is_read_back(address: str) -> None:
             (2**40, 2**60, 4000, 3000)
         }
         for image in images:
-            assert catalogue.image_by_name(image.name or "") == image
+            assert catalogue.read(photo_of_name, image.name or "") == image
             assert by_path(catalogue, image.path) == image
-        (segment,) = catalogue.segments()
+        (segment,) = catalogue.read(segments_in)
         assert (segment.folder, segment.images, segment.features) == ("000001", len(paths), 10 * len(paths))
         assert {image.segment_id for image in images} == {segment.id}
         numbers = [image.number for image in reversed(images)]
-        assert catalogue.names(numbers) == HARD_NAMES[::-1]
-        assert catalogue.paths(np.array(numbers, dtype=np.uint32)) == paths[::-1]
+        assert catalogue.read(names_in_order, numbers) == HARD_NAMES[::-1]
+        assert catalogue.read(paths_of, np.array(numbers, dtype=np.uint32)) == dict(
+            zip(numbers, paths[::-1], strict=True)
+        )
         assert catalogue.known()[paths[0]] == Known(images[0].number, "indexed", 2**40, 2**60, "c" * 64)
-        assert catalogue.counts() == {"indexed": 7, "failed": 0, "removed": 0, "features": 70}
-        assert catalogue.image_by_name("nothing") is None
+        assert catalogue.read(counts_of_photos) == {"indexed": 7, "failed": 0, "removed": 0, "features": 70}
+        assert catalogue.read(photo_of_name, "nothing") is None
         with pytest.raises(KeyError):
-            catalogue.names([999])
+            catalogue.read(names_in_order, [999])
         with pytest.raises(KeyError):
-            catalogue.images([999])
+            catalogue.read(rows_of, [999])
 
 
 @pytest.mark.parametrize("letters", ["a", "\u4e00"])
@@ -111,14 +129,14 @@ def test_a_name_of_any_length_is_stored_in_every_database(
     rng = np.random.default_rng(0)
     folder = "".join(chr(ord(letters) + int(step)) for step in rng.integers(0, 20, 1100))
     wishes = [f"{folder}/x/1.jpg", f"{folder}/y/1.jpg", "short.jpg"]
-    first = catalogue.reserve_numbers(3)
+    first = catalogue.write(reserve_numbers, 3)
     rows = [ImageRow(number=first + i, path=f"/{wish}", name=wish, position=i) for i, wish in enumerate(wishes)]
-    names = catalogue.commit_segment(segment_row("000001", 3), rows)
+    names = catalogue.write(commit_segment, segment_row("000001", 3), rows)
     assert len(set(names)) == 3
     assert names[2] == "short.jpg"
     for name, row in zip(names, rows, strict=True):
         assert len(name.encode()) <= 1000 and name.startswith(row.path[1:6]) and name.endswith(".jpg")
-        assert by_path(catalogue, row.path) == catalogue.image_by_name(name)
+        assert by_path(catalogue, row.path) == catalogue.read(photo_of_name, name)
     assert not caplog.records
 
 
@@ -153,11 +171,11 @@ def _below(name: str, folder: str) -> bool:
 
 def test_pages_are_what_filtering_and_sorting_all_names_gives(catalogue: Catalogue) -> None:
     rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(BROWSED)]
-    catalogue.reserve_numbers(len(rows))
-    catalogue.commit_segment(segment_row("000001", len(rows)), rows)
-    catalogue.record_failures([Failure("/p/rome/bad.jpg", "It is truncated.")])
+    catalogue.write(reserve_numbers, len(rows))
+    catalogue.write(commit_segment, segment_row("000001", len(rows)), rows)
+    catalogue.write(keep_failures, [Failure("/p/rome/bad.jpg", "It is truncated.")])
     (gone,) = add(catalogue, "000002", ["/p/rome-gone.jpg"])
-    catalogue.remove([gone.number])
+    catalogue.write(make_tombstones, [gone.number])
 
     ordered = sorted(range(len(BROWSED)), key=lambda number: BROWSED[number].encode())
     for name in NAME_FILTERS:
@@ -167,18 +185,19 @@ def test_pages_are_what_filtering_and_sorting_all_names_gives(catalogue: Catalog
                 for number in ordered
                 if (name or "").casefold() in BROWSED[number].casefold() and _below(BROWSED[number], folder or "")
             ]
-            assert catalogue.numbers(name, folder).tolist() == sorted(passing)
+            wanted = PhotoFilter(name=name or "", folder=folder or "")
+            assert catalogue.read(numbers_of, replace(wanted, hidden=None)).tolist() == sorted(passing)
             for offset, limit in ((0, 100), (2, 3), (len(passing), 5), (0, 0)):
-                total, page = catalogue.page(offset, limit, name, folder)
+                total, page = catalogue.page(offset, limit, wanted)
                 assert total == len(passing)
                 assert [row.number for row in page] == passing[offset : offset + limit]
-    assert catalogue.page(0, 3)[1] == catalogue.images(ordered[:3])
-    assert catalogue.numbers().dtype == np.int64
+    assert catalogue.page(0, 3)[1] == catalogue.read(rows_of, ordered[:3])
+    assert catalogue.read(numbers_of).dtype == np.int64
     with pytest.raises(ValueError, match="page"):
         catalogue.page(-1, 3)
 
     counted = Counter(name.rpartition("/")[0] for name in BROWSED)
-    assert catalogue.folders() == sorted(counted.items())
+    assert catalogue.read(folders_of) == sorted(counted.items())
 
 
 def test_what_is_asked_of_all_photos_is_answered_from_an_index(tmp_path: Path) -> None:
@@ -188,15 +207,15 @@ def test_what_is_asked_of_all_photos_is_answered_from_an_index(tmp_path: Path) -
     with Catalogue.open(tmp_path / "c", create=True) as catalogue:
         add(catalogue, "000001", ["/a/b.jpg", "/a/c.jpg"])
         for ask, index, searched in (
-            (catalogue.folders, "ix_images_folder", True),
-            (catalogue.counts, "sqlite_autoindex_images_2 (name=?)", True),
-            (catalogue.first_and_last_added, "ix_images_added", True),
-            (lambda: catalogue.quantisation_errors(1), "ix_images_counted", True),
+            (lambda: catalogue.read(folders_of), "ix_images_folder", True),
+            (lambda: catalogue.read(counts_of_photos), "sqlite_autoindex_images_2 (name=?)", True),
+            (lambda: catalogue.read(first_and_last_added), "ix_images_added", True),
+            (lambda: catalogue.read(quantisation_errors, 1), "ix_images_counted", True),
             (lambda: catalogue.page(0, 60), "sqlite_autoindex_images_2", True),
-            (catalogue.removed, "sqlite_autoindex_images_2 (name=?)", True),
-            (catalogue.failures, "sqlite_autoindex_images_2 (name=?)", True),
-            (catalogue.missing, "ix_images_missing", True),
-            (lambda: catalogue.images([1, 0]), "(number=?", True),
+            (lambda: catalogue.read(tombstones_in), "sqlite_autoindex_images_2 (name=?)", True),
+            (lambda: catalogue.read(failures_in), "sqlite_autoindex_images_2 (name=?)", True),
+            (lambda: catalogue.read(missing_photos), "ix_images_missing", True),
+            (lambda: catalogue.read(rows_of, [1, 0]), "(number=?", True),
         ):
             plans: list[str] = []
 
@@ -217,73 +236,79 @@ def test_what_is_asked_of_all_photos_is_answered_from_an_index(tmp_path: Path) -
 def test_letters_beyond_ascii_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path / "c", create=True) as catalogue:
         rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(BROWSED)]
-        catalogue.reserve_numbers(len(rows))
-        catalogue.commit_segment(segment_row("000001", len(rows)), rows)
-        found = [row.name for row in catalogue.page(0, 10, "ÉTé/PLAGE")[1]]
+        catalogue.write(reserve_numbers, len(rows))
+        catalogue.write(commit_segment, segment_row("000001", len(rows)), rows)
+        found = [row.name for row in catalogue.page(0, 10, PhotoFilter(name="ÉTé/PLAGE"))[1]]
         assert found == sorted(["ÉTÉ/Plage.jpg", "été/plage.jpg"])
 
 
 @pytest.mark.parametrize("part", ["\0", "a\0", "\ud800", "x" * 2000, "%" * 100_000])
 def test_what_no_name_has_in_it_finds_nothing(catalogue: Catalogue, part: str) -> None:
     add(catalogue, "000001", ["/a.jpg"])
-    assert catalogue.page(0, 10, part) == (0, []) == catalogue.page(0, 10, None, part)
-    assert catalogue.numbers(part).tolist() == []
+    for wanted in (PhotoFilter(name=part), PhotoFilter(folder=part)):
+        assert catalogue.page(0, 10, wanted) == (0, [])
+        assert catalogue.read(numbers_of, wanted).tolist() == []
 
 
 def test_a_commit_is_all_or_nothing(catalogue: Catalogue) -> None:
     add(catalogue, "000001", ["/a.jpg"])
-    first = catalogue.reserve_numbers(2)
+    first = catalogue.write(reserve_numbers, 2)
     rows = [ImageRow(number=first + i, path=path, position=i) for i, path in enumerate(["/a.jpg", "/b.jpg"])]
     rows[1].number = 0  # taken
     with pytest.raises(CairnError, match="catalogue"):
-        catalogue.commit_segment(segment_row("000002", 2), rows)
-    assert [segment.folder for segment in catalogue.segments()] == ["000001"]
-    assert [(image.number, image.name) for image in catalogue.images()] == [(0, "a.jpg")]
+        catalogue.write(commit_segment, segment_row("000002", 2), rows)
+    assert [segment.folder for segment in catalogue.read(segments_in)] == ["000001"]
+    assert [(image.number, image.name) for image in catalogue.read(all_indexed)] == [(0, "a.jpg")]
     with pytest.raises(ValueError, match="reserved"):
-        catalogue.commit_segment(segment_row("000002"), [ImageRow(number=77, path="/c.jpg", position=0)])
+        catalogue.write(commit_segment, segment_row("000002"), [ImageRow(number=77, path="/c.jpg", position=0)])
     with pytest.raises(CairnError):  # a folder belongs to one segment
         add(catalogue, "000001", ["/c.jpg"])
 
 
 def test_numbers_are_never_used_again(catalogue: Catalogue) -> None:
     (first,) = add(catalogue, "000001", ["/a.jpg"])
-    catalogue.record_failures([Failure("/bad.jpg", "It is truncated.")])
-    catalogue.reserve_numbers(5)
-    catalogue.forget_failures(["/bad.jpg"])
-    catalogue.remove([first.number])
+    catalogue.write(keep_failures, [Failure("/bad.jpg", "It is truncated.")])
+    catalogue.write(reserve_numbers, 5)
+    catalogue.write(forget_failures, ["/bad.jpg"])
+    catalogue.write(make_tombstones, [first.number])
     (second,) = add(catalogue, "000002", ["/a.jpg"])
     assert first.number == 0 and second.number == 1 + 1 + 5
     assert second.name == "a.jpg"  # a removed photo's name is free
-    assert catalogue.removed() == {0}
-    assert [image.number for image in catalogue.images()] == [second.number]
+    assert catalogue.read(tombstones_in) == {0}
+    assert [image.number for image in catalogue.read(all_indexed)] == [second.number]
 
 
 def test_a_photo_indexed_again_replaces_itself(catalogue: Catalogue) -> None:
     old, other = add(catalogue, "000001", ["/p/a.jpg", "/p/b.jpg"], mtime_ns=1)
     (new,) = add(catalogue, "000002", ["/p/a.jpg"], mtime_ns=2)
     assert by_path(catalogue, "/p/a.jpg") == new and new.name == "a.jpg" and new.number > other.number
-    assert catalogue.removed() == {old.number}
+    assert catalogue.read(tombstones_in) == {old.number}
     assert catalogue.known()["/p/a.jpg"].mtime_ns == 2
-    assert catalogue.counts() == {"indexed": 2, "failed": 0, "removed": 1, "features": 20}
+    assert catalogue.read(counts_of_photos) == {"indexed": 2, "failed": 0, "removed": 1, "features": 20}
     with pytest.raises(KeyError):
-        catalogue.names([old.number])
+        catalogue.read(names_in_order, [old.number])
 
 
 def test_failures_are_kept_until_the_photo_succeeds(catalogue: Catalogue) -> None:
-    catalogue.record_failures([Failure("/x.jpg", "It is empty.", size=0, mtime_ns=5), Failure("/y.jpg", "It is text.")])
-    catalogue.record_failures([Failure("/x.jpg", "It is truncated.", size=9, mtime_ns=6)])
-    assert catalogue.failures() == [Failure("/y.jpg", "It is text."), Failure("/x.jpg", "It is truncated.", 9, 6)]
+    catalogue.write(
+        keep_failures, [Failure("/x.jpg", "It is empty.", size=0, mtime_ns=5), Failure("/y.jpg", "It is text.")]
+    )
+    catalogue.write(keep_failures, [Failure("/x.jpg", "It is truncated.", size=9, mtime_ns=6)])
+    assert catalogue.read(failures_in) == [
+        Failure("/y.jpg", "It is text."),
+        Failure("/x.jpg", "It is truncated.", 9, 6),
+    ]
     assert catalogue.known()["/x.jpg"][1:] == ("failed", 9, 6, None, False)
     add(catalogue, "000001", ["/x.jpg"])
-    assert [failure.path for failure in catalogue.failures()] == ["/y.jpg"]
+    assert [failure.path for failure in catalogue.read(failures_in)] == ["/y.jpg"]
     assert catalogue.known()["/x.jpg"].state == "indexed"
     # What was indexed before a failure stays searchable, and known: the photo may have moved, or come back.
-    catalogue.record_failures([Failure("/x.jpg", "It is truncated.", size=3)])
+    catalogue.write(keep_failures, [Failure("/x.jpg", "It is truncated.", size=3)])
     assert by_path(catalogue, "/x.jpg") is not None
     assert catalogue.known()["/x.jpg"].state == "indexed"
-    assert [failure.path for failure in catalogue.failures()] == ["/y.jpg", "/x.jpg"]
-    catalogue.forget_failures(["/x.jpg", "/y.jpg"])
-    assert catalogue.failures() == []
+    assert [failure.path for failure in catalogue.read(failures_in)] == ["/y.jpg", "/x.jpg"]
+    catalogue.write(forget_failures, ["/x.jpg", "/y.jpg"])
+    assert catalogue.read(failures_in) == []
     assert catalogue.known()["/x.jpg"].state == "indexed"
 
 
@@ -293,10 +318,10 @@ def test_names_that_are_not_text_fail_alone(catalogue: Catalogue) -> None:
         check_storable(undecodable)
     with pytest.raises(CairnError):
         add(catalogue, "000001", [undecodable])
-    catalogue.record_failures([Failure(undecodable, f"Cannot read {undecodable}\0")])
-    (failure,) = catalogue.failures()
+    catalogue.write(keep_failures, [Failure(undecodable, f"Cannot read {undecodable}\0")])
+    (failure,) = catalogue.read(failures_in)
     assert failure.path == "/photos/caf\\xe9\n.jpg" and failure.reason == "Cannot read /photos/caf\\xe9\n.jpg\\x00"
-    assert catalogue.image_by_name(undecodable) is None
+    assert catalogue.read(photo_of_name, undecodable) is None
     add(catalogue, "000001", ["/photos/fine.jpg"])
     assert printable("\ud800 é") == "\\ud800 é"
 
@@ -335,7 +360,7 @@ def test_two_writers_at_once(address: str) -> None:
         thread.join()
     assert failures == []
     with Catalogue.open(address) as catalogue:
-        images = catalogue.images()
+        images = catalogue.read(all_indexed)
         assert len({image.number for image in images}) == len({image.name for image in images}) == 45
 
 
@@ -345,16 +370,16 @@ def test_more_images_than_one_statement_takes(catalogue: Catalogue) -> None:
     images = add(catalogue, "000001", paths)
     assert [image.path for image in images] == paths
     add(catalogue, "000002", paths)
-    assert len(catalogue.known()) == len(catalogue.removed()) == 6_000
-    catalogue.remove(image.number for image in catalogue.images())
-    assert catalogue.counts() == {"indexed": 0, "failed": 0, "removed": 12_000, "features": 0}
+    assert len(catalogue.known()) == len(catalogue.read(tombstones_in)) == 6_000
+    catalogue.write(make_tombstones, [image.number for image in catalogue.read(all_indexed)])
+    assert catalogue.read(counts_of_photos) == {"indexed": 0, "failed": 0, "removed": 12_000, "features": 0}
 
 
 def test_settings_are_kept(catalogue: Catalogue) -> None:
-    assert catalogue.setting("vocabulary") is None
+    assert catalogue.read(setting_of, "vocabulary") is None
     for value in ("1", "2 %"):
-        catalogue.set_setting("vocabulary", value)
-        assert catalogue.setting("vocabulary") == value
+        catalogue.write(keep_setting, "vocabulary", value)
+        assert catalogue.read(setting_of, "vocabulary") == value
 
 
 KILLED = """
@@ -365,12 +390,14 @@ import sqlalchemy as sa
 from index.segments.writing import write_segment
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 
 address, segments, when = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 catalogue = Catalogue.open(address)
-first = catalogue.reserve_numbers(1)
+first = catalogue.write(reserve_numbers, 1)
 folder = segments / catalogue.next_folder(segments)
 segment = write_segment(folder, image_numbers=np.array([first], np.uint32), words=[np.array([1])], columns={},
                         vocabulary_fingerprint="a" * 64, descriptor_fingerprint="b" * 64)
@@ -379,7 +406,7 @@ if when == "before":
 sa.event.listen(sa.Engine, "commit", die)
 row = SegmentRow(folder=folder.name, images=1, features=1, bytes=1, vocabulary_fingerprint="a" * 64,
                  descriptor_fingerprint="b" * 64)
-catalogue.commit_segment(row, [ImageRow(number=first, path="/b.jpg", position=0)])
+catalogue.write(commit_segment, row, [ImageRow(number=first, path="/b.jpg", position=0)])
 """
 
 
@@ -389,13 +416,13 @@ def test_a_process_killed_around_the_commit(address: str, tmp_path: Path, when: 
     (segments / "000001").mkdir(parents=True)
     with Catalogue.open(address, create=True) as catalogue:
         (before,) = add(catalogue, "000001", ["/a.jpg"])
-        assert catalogue.orphans(segments) == []
+        assert catalogue.read(orphans_in, segments) == []
     done = subprocess.run([sys.executable, "-c", KILLED, address, str(segments), when], cwd=ROOT, timeout=60)
     assert done.returncode == -signal.SIGKILL
 
     with Catalogue.open(address) as catalogue:
-        assert catalogue.images() == [before]
-        assert catalogue.orphans(segments) == [segments / "000002"]
+        assert catalogue.read(all_indexed) == [before]
+        assert catalogue.read(orphans_in, segments) == [segments / "000002"]
         # The next run neither meets the orphan's folder nor the killed process's number.
         assert catalogue.next_folder(segments) == "000003"
         (after,) = add(catalogue, "000003", ["/b.jpg"])
@@ -404,10 +431,10 @@ def test_a_process_killed_around_the_commit(address: str, tmp_path: Path, when: 
 
 def test_orphans_are_unfinished_folders_too(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path, create=True) as catalogue:
-        assert catalogue.orphans(tmp_path / "segments") == []
+        assert catalogue.read(orphans_in, tmp_path / "segments") == []
         assert catalogue.next_folder(tmp_path / "segments") == "000001"
         (tmp_path / "segments" / "000007.1234.writing").mkdir(parents=True)
-        assert [path.name for path in catalogue.orphans(tmp_path / "segments")] == ["000007.1234.writing"]
+        assert [path.name for path in catalogue.read(orphans_in, tmp_path / "segments")] == ["000007.1234.writing"]
         assert catalogue.next_folder(tmp_path / "segments") == "000008"
 
 
@@ -422,7 +449,7 @@ def test_there_is_no_catalogue(address: str, tmp_path: Path) -> None:
 
 def test_a_catalogue_of_a_later_version(address: str) -> None:
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.set_setting("cairn.format", str(FORMAT + 1))
+        catalogue.write(keep_setting, "cairn.format", str(FORMAT + 1))
     for create in (False, True):
         with pytest.raises(CairnError, match="later version"):
             Catalogue.open(address, create=create)
@@ -447,7 +474,7 @@ def test_damaged_and_foreign_databases(tmp_path: Path) -> None:
             Catalogue.open(foreign, create=create)
     (whole / "catalogue.sqlite").write_bytes(sound[:8192] + b"\xff" * (len(sound) - 8192))
     with pytest.raises(CairnError, match="cannot be used"), Catalogue.open(whole) as catalogue:
-        catalogue.images()
+        catalogue.read(all_indexed)
     (tmp_path / "file").write_text("")
     with pytest.raises(CairnError):
         Catalogue.open(tmp_path / "file", create=True)
@@ -480,7 +507,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 
 
 def test_sqlite_is_opened_safely(tmp_path: Path) -> None:
-    with Catalogue.open(tmp_path, create=True) as catalogue, catalogue._transaction() as session:
+    with Catalogue.open(tmp_path, create=True) as catalogue, catalogue.reading() as session:
         pragmas = {
             name: session.connection().exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "foreign_keys")
@@ -491,7 +518,7 @@ def test_sqlite_is_opened_safely(tmp_path: Path) -> None:
 def test_rows_returned_are_copies(catalogue: Catalogue) -> None:
     (image,) = add(catalogue, "000001", ["/a.jpg"])
     image.name = "other"
-    assert [row.name for row in catalogue.images()] == ["a.jpg"]
+    assert [row.name for row in catalogue.read(all_indexed)] == ["a.jpg"]
 
 
 def test_every_connection_waits_for_a_writer_after_one_has_written(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from index.errors import CairnError
+from retrieval.catalogue.exclusions import exclusions_in
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.segment_rows import tombstones_in
 from retrieval.features.staging import Staged, Staging
 from retrieval.indexing import adding as indexing
 from retrieval.indexing.adding import index_photos
@@ -58,7 +61,7 @@ def again(album: Album, *paths: Path) -> IndexReport:
 
 def listed(album: Album) -> dict[str, str]:
     with album.open() as collection:
-        return {one.name: one.path for one in collection.catalogue.exclusions()}
+        return {one.name: one.path for one in collection.catalogue.read(exclusions_in)}
 
 
 def test_they_stay_out_where_they_are_moved_renamed_copied_or_edited(filled: Album) -> None:
@@ -90,7 +93,7 @@ def test_a_file_that_is_known_to_be_kept_out_is_not_read_again(filled: Album, mo
 def test_they_stay_out_after_compact_and_retrain(filled: Album) -> None:
     with filled.open() as collection:
         compact(collection)
-        assert not collection.catalogue.removed()
+        assert not collection.catalogue.read(tombstones_in)
         retrain(collection, RetrainOptions())
         assert not check_collection(filled.place, catalogue=filled.catalogue).damaged
     assert (filled.index().added, len(listed(filled))) == (0, 2)
@@ -205,14 +208,14 @@ def test_a_photo_that_came_to_the_path_of_a_removed_one_is_told_when_it_cannot_b
             assert report.kept_out == [str(local.photos / "a/one.jpg")]
             assert [entry["path"] for entry in report.failed] == [str(place)]
             with local.open() as collection:
-                assert [failure.path for failure in collection.catalogue.failures()] == [str(place)]
+                assert [failure.path for failure in collection.catalogue.read(failures_in)] == [str(place)]
     assert local.index().failed == [] and "top.jpg" in local.held()
 
 
 def test_a_dry_run_lists_nothing_and_plain_removal_does_not_last(local: Album) -> None:
     with local.open() as collection:
         remove_photos(collection, ["b.jpg"], for_good=True, dry_run=True)
-        assert len(collection.catalogue.exclusions()) == 2
+        assert len(collection.catalogue.read(exclusions_in)) == 2
         remove_photos(collection, ["b.jpg"])
         with pytest.raises(CairnError, match="no photo"):
             remove_photos(collection, ["b.jpg"], for_good=True)

@@ -11,10 +11,24 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones, replace_segments
 from retrieval.catalogue.filters import PhotoFilter, parse_condition
-from retrieval.catalogue.metadata_store import PhotoMetadata, column_key, copy_imported
+from retrieval.catalogue.metadata_store import (
+    PhotoMetadata,
+    column_key,
+    copy_imported,
+    import_values,
+    key_counts,
+    metadata_of,
+    store_metadata,
+    tag_counts,
+)
+from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.places import Near, great_circle_km
 from tests.retrieval.catalogue.test_catalogue import add, segment_row
@@ -30,65 +44,69 @@ def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalo
 
 
 def _rows(catalogue: Catalogue) -> int:
-    with catalogue._transaction() as session:
+    with catalogue.reading() as session:
         return session.execute(sa.text("SELECT count(*) FROM metadata")).scalar_one()
 
 
 def test_what_was_imported_wins_and_is_kept_beside_what_the_file_says(catalogue: Catalogue) -> None:
     one, two = (row.number for row in add(catalogue, "000001", ["/a.jpg", "/b.jpg"]))
     file = Metadata("2015-02-03T10:00:00", "Epson V850", 48.8584, 2.2945, "scan 17", ("scan", "Köln"))
-    catalogue.store_metadata([(one, file), (two, Metadata())])
-    assert catalogue.metadata([one, two, 99]) == {
+    catalogue.write(store_metadata, [(one, file), (two, Metadata())])
+    assert catalogue.read(metadata_of, [one, two, 99]) == {
         one: PhotoMetadata(*file.__dict__.values()),
         two: PhotoMetadata(),
         99: PhotoMetadata(),
     }
-    catalogue.import_values({one: {"taken": ["1923"], "tag": ["Dom", "KÖLN"], "archive": [HOSTILE]}, 99: {"x": ["y"]}})
-    known = catalogue.metadata([one])[one]
+    catalogue.write(
+        import_values, {one: {"taken": ["1923"], "tag": ["Dom", "KÖLN"], "archive": [HOSTILE]}, 99: {"x": ["y"]}}
+    )
+    known = catalogue.read(metadata_of, [one])[one]
     assert (known.taken, known.title, known.tags) == ("1923", "scan 17", ("Dom", "Köln", "scan"))
     assert (known.others, known.imported) == ({"archive": (HOSTILE,)}, {"taken", "tag", "archive"})
-    row = catalogue.images([one])[0]
+    row = catalogue.read(rows_of, [one])[0]
     assert (row.taken, row.latitude, row.camera, row.title) == ("1923", 48.8584, "Epson V850", "scan 17")
 
     # Another import leaves what it does not speak of; the file is read again, and what was imported stays.
-    catalogue.import_values({one: {"archive": ["7"], "latitude": ["-10.5"], "longitude": ["20"]}})
-    catalogue.store_metadata([(one, Metadata("2016", title="new"))])
-    known = catalogue.metadata([one])[one]
+    catalogue.write(import_values, {one: {"archive": ["7"], "latitude": ["-10.5"], "longitude": ["20"]}})
+    catalogue.write(store_metadata, [(one, Metadata("2016", title="new"))])
+    known = catalogue.read(metadata_of, [one])[one]
     assert (known.taken, known.title, known.latitude, known.others) == ("1923", "new", -10.5, {"archive": ("7",)})
-    assert catalogue.metadata_keys() == [(k, 1) for k in ("archive", "latitude", "longitude", "tag", "taken", "title")]
+    assert catalogue.read(key_counts) == [(k, 1) for k in ("archive", "latitude", "longitude", "tag", "taken", "title")]
 
     # Forgetting what was imported brings back what the file says.
-    catalogue.import_values({two: {"title": ["two"]}}, replace=True)
-    assert catalogue.metadata([one])[one] == PhotoMetadata("2016", title="new")
-    row = catalogue.images([one])[0]
+    catalogue.write(import_values, {two: {"title": ["two"]}}, replace=True)
+    assert catalogue.read(metadata_of, [one])[one] == PhotoMetadata("2016", title="new")
+    row = catalogue.read(rows_of, [one])[0]
     assert (row.taken, row.latitude, row.title, row.camera) == ("2016", None, "new", None)
 
 
 def test_a_photo_that_changed_keeps_what_was_imported(catalogue: Catalogue) -> None:
     (old,) = add(catalogue, "000001", ["/a.jpg"])
-    catalogue.store_metadata([(old.number, Metadata("2015", title="old", tags=("x",)))])
-    catalogue.import_values({old.number: {"title": ["bridge"], "tag": ["river"], "box": ["7"]}})
+    catalogue.write(store_metadata, [(old.number, Metadata("2015", title="old", tags=("x",)))])
+    catalogue.write(import_values, {old.number: {"title": ["bridge"], "tag": ["river"], "box": ["7"]}})
     (new,) = add(catalogue, "000002", ["/b.jpg"])
-    catalogue.store_metadata([(new.number, Metadata("2016", title="new", tags=("y",))), (old.number, Metadata("1"))])
-    with catalogue._transaction(write=True) as session:
+    catalogue.write(
+        store_metadata, [(new.number, Metadata("2016", title="new", tags=("y",))), (old.number, Metadata("1"))]
+    )
+    with catalogue.writing() as session:
         copy_imported(session, old.number, new.number)
         copy_imported(session, 99, new.number)
-    catalogue.remove([old.number])
-    known = catalogue.metadata([new.number])[new.number]
+    catalogue.write(make_tombstones, [old.number])
+    known = catalogue.read(metadata_of, [new.number])[new.number]
     assert (known.taken, known.title, known.tags, known.others) == ("2016", "bridge", ("river", "y"), {"box": ("7",)})
-    assert catalogue.images([new.number])[0].title == "bridge"
-    assert catalogue.tags() == [("river", 1), ("y", 1)]  # the tombstone's do not count
+    assert catalogue.read(rows_of, [new.number])[0].title == "bridge"
+    assert catalogue.read(tag_counts) == [("river", 1), ("y", 1)]  # the tombstone's do not count
     rows = _rows(catalogue)
-    catalogue.replace_segments([old.segment_id], [])  # type: ignore[list-item]
+    catalogue.write(replace_segments, [old.segment_id], [])  # type: ignore[list-item]
     assert 0 < _rows(catalogue) < rows  # they go with it
 
 
 def test_nothing_is_imported_where_the_database_refuses_a_part(catalogue: Catalogue) -> None:
     one, two = (row.number for row in add(catalogue, "000001", ["/a.jpg", "/b.jpg"]))
-    catalogue.import_values({one: {"title": ["before"]}})
+    catalogue.write(import_values, {one: {"title": ["before"]}})
     with pytest.raises(CairnError):
-        catalogue.import_values({one: {"title": ["after"]}, two: {None: ["x"]}}, replace=True)  # type: ignore[dict-item]
-    assert catalogue.metadata([one])[one].title == "before" == catalogue.images([one])[0].title
+        catalogue.write(import_values, {one: {"title": ["after"]}, two: {None: ["x"]}}, replace=True)  # type: ignore[dict-item]
+    assert catalogue.read(metadata_of, [one])[one].title == "before" == catalogue.read(rows_of, [one])[0].title
 
 
 # By name: taken, camera, position, title, tags, imported.
@@ -119,17 +137,17 @@ NEAR = [
 def filled(catalogue: Catalogue) -> Catalogue:
     names = list(PHOTOS)
     rows = [ImageRow(number=i, path=f"/p/{name}", name=name, position=i) for i, name in enumerate(names)]
-    catalogue.reserve_numbers(len(rows))
-    catalogue.commit_segment(segment_row("000001", len(rows)), rows)
+    catalogue.write(reserve_numbers, len(rows))
+    catalogue.write(commit_segment, segment_row("000001", len(rows)), rows)
     found = []
     for number, (taken, camera, place, title, tags, _) in enumerate(PHOTOS.values()):
         found.append((number, Metadata(taken, camera, *(place or (None, None)), title, tags)))
-    catalogue.store_metadata(found)
+    catalogue.write(store_metadata, found)
     imported = {i: {k: [v] for k, v in one[-1].items()} for i, one in enumerate(PHOTOS.values())}
-    catalogue.import_values(imported)
+    catalogue.write(import_values, imported)
     (gone,) = add(catalogue, "000002", ["/gone.jpg"])
-    catalogue.store_metadata([(gone.number, Metadata("1923", title="Colosseo", tags=("rome",)))])
-    catalogue.remove([gone.number])
+    catalogue.write(store_metadata, [(gone.number, Metadata("1923", title="Colosseo", tags=("rome",)))])
+    catalogue.write(make_tombstones, [gone.number])
     return catalogue
 
 
@@ -137,7 +155,9 @@ def _found(catalogue: Catalogue, **wanted: Any) -> list[str]:
     """Names of the photos that pass, by both ways of asking."""
     asked = PhotoFilter(**wanted)
     total, rows = catalogue.page(0, 100, wanted=asked)
-    assert total == len(rows) and sorted(row.number for row in rows) == catalogue.numbers(wanted=asked).tolist()
+    assert (
+        total == len(rows) and sorted(row.number for row in rows) == catalogue.read(numbers_of, wanted=asked).tolist()
+    )
     return [str(row.name) for row in rows]
 
 
@@ -214,16 +234,16 @@ def test_other_filters(filled: Catalogue) -> None:
 
 
 def test_an_imported_value_hides_that_of_the_file(filled: Catalogue) -> None:
-    filled.import_values({0: {"title": ["Amphitheatre"], "taken": ["1930"]}})
+    filled.write(import_values, {0: {"title": ["Amphitheatre"], "taken": ["1930"]}})
     assert _found(filled, where=(("title", "Colosseo"),)) == _found(filled, title="Colosseo") == []
     assert _found(filled, where=(("title", "Amphitheatre"),)) == _found(filled, taken_from="1930") == ["rome/1.jpg"]
 
 
 def test_tags_are_counted(filled: Catalogue) -> None:
-    assert filled.tags() == [("arch", 2), ("rome", 2), (HOSTILE, 1), ("Straße", 1)]
-    assert filled.tags(1) == [("arch", 2)]
-    filled.import_values({0: {"tag": ["ROME"]}})  # both say it
-    assert dict(filled.tags())["rome"] == 2
+    assert filled.read(tag_counts) == [("arch", 2), ("rome", 2), (HOSTILE, 1), ("Straße", 1)]
+    assert filled.read(tag_counts, 1) == [("arch", 2)]
+    filled.write(import_values, {0: {"tag": ["ROME"]}})  # both say it
+    assert dict(filled.read(tag_counts))["rome"] == 2
 
 
 def test_keys_and_tags_are_counted_as_one_would_by_hand(catalogue: Catalogue) -> None:
@@ -234,24 +254,25 @@ def test_keys_and_tags_are_counted_as_one_would_by_hand(catalogue: Catalogue) ->
     def some() -> tuple[str, ...]:
         return tuple(rng.sample(tags, rng.randint(0, 4)))
 
-    catalogue.store_metadata(
-        [(number, Metadata(taken="2001" if rng.random() < 0.5 else None, tags=some())) for number in photos]
+    catalogue.write(
+        store_metadata,
+        [(number, Metadata(taken="2001" if rng.random() < 0.5 else None, tags=some())) for number in photos],
     )
     imported = {
         number: {"taken": ["1923"], "archive": ["7", "8"]} | ({"tag": list(mine)} if (mine := some()) else {})
         for number in rng.sample(photos, 30)
     }
-    catalogue.import_values(imported)
-    catalogue.remove(rng.sample(photos, 15))
-    known = catalogue.metadata(catalogue.numbers().tolist()).values()
+    catalogue.write(import_values, imported)
+    catalogue.write(make_tombstones, rng.sample(photos, 15))
+    known = catalogue.read(metadata_of, catalogue.read(numbers_of).tolist()).values()
     counted = Counter(tag for one in known for tag in one.tags)
-    assert catalogue.tags() == sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+    assert catalogue.read(tag_counts) == sorted(counted.items(), key=lambda one: (-one[1], one[0]))
     for limit in (1, 4, 7):
-        assert catalogue.tags(limit) == catalogue.tags()[:limit]
+        assert catalogue.read(tag_counts, limit) == catalogue.read(tag_counts)[:limit]
     keys = Counter(key for one in known for key in ("taken",) if one.taken)
     keys.update(key for one in known for key in one.others)
     keys["tag"] = sum(bool(one.tags) for one in known)
-    assert catalogue.metadata_keys() == sorted(keys.items())
+    assert catalogue.read(key_counts) == sorted(keys.items())
 
 
 def test_filters_say_what_was_asked_for() -> None:

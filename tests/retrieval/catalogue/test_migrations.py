@@ -13,12 +13,16 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
-from retrieval.catalogue import catalogue_reader as catalogue_module
+from retrieval.catalogue.browsing import folders_of
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Rewritten
+from retrieval.catalogue.changes import Rewritten, make_tombstones, replace_segments
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.exclusions import exclusions_in
+from retrieval.catalogue.failures import Failure, forget_failures, keep_failures
+from retrieval.catalogue.link_store import links_in
+from retrieval.catalogue.metadata_store import import_values
 from retrieval.catalogue.migrations import upgrade
+from retrieval.catalogue.photos import all_indexed, counts_of_photos, first_and_last_added, rows_of
 from retrieval.catalogue.schema import (
     DECIDED,
     FORMAT,
@@ -34,6 +38,8 @@ from retrieval.catalogue.schema import (
     SavedSearchRow,
     SegmentRow,
 )
+from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, segments_in, tombstones_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
 from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
@@ -140,7 +146,7 @@ def test_revisions_and_tables_agree(new_address: NewAddress) -> None:
         assert everything_in(address)["rows"]["alembic_version"] == [f"('{FORMAT:04d}',)"]
     with Catalogue.open(made) as one, Catalogue.open(from_nothing) as other:
         for key in ("cairn.format", "cairn.next_number"):
-            assert one.setting(key) == other.setting(key)
+            assert one.read(setting_of, key) == other.read(setting_of, key)
         assert one.revision() == 1
 
 
@@ -150,26 +156,33 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
     with Catalogue.open(address) as catalogue:
         assert rows_in(address, ROWS) == migrated(ROWS)
         assert catalogue.revision() == 1
-        assert catalogue.counts() | {"features": 0} == {"indexed": 2000, "failed": 1000, "removed": 1000, "features": 0}
-        images = catalogue.images()
+        assert catalogue.read(counts_of_photos) | {"features": 0} == {
+            "indexed": 2000,
+            "failed": 1000,
+            "removed": 1000,
+            "features": 0,
+        }
+        images = catalogue.read(all_indexed)
         columns = ("missing_since", "quantisation_error", "taken", "latitude", "longitude", "camera", "title")
         columns = (*columns, "date_added")
         assert {getattr(image, column) for image in images for column in columns} == {None}
-        assert {segment.sha256 for segment in catalogue.segments()} == {None}
+        assert {segment.sha256 for segment in catalogue.read(segments_in)} == {None}
         assert [image for image in images if image.path == KNOWN_PATH] == [images[0]]
 
         # It is one to work with: numbers and ids go on, and what belongs together is held together.
-        first = catalogue.reserve_numbers(1)
+        first = catalogue.write(reserve_numbers, 1)
         assert first == 9000
         new = SegmentRow(
             folder="000006", images=1, features=1, bytes=1, vocabulary_fingerprint="a", descriptor_fingerprint="b"
         )
-        catalogue.commit_segment(new, [ImageRow(number=first, path=KNOWN_PATH, position=0, latitude=-12.345678901234)])
-        assert catalogue.segments()[-1].id == 6
-        assert catalogue.images([first])[0].latitude == -12.345678901234
-        assert 0 in catalogue.removed()
+        catalogue.write(
+            commit_segment, new, [ImageRow(number=first, path=KNOWN_PATH, position=0, latitude=-12.345678901234)]
+        )
+        assert catalogue.read(segments_in)[-1].id == 6
+        assert catalogue.read(rows_of, [first])[0].latitude == -12.345678901234
+        assert 0 in catalogue.read(tombstones_in)
         assert catalogue.revision() == 3
-        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue._transaction(write=True) as session:
+        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue.writing() as session:
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
@@ -215,7 +228,7 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
     address = new_address()
     names = ["a.jpg", "b/c.jpg", "b/c/d.jpg", "b//e.jpg", "ü/日本/f g.jpg", "b/b/b.b"]
     with Catalogue.open(address, create=True) as catalogue:
-        first = catalogue.reserve_numbers(len(names) + 1)
+        first = catalogue.write(reserve_numbers, len(names) + 1)
         rows = [
             ImageRow(number=first + i, path=f"/{i}", name=name, position=i)
             for i, name in enumerate([*names, "gone.jpg"])
@@ -224,10 +237,10 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
         segment = SegmentRow(
             folder="000001", vocabulary_fingerprint="v" * 64, descriptor_fingerprint="d" * 64, **values
         )
-        catalogue.commit_segment(segment, rows)
-        catalogue.remove([first + len(names)])
-        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
-        counted = catalogue.folders()
+        catalogue.write(commit_segment, segment, rows)
+        catalogue.write(make_tombstones, [first + len(names)])
+        catalogue.write(keep_failures, [Failure("/a.jpg", "It is empty.")])
+        counted = catalogue.read(folders_of)
     assert counted == [("", 1), ("b", 1), ("b/", 1), ("b/b", 1), ("b/c", 1), ("ü/日本", 1)]
     before = everything_in(address)
     make_format_5(address)
@@ -240,12 +253,12 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
 def test_a_catalogue_of_format_7_keeps_everything_and_takes_decisions(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
-        first = catalogue.reserve_numbers(3)
+        first = catalogue.write(reserve_numbers, 3)
         rows = [ImageRow(number=first + i, path=f"/{i}.jpg", position=i, sha256=f"{i:064}") for i in range(3)]
         values: dict[str, Any] = {"images": len(rows), "features": 0, "bytes": 0}
         segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
-        catalogue.commit_segment(segment, rows)
-        catalogue.import_values({first: {"title": ["Bridge"]}})
+        catalogue.write(commit_segment, segment, rows)
+        catalogue.write(import_values, {first: {"title": ["Bridge"]}})
     before = everything_in(address)
     make_format_7(address)
     assert everything_in(address)["tables"] != before["tables"]
@@ -276,9 +289,9 @@ def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_addres
             return SegmentRow(folder=folder, vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
 
         def add(folder: str, *paths: str) -> list[int]:
-            first = catalogue.reserve_numbers(len(paths))
+            first = catalogue.write(reserve_numbers, len(paths))
             rows = [ImageRow(number=first + i, path=path, position=i) for i, path in enumerate(paths)]
-            catalogue.commit_segment(segment_of(folder), rows)
+            catalogue.write(commit_segment, segment_of(folder), rows)
             return [row.number for row in rows]
 
         a, b, c = add("1", "/a.jpg", "/b.jpg", "/c.jpg")
@@ -289,7 +302,7 @@ def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_addres
             session.add(HiddenRow(number=a, because="a copy"))
             session.add_all([RejectionRow(one=a, other=b), RejectionRow(one=b, other=c)])
             session.add(QueryRejectionRow(sha256="0" * 64, number=b))
-        catalogue.remove([b])
+        catalogue.write(make_tombstones, [b])
         new_a, new_b = add("2", "/a.jpg", "/b.jpg")  # one was changed, one removed and added again
         everything = {c, new_a, new_b}
         with catalogue.reading() as session:
@@ -300,7 +313,7 @@ def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_addres
             assert everything & set(session.scalars(sa.select(QueryRejectionRow.number))) == {new_b}
             pairs = {(row.one, row.other) for row in session.scalars(sa.select(RejectionRow))}
             assert {pair for pair in pairs if everything.issuperset(pair)} == {(new_a, new_b), (c, new_b)}
-        catalogue.replace_segments([1], [Rewritten(segment_of("3"), np.array([c]))])
+        catalogue.write(replace_segments, [1], [Rewritten(segment_of("3"), np.array([c]))])
         with catalogue.reading() as session:  # the old ones are gone, with what was decided about them
             assert set(session.scalars(sa.select(AlbumPhotoRow.number))) == {new_a, new_b}
             pairs = {(row.one, row.other) for row in session.scalars(sa.select(RejectionRow))}
@@ -311,11 +324,11 @@ def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewA
     address = new_address()
     names = ["a/Ä.jpg", "a/b.jpg", "a-b.jpg", "A.jpg", "a/B.jpg", "ä.jpg"]
     with Catalogue.open(address, create=True) as catalogue:
-        first = catalogue.reserve_numbers(len(names))
+        first = catalogue.write(reserve_numbers, len(names))
         rows = [ImageRow(number=first + i, path=f"/{i}", name=name, position=i) for i, name in enumerate(names)]
         values: dict[str, Any] = {"images": len(rows), "features": 0, "bytes": 0}
         segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
-        catalogue.commit_segment(segment, rows)
+        catalogue.write(commit_segment, segment, rows)
     before = everything_in(address)
     make_format_6(address)
     assert everything_in(address)["tables"] != before["tables"]
@@ -329,14 +342,14 @@ def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewA
 def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
+        catalogue.write(keep_failures, [Failure("/a.jpg", "It is empty.")])
     make_format_5(address)
     write(address, "ALTER TABLE images DROP COLUMN date_added")
     write(address, "UPDATE settings SET value = '4' WHERE key = 'cairn.format'")
     write(address, "UPDATE alembic_version SET version_num = '0004'")
     before = everything_in(address)["rows"]
     with Catalogue.open(address) as catalogue:
-        assert catalogue.first_and_last_added() is None
+        assert catalogue.read(first_and_last_added) is None
     after = everything_in(address)["rows"]
     assert after["images"] == undated(before["images"]) and differences(address) == []
 
@@ -344,8 +357,8 @@ def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> No
 def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
-        catalogue.set_setting("key", "value")
+        catalogue.write(keep_failures, [Failure("/a.jpg", "It is empty.")])
+        catalogue.write(keep_setting, "key", "value")
     make_format_5(address)
     for statement in (
         "DROP TABLE excluded",
@@ -358,7 +371,7 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
         write(address, statement)
     before = everything_in(address)["rows"]
     with Catalogue.open(address) as catalogue:
-        assert catalogue.exclusions() == [] and catalogue.setting("key") == "value"
+        assert catalogue.read(exclusions_in) == [] and catalogue.read(setting_of, "key") == "value"
     after = everything_in(address)["rows"]
     assert {name: after[name] for name in ("segments", "metadata")} == {
         name: before[name] for name in ("segments", "metadata")
@@ -372,8 +385,8 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
     """Those that were sealed have the revision twice."""
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
-        catalogue.set_setting("key", "value")
+        catalogue.write(keep_failures, [Failure("/a.jpg", "It is empty.")])
+        catalogue.write(keep_setting, "key", "value")
     write(address, "DROP TABLE links")
     make_format_5(address)
     write(address, "ALTER TABLE images DROP COLUMN date_added")
@@ -383,8 +396,8 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
     write(address, "UPDATE alembic_version SET version_num = '0003'")
     before = everything_in(address)["rows"]
     with Catalogue.open(address) as catalogue:
-        assert catalogue.links() == {} and catalogue.setting("key") == "value"
-        assert catalogue.revision() == 4 and catalogue.setting("cairn.revision_copy") == "4"
+        assert catalogue.read(links_in) == {} and catalogue.read(setting_of, "key") == "value"
+        assert catalogue.revision() == 4 and catalogue.read(setting_of, "cairn.revision_copy") == "4"
     after = everything_in(address)["rows"]
     assert all(after[name] == before[name] for name in ("segments", "metadata", "excluded"))
     assert after["images"] == undated(before["images"])
@@ -395,17 +408,17 @@ def test_metadata_go_with_their_image(old: str) -> None:
     with Catalogue.open(old) as catalogue:
         (failed, *_) = (image for image in FEW_ROWS["images"] if image["state"] == "failed")
         number, path, kept = failed["number"], str(failed["path"]), 0
-        with catalogue._transaction(write=True) as session:
+        with catalogue.writing() as session:
             for of in (number, kept):
                 session.add_all(
                     MetadataRow(number=of, source="file", key="tag", position=i, value=f"Ä{i}") for i in range(3)
                 )
-        catalogue.forget_failures([path])
-        with catalogue._transaction() as session:
+        catalogue.write(forget_failures, [path])
+        with catalogue.reading() as session:
             left = session.scalars(sa.select(MetadataRow).order_by(MetadataRow.position)).all()
             assert [(row.number, row.value) for row in left] == [(kept, "Ä0"), (kept, "Ä1"), (kept, "Ä2")]
             assert left[0].value_hash == MetadataRow(number=1, source="import", key="tag", value="ä0").value_hash
-        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue._transaction(write=True) as session:
+        with pytest.raises(CairnError, match=r"(?i)foreign key"), catalogue.writing() as session:
             session.add(MetadataRow(number=number, source="file", key="tag", value="of none"))
 
 
@@ -452,12 +465,13 @@ def test_a_process_killed_while_it_migrates(old: str, when: str) -> None:
 OPENED = """
 import sys
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.settings import keep_setting
 
 print("ready", flush=True)
 sys.stdin.readline()
 for address in sys.argv[1:]:
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.set_setting("opened", "yes")
+        catalogue.write(keep_setting, "opened", "yes")
 """
 
 
@@ -556,9 +570,9 @@ def test_a_catalogue_that_may_only_be_read(old: str) -> None:
     assert everything_in(old) == before
     Catalogue.open(old).close()
     with Catalogue.open(read_only) as catalogue:
-        assert len(catalogue.images()) == 20
+        assert len(catalogue.read(all_indexed)) == 20
         with pytest.raises(CairnError, match="writable"):
-            catalogue.set_setting("a", "b")
+            catalogue.write(keep_setting, "a", "b")
 
 
 OPENS_CURRENT = """
@@ -585,17 +599,22 @@ def test_opening_a_current_catalogue_is_cheap(tmp_path: Path) -> None:
 def test_every_write_is_counted(new_address: NewAddress) -> None:
     with Catalogue.open(new_address(), create=True) as catalogue:
         assert catalogue.revision() == 1
-        catalogue.reserve_numbers(3)
-        catalogue.record_failures([Failure("/a.jpg", "It is empty.")])
-        catalogue.forget_failures(["/a.jpg"])
-        catalogue.set_setting("key", "value")
+        catalogue.write(reserve_numbers, 3)
+        catalogue.write(keep_failures, [Failure("/a.jpg", "It is empty.")])
+        catalogue.write(forget_failures, ["/a.jpg"])
+        catalogue.write(keep_setting, "key", "value")
         assert catalogue.revision() == 5
         row = SegmentRow(
             folder="1", images=1, features=1, bytes=1, vocabulary_fingerprint="a", descriptor_fingerprint="b"
         )
         with pytest.raises(ValueError, match="reserved"):
-            catalogue.commit_segment(row, [ImageRow(number=99, path="/b.jpg")])
-        catalogue.known(), catalogue.segments(), catalogue.snapshot(), catalogue.counts()
+            catalogue.write(commit_segment, row, [ImageRow(number=99, path="/b.jpg")])
+        (
+            catalogue.known(),
+            catalogue.read(segments_in),
+            catalogue.read(segments_and_tombstones),
+            catalogue.read(counts_of_photos),
+        )
         assert catalogue.revision() == 5
 
 
@@ -606,25 +625,18 @@ def test_counters_that_are_damaged(tmp_path: Path, key: str, change: str) -> Non
     with Catalogue.open(address, create=True) as catalogue:
         write(address, change.format(key))
         with pytest.raises(CairnError):
-            catalogue.revision() if key == "cairn.revision" else catalogue.reserve_numbers(1)
+            catalogue.revision() if key == "cairn.revision" else catalogue.write(reserve_numbers, 1)
 
 
-def test_a_snapshot_is_of_one_moment(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_together_is_of_one_moment(old: str) -> None:
     with Catalogue.open(old) as catalogue, Catalogue.open(old) as other:
-        before = ([segment.folder for segment in catalogue.segments()], catalogue.removed())
-        segments_of = catalogue_module.segments_in
-
-        def and_then_another_writes(session: Any) -> list[SegmentRow]:
-            found = segments_of(session)
-            other.remove([0])
-            return found
-
-        with monkeypatch.context() as patched:
-            patched.setattr(catalogue_module, "segments_in", and_then_another_writes)
-            segments, removed = catalogue.snapshot()
-        assert ([segment.folder for segment in segments], removed) == before
-        assert catalogue.snapshot()[1] == before[1] | {0}
+        segments, removed = catalogue.read(segments_and_tombstones)
+        with catalogue.reading() as session:
+            assert [row.folder for row in segments_in(session)] == [row.folder for row in segments]
+            other.write(make_tombstones, [0])
+            assert tombstones_in(session) == removed
+        assert catalogue.read(segments_and_tombstones)[1] == removed | {0}
         # The next one to use the connection is not bound to an old moment.
-        with catalogue._transaction() as session:
+        with catalogue.writing() as session:
             level = session.connection().get_isolation_level()
         assert level in ("SERIALIZABLE", "READ COMMITTED")

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.orm import Session
 
-from retrieval.catalogue import catalogue_reader, photos
+from retrieval.catalogue import catalogue as module
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Move
-from retrieval.catalogue.failures import Failure
-from retrieval.catalogue.photos import Known
+from retrieval.catalogue.changes import Move, make_tombstones, mark_missing, move_photos
+from retrieval.catalogue.failures import Failure, failures_in, keep_failures
+from retrieval.catalogue.photos import Known, all_indexed, known_contents, missing_photos, photo_of_each_root, rows_of
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -19,8 +21,8 @@ def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("catalogue") / "c"
     address = request.getfixturevalue("postgresql")() if request.param == "postgresql" else str(folder)
     with Catalogue.open(address, create=True) as catalogue:
-        catalogue.record_failures([Failure(f"/p/{i}.jpg", "It is empty.", i, -i, f"{i:064x}") for i in range(20)])
-        first = catalogue.reserve_numbers(12_000)
+        catalogue.write(keep_failures, [Failure(f"/p/{i}.jpg", "It is empty.", i, -i, f"{i:064x}") for i in range(20)])
+        first = catalogue.write(reserve_numbers, 12_000)
         rows = [
             ImageRow(
                 number=first + i,
@@ -36,10 +38,10 @@ def catalogue(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         segment = SegmentRow(
             folder="1", images=len(rows), vocabulary_fingerprint="v", descriptor_fingerprint="d", **values
         )
-        catalogue.commit_segment(segment, rows)
-        catalogue.remove([first + i for i in range(100, 200)])
-        catalogue.mark_missing([first + i for i in range(300, 310)])
-        catalogue.record_failures([Failure(f"/p/{i}.jpg", "It is empty.") for i in range(300, 320)])
+        catalogue.write(commit_segment, segment, rows)
+        catalogue.write(make_tombstones, [first + i for i in range(100, 200)])
+        catalogue.write(mark_missing, [first + i for i in range(300, 310)])
+        catalogue.write(keep_failures, [Failure(f"/p/{i}.jpg", "It is empty.") for i in range(300, 320)])
         yield catalogue
 
 
@@ -48,10 +50,10 @@ def expected(catalogue: Catalogue) -> dict[str, Known]:
     """By path: what a dictionary of all rows would tell."""
     told = {
         failure.path: Known(-1, "failed", failure.size, failure.mtime_ns, failure.sha256)
-        for failure in catalogue.failures()
+        for failure in catalogue.read(failures_in)
     }
-    missing = {row.number for row in catalogue.missing()}
-    for row in catalogue.images():
+    missing = {row.number for row in catalogue.read(missing_photos)}
+    for row in catalogue.read(all_indexed):
         told[row.path] = Known(row.number, "indexed", row.size, row.mtime_ns, row.sha256, row.number in missing)
     return told
 
@@ -83,7 +85,7 @@ def test_photos_of_contents_and_all_but_some_paths(catalogue: Catalogue, expecte
 def test_paths_are_those_of_the_moment(catalogue: Catalogue) -> None:
     known = catalogue.known()
     number = known["/p/5000.jpg"].number
-    catalogue.remove([number])
+    catalogue.write(make_tombstones, [number])
     assert known["/p/5000.jpg"].number == number  # of the moment that was looked at
     assert "/p/5000.jpg" not in set(known)  # what is still there
 
@@ -91,14 +93,14 @@ def test_paths_are_those_of_the_moment(catalogue: Catalogue) -> None:
 def test_contents_are_known_of_photos_that_are_indexed_or_failed(
     catalogue: Catalogue, expected: dict[str, Known]
 ) -> None:
-    contents = catalogue.known_contents()
+    contents = catalogue.read(known_contents)
     known = {one.sha256 for one in expected.values() if one.sha256}
     asked = {*known, "not a hash", "other", *(f"{i:064x}" for i in (51, 5999, 6000, 77_777)), "0" * 64, "f" * 64}
     assert {one for one in asked if one in contents} == known and None not in contents
 
 
 def test_one_photo_of_each_folder_that_was_indexed(catalogue: Catalogue) -> None:
-    first = catalogue.reserve_numbers(4)
+    first = catalogue.write(reserve_numbers, 4)
     paths = [
         ("/a/rome/1.jpg", "rome/1.jpg"),
         ("/a/rome/2.jpg", "rome/2.jpg"),
@@ -107,26 +109,26 @@ def test_one_photo_of_each_folder_that_was_indexed(catalogue: Catalogue) -> None
     ]
     rows = [ImageRow(number=first + i, path=path, name=name, position=i) for i, (path, name) in enumerate(paths)]
     values = {"images": 4, "features": 0, "bytes": 0}
-    catalogue.commit_segment(
-        SegmentRow(folder="2", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values), rows
+    catalogue.write(
+        commit_segment, SegmentRow(folder="2", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values), rows
     )
-    found = catalogue.photo_of_each_root()
+    found = catalogue.read(photo_of_each_root)
     assert {path.removesuffix(name) for name, path in found} == {"/p/", "/a/", "/b/"} and len(found) == 3
 
 
 def test_rows_that_were_read_are_remembered_until_something_is_written(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers = [row.number for row in catalogue.images()[5:0:-1]]
+    numbers = [row.number for row in catalogue.read(all_indexed)[5:0:-1]]
     asked: list[list[int]] = []
 
-    def rows_of(session: Session, numbers: list[int], *, indexed: bool) -> list[ImageRow]:
+    def noted(session: Session, numbers: list[int]) -> list[ImageRow]:
         asked.append(numbers)
-        return photos.rows_of(session, numbers, indexed=indexed)
+        return rows_of(session, numbers)
 
-    monkeypatch.setattr(catalogue_reader, "rows_of", rows_of)
+    monkeypatch.setattr(module, "rows_of", noted)
     first = catalogue.seen_images(numbers[:3])
-    assert [row.path for row in first] == [row.path for row in catalogue.images(numbers[:3])]
+    assert [row.path for row in first] == [row.path for row in catalogue.read(rows_of, numbers[:3])]
     asked.clear()
     assert [row.number for row in catalogue.seen_images(numbers[3::-1])] == numbers[3::-1]
     assert catalogue.seen_images(numbers[:3]) == first
@@ -134,8 +136,8 @@ def test_rows_that_were_read_are_remembered_until_something_is_written(
     # Whoever writes: what another connection changes is read anew.
     address = catalogue.address.render_as_string(hide_password=False)
     with Catalogue.open(address if catalogue.file is None else catalogue.file.parent) as other:
-        other.move([Move(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])
-        other.remove([numbers[1]])
+        other.write(move_photos, [Move(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])
+        other.write(make_tombstones, [numbers[1]])
     assert catalogue.seen_images(numbers[:1])[0].path == "/elsewhere/1.jpg"
     with pytest.raises(KeyError):
         catalogue.seen_images(numbers[:2])

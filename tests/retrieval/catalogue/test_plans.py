@@ -7,10 +7,29 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
+from retrieval.catalogue.browsing import folders_of, numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones, mark_missing, quantisation_errors
+from retrieval.catalogue.failures import failures_in
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import import_values, imported_values, key_counts, metadata_of, tag_counts
+from retrieval.catalogue.photos import (
+    counts_of_photos,
+    dates_added,
+    first_and_last_added,
+    missing_photos,
+    names_in_order,
+    numbers_of_names,
+    paths_of,
+    photo_of_content,
+    photo_of_name,
+    rows_of,
+)
 from retrieval.catalogue.schema import ImageRow, SegmentRow, value_hash_of
+from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, tombstones_in
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.places import Near
 
@@ -103,41 +122,41 @@ HOT: dict[str, Callable[[Catalogue], object]] = {
     "page without tag": asked("first", without_tags=("tag 7",)),
     "deep page without frequent tag": asked("deep", without_tags=("frequent",)),
     "page by folder, date and tag": asked("first", folder="17", taken_from="1999", tags=("tag 7",)),
-    "numbers": lambda catalogue: catalogue.numbers(),
-    "numbers by tag": lambda catalogue: catalogue.numbers(wanted=PhotoFilter(tags=("tag 7",))),
-    "numbers without tag": lambda catalogue: catalogue.numbers(wanted=PhotoFilter(without_tags=("tag 7",))),
-    "rows": lambda catalogue: catalogue.images(SOME),
-    "names": lambda catalogue: catalogue.names(SOME),
-    "paths": lambda catalogue: catalogue.paths(SOME),
-    "numbers of names": lambda catalogue: catalogue.numbers_of_names(["a", "b"]),
-    "photo of a name": lambda catalogue: catalogue.image_by_name("17/sub/IMG_00000117.jpg"),
-    "photo of a content": lambda catalogue: catalogue.image_of_content("a" * 64),
-    "dates of paths": lambda catalogue: catalogue.dates_added(["/p/a", "/p/b"]),
-    "first and last": lambda catalogue: catalogue.first_and_last_added(),
-    "metadata of photos": lambda catalogue: catalogue.metadata(SOME),
-    "imported": lambda catalogue: catalogue.imported(),
-    "failures": lambda catalogue: catalogue.failures(),
-    "tombstones": lambda catalogue: catalogue.removed(),
-    "snapshot": lambda catalogue: catalogue.snapshot(),
-    "missing": lambda catalogue: catalogue.missing(),
-    "counts": lambda catalogue: catalogue.counts(),
-    "folders": lambda catalogue: catalogue.folders(),
-    "quantisation": lambda catalogue: catalogue.quantisation_errors(PHOTOS // 2),
-    "a part of the places": lambda catalogue: next(catalogue.places_in_parts()),
-    "mark missing": lambda catalogue: catalogue.mark_missing(SOME[:3]),
-    "import": lambda catalogue: catalogue.import_values({2000: {"archive": ["Rome"]}}),
-    "remove": lambda catalogue: catalogue.remove([3000, 3001], for_good=True),
+    "numbers": lambda catalogue: catalogue.read(numbers_of),
+    "numbers by tag": lambda catalogue: catalogue.read(numbers_of, wanted=PhotoFilter(tags=("tag 7",))),
+    "numbers without tag": lambda catalogue: catalogue.read(numbers_of, wanted=PhotoFilter(without_tags=("tag 7",))),
+    "rows": lambda catalogue: catalogue.read(rows_of, SOME),
+    "names": lambda catalogue: catalogue.read(names_in_order, SOME),
+    "paths": lambda catalogue: catalogue.read(paths_of, SOME),
+    "numbers of names": lambda catalogue: catalogue.read(numbers_of_names, ["a", "b"]),
+    "photo of a name": lambda catalogue: catalogue.read(photo_of_name, "17/sub/IMG_00000117.jpg"),
+    "photo of a content": lambda catalogue: catalogue.read(photo_of_content, "a" * 64),
+    "dates of paths": lambda catalogue: catalogue.read(dates_added, ["/p/a", "/p/b"]),
+    "first and last": lambda catalogue: catalogue.read(first_and_last_added),
+    "metadata of photos": lambda catalogue: catalogue.read(metadata_of, SOME),
+    "imported": lambda catalogue: catalogue.read(imported_values),
+    "failures": lambda catalogue: catalogue.read(failures_in),
+    "tombstones": lambda catalogue: catalogue.read(tombstones_in),
+    "snapshot": lambda catalogue: catalogue.read(segments_and_tombstones),
+    "missing": lambda catalogue: catalogue.read(missing_photos),
+    "counts": lambda catalogue: catalogue.read(counts_of_photos),
+    "folders": lambda catalogue: catalogue.read(folders_of),
+    "quantisation": lambda catalogue: catalogue.read(quantisation_errors, PHOTOS // 2),
+    "a part of the places": lambda catalogue: next(catalogue.places()),
+    "mark missing": lambda catalogue: catalogue.write(mark_missing, SOME[:3]),
+    "import": lambda catalogue: catalogue.write(import_values, {2000: {"archive": ["Rome"]}}),
+    "remove": lambda catalogue: catalogue.write(make_tombstones, [3000, 3001], for_good=True),
     "commit": lambda catalogue: add(catalogue, "000100"),
 }
 
 
 def add(catalogue: Catalogue, folder: str) -> None:
-    first = catalogue.reserve_numbers(2)
+    first = catalogue.write(reserve_numbers, 2)
     rows = [ImageRow(number=first + i, path=f"/new/{folder}/{i}.jpg", position=i, features=10) for i in range(2)]
     segment = SegmentRow(
         folder=folder, images=2, features=20, bytes=1, vocabulary_fingerprint="v", descriptor_fingerprint="d"
     )
-    catalogue.commit_segment(segment, rows, [Metadata(taken="2001", tags=("tag 1",))] * 2)
+    catalogue.write(commit_segment, segment, rows, [Metadata(taken="2001", tags=("tag 1",))] * 2)
 
 
 @pytest.mark.parametrize("name", HOT)
@@ -149,11 +168,11 @@ def test_what_is_asked_often_reads_no_whole_table(catalogue: Catalogue, name: st
         assert not (node["Node Type"] in ("Sort", "Incremental Sort") and node["Plan Rows"] > PHOTOS / 3), node
 
 
-@pytest.mark.parametrize("ask", [Catalogue.tags, Catalogue.metadata_keys])
+@pytest.mark.parametrize("ask", [tag_counts, key_counts])
 def test_what_is_counted_of_all_metadata_reads_no_photo_but_few(
-    catalogue: Catalogue, ask: Callable[[Catalogue], object]
+    catalogue: Catalogue, ask: Callable[[Session], object]
 ) -> None:
-    for node in plans_of(catalogue, lambda: ask(catalogue)):
+    for node in plans_of(catalogue, lambda: catalogue.read(ask)):
         assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] == "images"), node
         assert not (node["Node Type"] == "Sort" and node["Plan Rows"] > PHOTOS / 3), node
 
@@ -167,20 +186,20 @@ def test_to_skip_pages_no_row_is_read(catalogue: Catalogue, name: str) -> None:
 
 
 def test_answers_are_what_was_put_in(catalogue: Catalogue) -> None:
-    counts = catalogue.counts()
-    numbers = catalogue.numbers()
+    counts = catalogue.read(counts_of_photos)
+    numbers = catalogue.read(numbers_of)
     assert counts["failed"] == FAILED and len(numbers) == counts["indexed"] == catalogue.page(0, 1)[0]
-    assert sorted(catalogue.removed()) == np.setdiff1d(np.arange(PHOTOS), numbers).tolist()
+    assert sorted(catalogue.read(tombstones_in)) == np.setdiff1d(np.arange(PHOTOS), numbers).tolist()
     # Pages of any size, in any order, are those of all names.
-    names = sorted(catalogue.names(numbers.tolist()), key=str.encode)
+    names = sorted(catalogue.read(names_in_order, numbers.tolist()), key=str.encode)
     for offset in (0, 100, 50, 200, len(names) // 2, len(names) // 2 + 70, len(names) - 30, 31_007, len(names)):
         total, rows = catalogue.page(offset, 70)
         assert (total, [row.name for row in rows]) == (len(names), names[offset : offset + 70])
     tagged = [number for number in numbers.tolist() if number < PHOTOS and number % TAGS == 7]
-    assert catalogue.numbers(wanted=PhotoFilter(tags=("TAG 7",))).tolist() == tagged
+    assert catalogue.read(numbers_of, wanted=PhotoFilter(tags=("TAG 7",))).tolist() == tagged
     total, rows = catalogue.page(0, 10, wanted=PhotoFilter(without_tags=("tag 7", "frequent")))
     without = [number for number in numbers.tolist() if number >= PHOTOS or (number % TAGS != 7 and number % 2)]
     assert total == len(without) and {row.number for row in rows} <= set(without)
-    assert dict(catalogue.tags())["tag 7"] == len(tagged)
+    assert dict(catalogue.read(tag_counts))["tag 7"] == len(tagged)
     taken = sum(number < PHOTOS for number in numbers.tolist())
-    assert dict(catalogue.metadata_keys())["camera"] == taken
+    assert dict(catalogue.read(key_counts))["camera"] == taken

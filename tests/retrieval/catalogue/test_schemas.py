@@ -8,9 +8,12 @@ import sqlalchemy as sa
 
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.failures import Failure
+from retrieval.catalogue.failures import Failure, keep_failures
 from retrieval.catalogue.schema import Base, ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import WrongCatalogueError
 from retrieval.collection.options import CollectionOptions
@@ -18,12 +21,12 @@ from tests.retrieval.catalogue.test_migrations import make_format_6
 
 
 def add(catalogue: Catalogue, folder: str, photos: int) -> None:
-    first = catalogue.reserve_numbers(photos)
+    first = catalogue.write(reserve_numbers, photos)
     rows = [ImageRow(number=first + i, path=f"/{folder}/{i}.jpg", position=i, features=1) for i in range(photos)]
     segment = SegmentRow(
         folder=folder, images=photos, features=photos, bytes=1, vocabulary_fingerprint="v", descriptor_fingerprint="d"
     )
-    catalogue.commit_segment(segment, rows)
+    catalogue.write(commit_segment, segment, rows)
 
 
 def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: Callable[[], str]) -> None:
@@ -36,9 +39,9 @@ def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: C
         add(rome, "000001", 3)
         add(oslo, "000001", 5)
         add(plain, "000001", 7)
-        rome.remove([0])
-        oslo.record_failures([Failure("/x.jpg", "It is empty.")])
-        rome.set_setting("key", "value")
+        rome.write(make_tombstones, [0])
+        oslo.write(keep_failures, [Failure("/x.jpg", "It is empty.")])
+        rome.write(keep_setting, "key", "value")
         assert [one.counts()["indexed"] for one in (rome, oslo, plain)] == [2, 5, 7]
         assert [one.counts()["removed"] for one in (rome, oslo, plain)] == [1, 0, 0]
         assert [len(one.failures()) for one in (rome, oslo, plain)] == [0, 1, 0]
@@ -60,7 +63,7 @@ def test_one_of_an_earlier_format_is_migrated_alone(postgresql: Callable[[], str
     options = "options=-csearch_path%3Drome"  # as others than Cairn would name a schema
     make_format_6(f"{address}&{options}")
     with Catalogue.open(f"{address}&schema=rome") as catalogue:
-        assert catalogue.setting("cairn.format") == "8" and catalogue.revision() == 4
+        assert catalogue.read(setting_of, "cairn.format") == "8" and catalogue.revision() == 4
         assert catalogue.page(0, 1)[0] == 2
     with Catalogue.open(f"{address}&schema=oslo") as catalogue:
         assert catalogue.revision() == 3

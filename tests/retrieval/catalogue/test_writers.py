@@ -14,7 +14,11 @@ import pytest
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import DatabaseError
+from retrieval.catalogue.metadata_store import tag_counts
+from retrieval.catalogue.photos import all_indexed, count_indexed, counts_of_photos
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment, segments_in
+from retrieval.catalogue.settings import reserve_numbers, setting_of
 from tests.support.paths import ROOT
 from tests.support.postgresql import Server
 
@@ -28,12 +32,14 @@ from pathlib import Path
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.metadata.fields import Metadata
 
 address, shard, segments, photos = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 with Catalogue.open(address, create=True) as catalogue:
     for number in range(segments):
-        first = catalogue.reserve_numbers(photos)
+        first = catalogue.write(reserve_numbers, photos)
         folder = catalogue.next_folder(Path("/nowhere"))
         rows = [
             ImageRow(number=first + i, path=f"/{shard}/{number}/{i}.jpg", position=i, features=2,
@@ -42,7 +48,7 @@ with Catalogue.open(address, create=True) as catalogue:
         ]
         segment = SegmentRow(folder=folder, images=photos, features=2 * photos, bytes=1,
                              vocabulary_fingerprint="v", descriptor_fingerprint="d")
-        names = catalogue.commit_segment(segment, rows, [Metadata(taken="2001", tags=(shard,))] * photos)
+        names = catalogue.write(commit_segment, segment, rows, [Metadata(taken="2001", tags=(shard,))] * photos)
         print(json.dumps({"first": first, "folder": folder, "names": names}), flush=True)
 """
 
@@ -55,19 +61,24 @@ def start_writer(address: str, shard: str, segments: int = SEGMENTS) -> subproce
 def check_all(address: str, told: list[dict[str, object]]) -> None:
     """All that writers were told is in the catalogue, once, and nothing is there in part."""
     with Catalogue.open(address) as catalogue:
-        rows, segments = catalogue.images(), catalogue.segments()
+        rows, segments = catalogue.read(all_indexed), catalogue.read(segments_in)
         assert len({segment.folder for segment in segments}) == len(segments)
         assert {str(one["folder"]) for one in told} <= {segment.folder for segment in segments}
         numbers = [row.number for row in rows]
         names = [str(row.name) for row in rows]
         assert len(set(numbers)) == len(set(names)) == len(rows) == PHOTOS * len(segments)
-        assert catalogue.counts() == {"indexed": len(rows), "failed": 0, "removed": 0, "features": 2 * len(rows)}
+        assert catalogue.read(counts_of_photos) == {
+            "indexed": len(rows),
+            "failed": 0,
+            "removed": 0,
+            "features": 2 * len(rows),
+        }
         there = dict(zip(numbers, names, strict=True))
         for one in told:
             assert [there[int(str(one["first"])) + i] for i in range(PHOTOS)] == one["names"]
-        assert catalogue.reserve_numbers(1) > max(numbers)
-        assert sum(count for _, count in catalogue.tags()) == len(rows)
-        assert catalogue.setting("cairn.revision") == catalogue.setting("cairn.revision_copy")
+        assert catalogue.write(reserve_numbers, 1) > max(numbers)
+        assert sum(count for _, count in catalogue.read(tag_counts)) == len(rows)
+        assert catalogue.read(setting_of, "cairn.revision") == catalogue.read(setting_of, "cairn.revision_copy")
 
 
 def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], str]) -> None:
@@ -82,7 +93,7 @@ def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], s
         # The catalogue was made, each segment took three transactions, and the check above took one.
         assert catalogue.revision() == 1 + 3 * len(told) + 1
         # Where several wish for a name, one has it.
-        assert sum(str(row.name) == "0/1.jpg" for row in catalogue.images()) == 1
+        assert sum(str(row.name) == "0/1.jpg" for row in catalogue.read(all_indexed)) == 1
 
 
 def test_a_writer_that_is_killed_leaves_the_others_undisturbed(postgresql: Callable[[], str]) -> None:
@@ -116,29 +127,29 @@ def segment_of(folder: str, first: int) -> tuple[SegmentRow, list[ImageRow]]:
 def test_a_server_that_starts_anew_interrupts_with_one_sentence(own_server: Server) -> None:
     address = own_server.new_database()
     with Catalogue.open(address, create=True) as catalogue:
-        first = catalogue.reserve_numbers(PHOTOS)
+        first = catalogue.write(reserve_numbers, PHOTOS)
         told = pytest.raises(DatabaseError, match=r"connection .* was lost .* run the command again")
-        with told, catalogue._transaction(write=True) as session:
+        with told, catalogue.writing() as session:
             own_server.stop("fast")
             session.connection().exec_driver_sql("SELECT 1")
         own_server.start()
-        assert catalogue.count() == 0
-        catalogue.commit_segment(*segment_of("000001", first))
-        assert catalogue.count() == PHOTOS
+        assert catalogue.read(count_indexed) == 0
+        catalogue.write(commit_segment, *segment_of("000001", first))
+        assert catalogue.read(count_indexed) == PHOTOS
 
 
 def test_a_call_waits_for_a_server_that_is_starting_anew(own_server: Server) -> None:
     address = own_server.new_database()
     with Catalogue.open(address, create=True) as catalogue:
-        first = catalogue.reserve_numbers(PHOTOS)
+        first = catalogue.write(reserve_numbers, PHOTOS)
         own_server.stop()
         starting = threading.Timer(0.5, own_server.start)
         starting.start()
         try:
-            catalogue.commit_segment(*segment_of("000001", first))
+            catalogue.write(commit_segment, *segment_of("000001", first))
         finally:
             starting.join()
-        assert catalogue.count() == PHOTOS and catalogue.revision() == 3
+        assert catalogue.read(count_indexed) == PHOTOS and catalogue.revision() == 3
 
 
 def test_a_server_that_stays_away_is_told_in_one_sentence(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,23 +158,23 @@ def test_a_server_that_stays_away_is_told_in_one_sentence(own_server: Server, mo
         own_server.stop()
         try:
             with pytest.raises(CairnError, match=r"cannot be used .* check that it exists"):
-                catalogue.count()
+                catalogue.read(count_indexed)
         finally:
             own_server.start()
-        assert catalogue.count() == 0
+        assert catalogue.read(count_indexed) == 0
 
 
 def test_what_was_committed_before_the_answer_was_lost_is_not_done_twice(postgresql: Callable[[], str]) -> None:
     with Catalogue.open(postgresql(), create=True) as catalogue:
-        first = catalogue.reserve_numbers(PHOTOS)
-        names = catalogue.commit_segment(*segment_of("000001", first))
-        before = catalogue.counts()
-        assert catalogue.commit_segment(*segment_of("000001", first)) == names
-        assert catalogue.counts() == before
+        first = catalogue.write(reserve_numbers, PHOTOS)
+        names = catalogue.write(commit_segment, *segment_of("000001", first))
+        before = catalogue.read(counts_of_photos)
+        assert catalogue.write(commit_segment, *segment_of("000001", first)) == names
+        assert catalogue.read(counts_of_photos) == before
         # Another segment of that name is none that was committed.
         with pytest.raises(CairnError, match=r"(?i)unique"):
-            catalogue.commit_segment(*segment_of("000001", catalogue.reserve_numbers(PHOTOS)))
-        assert catalogue.counts() == before
+            catalogue.write(commit_segment, *segment_of("000001", catalogue.write(reserve_numbers, PHOTOS)))
+        assert catalogue.read(counts_of_photos) == before
 
 
 @pytest.mark.slow

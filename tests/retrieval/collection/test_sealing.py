@@ -16,7 +16,11 @@ import pytest
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.vocabulary import CENTRES_FILE
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.link_store import links_in
+from retrieval.catalogue.photos import names_in_order
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
@@ -37,7 +41,7 @@ from tests.support.patience import patience
 def change(folder: Path, value: str) -> Seal:
     """Write to a catalogue and seal it, as a command does."""
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", value)
+        collection.catalogue.write(keep_setting, "some", value)
         return seal(collection)
 
 
@@ -68,7 +72,7 @@ def test_where_the_disk_is_too_full_for_a_snapshot_the_earlier_one_stays(
         else:
             patch.setattr(snapshot, "os", SimpleNamespace(**{**vars(os), "fsync": refuse}))
         with Collection.open(folder) as collection:
-            collection.catalogue.set_setting("some", how)
+            collection.catalogue.write(keep_setting, "some", how)
             made = seal(collection)
             assert made.revision == collection.catalogue.revision() and made.catalogue is not None
     told = capsys.readouterr().err
@@ -114,12 +118,12 @@ def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypat
         def replace(*rest: object) -> object:
             if not (folder / new).exists():
                 (folder / VOCABULARY).rename(folder / new)
-                collection.catalogue.set_setting(VOCABULARY_KEY, new)
+                collection.catalogue.write(keep_setting, VOCABULARY_KEY, new)
             return sealed(*rest)  # type: ignore[arg-type]
 
         monkeypatch.setattr(sealing, "_sealed", replace)
         made = seal(collection)
-        copies = read_copies(collection.catalogue.setting(COPIES_KEY))
+        copies = read_copies(collection.catalogue.read(setting_of, COPIES_KEY))
     assert made.vocabulary == new
     for names in (made.files, copies):
         assert {name.partition("/")[0] for name in names if "/" in name} == {new}
@@ -136,7 +140,9 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
         shrink(database)
 
     with Collection.open(folder) as collection:
-        remove_photos(collection, collection.catalogue.names(collection.catalogue.numbers().tolist())[:1])
+        remove_photos(
+            collection, collection.catalogue.read(names_in_order, collection.catalogue.read(numbers_of).tolist())[:1]
+        )
     monkeypatch.setattr(Database, "shrink", seal_first)
     monkeypatch.setattr("retrieval.indexing.compaction.seal", _killed)
     with Collection.open(folder) as collection, pytest.raises(KeyboardInterrupt):
@@ -156,7 +162,7 @@ def test_groups_that_are_interrupted_are_sealed(folder: Path, monkeypatch: pytes
     with Collection.open(folder) as collection:
         with pytest.raises(KeyboardInterrupt):
             group_photos(collection)
-        assert len(collection.catalogue.links()) == 2
+        assert len(collection.catalogue.read(links_in)) == 2
     report = check_collection(folder)
     assert report.ok and report.notes == []
 
@@ -178,7 +184,7 @@ def test_an_error_before_anything_is_written_seals_nothing(folder: Path, monkeyp
             raise CairnError("wrong")
         # What fails in the catalogue itself may be damage, which must not be sealed as sound.
         with pytest.raises(DatabaseError), sealed_afterwards(collection):
-            collection.catalogue.set_setting("some", "thing")
+            collection.catalogue.write(keep_setting, "some", "thing")
             raise DatabaseError("damaged")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL, SEGMENTS
 from retrieval.collection.locking import CollectionLocked
@@ -53,7 +54,7 @@ def names(folder: Path) -> list[str]:
 def test_a_killed_runs_segments_are_removed(folder: Path, index: Index) -> None:
     index("coffee")
     with Collection.open(folder, catalogue=address_of(folder)) as collection:
-        assert collection.catalogue.reserve_numbers(1) == 1
+        assert collection.catalogue.write(reserve_numbers, 1) == 1
         shutil.copytree(folder / SEGMENTS / "000001", folder / SEGMENTS / "000007")  # as where it was replaced
         (folder / SEGMENTS / "000008").mkdir()  # half removed
         (folder / SEGMENTS / "000009.1234.writing").mkdir()

@@ -12,6 +12,9 @@ import pytest
 from index.errors import CairnError
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segments.segment import Segment
+from retrieval.catalogue.photos import all_indexed
+from retrieval.catalogue.segment_rows import segments_and_tombstones
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STATISTICS
 from retrieval.collection.sealing import seal
@@ -26,7 +29,7 @@ from tests.conftest import Ran
 def computed(folder: Path) -> tuple[bytes, bytes]:
     """Document frequency and norms, by reading all postings."""
     with Collection.open(folder) as collection:
-        _, removed = collection.catalogue.snapshot()
+        _, removed = collection.catalogue.read(segments_and_tombstones)
         index = InvertedIndex(collection.segments, collection.vocabulary.words, removed)
     return index.document_frequency.tobytes(), index.norms.tobytes()
 
@@ -47,7 +50,7 @@ def test_opening_reads_no_postings(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_other_scoring_computes_its_own_norms(folder: Path) -> None:
     rooted = ScoringOptions("sqrt")
     with Collection.open(folder) as collection:
-        _, removed = collection.catalogue.snapshot()
+        _, removed = collection.catalogue.read(segments_and_tombstones)
         expected = InvertedIndex(collection.segments, collection.vocabulary.words, removed, options=rooted)
         np.testing.assert_array_equal(collection.scored_index(rooted).norms, expected.norms)
 
@@ -55,7 +58,7 @@ def test_other_scoring_computes_its_own_norms(folder: Path) -> None:
 def test_every_command_that_changes_photos_keeps_them_anew(folder: Path) -> None:
     keys = [statistics_key(folder / STATISTICS)]
     with Collection.open(folder) as collection:
-        remove_photos(collection, [row.name or "" for row in collection.catalogue.images()[:2]])
+        remove_photos(collection, [row.name or "" for row in collection.catalogue.read(all_indexed)[:2]])
     assert opened(folder) == computed(folder)
     keys.append(statistics_key(folder / STATISTICS))
     with Collection.open(folder) as collection:
@@ -66,7 +69,7 @@ def test_every_command_that_changes_photos_keeps_them_anew(folder: Path) -> None
     # One that changes none does not write them again.
     written = (folder / STATISTICS).stat().st_ino
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "value")
+        collection.catalogue.write(keep_setting, "some", "value")
         seal(collection)
     assert (folder / STATISTICS).stat().st_ino == written
 
@@ -86,7 +89,7 @@ def test_a_collection_is_described_without_opening_a_segment(folder: Path, monke
 def test_stale_ones_are_not_used_and_reading_writes_none(folder: Path) -> None:
     stale = (folder / STATISTICS).read_bytes()
     with Collection.open(folder) as collection:
-        remove_photos(collection, [collection.catalogue.images()[0].name or ""])
+        remove_photos(collection, [collection.catalogue.read(all_indexed)[0].name or ""])
     (folder / STATISTICS).write_bytes(stale)  # as where a process was killed before it wrote them
     assert opened(folder) == computed(folder)
     assert (folder / STATISTICS).read_bytes() == stale
@@ -129,7 +132,7 @@ def test_what_somebody_made_is_not_believed(folder: Path, change: dict[str, obje
 
 def test_postings_that_were_mended_are_counted_again(folder: Path, cairn: Callable[..., Ran]) -> None:
     expected = computed(folder)
-    damaged = next((folder / SEGMENTS).glob("*/posting*.npy"))
+    damaged = next((folder / SEGMENTS).glob("*/posting_lists.npy"))
     contents = damaged.read_bytes()
     damaged.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
     (folder / STATISTICS).unlink()
@@ -180,6 +183,6 @@ def test_where_they_cannot_be_written_the_rest_is(folder: Path) -> None:
     (folder / STATISTICS).unlink()
     (folder / STATISTICS).mkdir()
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "value")
+        collection.catalogue.write(keep_setting, "some", "value")
         seal(collection)
     assert opened(folder) == computed(folder)

@@ -8,6 +8,8 @@ import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import reserve_numbers
 
 PHOTOS = 8
 
@@ -15,11 +17,11 @@ PHOTOS = 8
 def with_photos(address: str, photos: int = PHOTOS) -> Catalogue:
     """A catalogue at an address, with photos numbered from 0."""
     catalogue = Catalogue.open(address, create=True)
-    first = catalogue.reserve_numbers(photos)
+    first = catalogue.write(reserve_numbers, photos)
     rows = [ImageRow(number=first + i, path=f"/{i}.jpg", position=i) for i in range(photos)]
     values: dict[str, Any] = {"images": photos, "features": 0, "bytes": 0}
     segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
-    catalogue.commit_segment(segment, rows)
+    catalogue.write(commit_segment, segment, rows)
     return catalogue
 
 

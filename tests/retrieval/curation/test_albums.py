@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.curation.albums import numbers_in_album, page_of_album
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import import_values
 from retrieval.catalogue.schema import HiddenRow
 from retrieval.curation.albums import (
     AlbumNotFound,
@@ -37,53 +40,53 @@ def photos_of_album(catalogue: Catalogue, album: int) -> list[int]:
 
 
 def test_what_is_done_to_albums(catalogue: Catalogue) -> None:
-    one = make_album(catalogue, "  <b>Bridges</b>\n ", [3, 1, 99, 3, 2], cover=1)
+    one = catalogue.write(make_album, "  <b>Bridges</b>\n ", [3, 1, 99, 3, 2], cover=1)
     assert (one.name, one.photos, one.cover) == ("<b>Bridges</b>", 3, 1)
-    other = make_album(catalogue, "Arches", [5])
+    other = catalogue.write(make_album, "Arches", [5])
     assert (other.cover, other.photos) == (5, 1)
-    empty = make_album(catalogue, "x" * 300)
+    empty = catalogue.write(make_album, "x" * 300)
     assert (len(empty.name), empty.cover, empty.photos) == (200, None, 0)
-    assert [album.album for album in list_albums(catalogue)] == [empty.album, other.album, one.album]
+    assert [album.album for album in catalogue.read(list_albums)] == [empty.album, other.album, one.album]
     for name in ("ARCHES", " "):
         with pytest.raises(CairnError, match=r"called 'ARCHES' already|needs a name"):
-            make_album(catalogue, name)
+            catalogue.write(make_album, name)
         with pytest.raises(CairnError):
-            change_album(catalogue, one.album, name=name)
-    assert change_album(catalogue, other.album, name="arches").name == "arches"  # its own name
-    assert add_to_album(catalogue, one.album, [2, 4, 6, 4]) == [4, 6]
+            catalogue.write(change_album, one.album, name=name)
+    assert catalogue.write(change_album, other.album, name="arches").name == "arches"  # its own name
+    assert catalogue.write(add_to_album, one.album, [2, 4, 6, 4]) == [4, 6]
     assert photos_of_album(catalogue, one.album) == [3, 1, 2, 4, 6]
-    move_in_album(catalogue, one.album, [6, 3], before=2)
+    catalogue.write(move_in_album, one.album, [6, 3], before=2)
     assert photos_of_album(catalogue, one.album) == [1, 3, 6, 2, 4]
-    assert remove_from_album(catalogue, one.album, [6, 7, 1]) == [1, 6]
-    assert read_album(catalogue, one.album).cover == 3  # the one that was chosen is not in it
+    assert catalogue.write(remove_from_album, one.album, [6, 7, 1]) == [1, 6]
+    assert catalogue.read(read_album, one.album).cover == 3  # the one that was chosen is not in it
     with pytest.raises(CairnError, match="not in the album"):
-        change_album(catalogue, one.album, cover=7)
-    catalogue.import_values({4: {"taken": ["1923"]}, 2: {"taken": ["1930"]}})
-    change_album(catalogue, one.album, order="taken")
+        catalogue.write(change_album, one.album, cover=7)
+    catalogue.write(import_values, {4: {"taken": ["1923"]}, 2: {"taken": ["1930"]}})
+    catalogue.write(change_album, one.album, order="taken")
     assert photos_of_album(catalogue, one.album) == [4, 2, 3]
-    made = split_album(catalogue, one.album, [3, 4], "Split")
+    made = catalogue.write(split_album, one.album, [3, 4], "Split")
     assert photos_of_album(catalogue, made.album) == [4, 3] and photos_of_album(catalogue, one.album) == [2]
     with pytest.raises(CairnError, match="None of these"):
-        split_album(catalogue, one.album, [7], "Nothing")
-    assert not [album for album in list_albums(catalogue) if album.name == "Nothing"]
-    add_to_album(catalogue, other.album, [3])
-    merged = merge_albums(catalogue, one.album, [made.album, one.album, other.album])
+        catalogue.write(split_album, one.album, [7], "Nothing")
+    assert not [album for album in catalogue.read(list_albums) if album.name == "Nothing"]
+    catalogue.write(add_to_album, other.album, [3])
+    merged = catalogue.write(merge_albums, one.album, [made.album, one.album, other.album])
     assert photos_of_album(catalogue, merged.album) == [2, 4, 3, 5]
-    assert [album.album for album in albums_of_photo(catalogue, 5)] == [one.album]
+    assert [album.album for album in catalogue.read(albums_of_photo, 5)] == [one.album]
     for gone in (made.album, other.album):
         with pytest.raises(AlbumNotFound):
-            read_album(catalogue, gone)
+            catalogue.read(read_album, gone)
     assert catalogue.page(0, 9, wanted=PhotoFilter(album=one.album))[0] == 4
-    assert catalogue.numbers(wanted=PhotoFilter(album=one.album, taken_to="1929")).tolist() == [4]
+    assert catalogue.read(numbers_of, wanted=PhotoFilter(album=one.album, taken_to="1929")).tolist() == [4]
     with catalogue.writing() as session:
         session.add(HiddenRow(number=2))
-    catalogue.remove([4])
+    catalogue.write(make_tombstones, [4])
     with catalogue.reading() as session:
         total, rows = page_of_album(session, one.album, 1, 5)
-    assert (total, [row.number for row in rows]) == (2, [5]) == (read_album(catalogue, one.album).photos, [5])
-    before, numbers = delete_album(catalogue, one.album)
+    assert (total, [row.number for row in rows]) == (2, [5]) == (catalogue.read(read_album, one.album).photos, [5])
+    before, numbers = catalogue.write(delete_album, one.album)
     assert numbers == [2, 3, 5] and before.photos == 2
-    assert make_album(catalogue, "Again").album > empty.album > one.album  # an id is never given twice
+    assert catalogue.write(make_album, "Again").album > empty.album > one.album  # an id is never given twice
     catalogue.close()
 
 
@@ -108,7 +111,7 @@ class AlbumMachine(RuleBasedStateMachine):
     @rule(photos=some)
     def make(self, photos: list[int]) -> None:
         if len(self.model) < 4:
-            self.model[make_album(self.catalogue, self.name(), photos).album] = list(dict.fromkeys(photos))
+            self.model[self.catalogue.write(make_album, self.name(), photos).album] = list(dict.fromkeys(photos))
 
     @rule(place=st.integers(0, 3), photos=some, before=st.integers(0, PHOTOS - 1))
     def move(self, place: int, photos: list[int], before: int) -> None:
@@ -119,7 +122,7 @@ class AlbumMachine(RuleBasedStateMachine):
             left = [one for one in there if one not in moved]
             at = left.index(before) if before in left else len(left)
             self.model[album] = [*left[:at], *moved, *left[at:]]
-            move_in_album(self.catalogue, album, photos, before)
+            self.catalogue.write(move_in_album, album, photos, before)
 
     @rule(place=st.integers(0, 3), photos=some)
     def split(self, place: int, photos: list[int]) -> None:
@@ -128,9 +131,9 @@ class AlbumMachine(RuleBasedStateMachine):
             taken = [one for one in self.model[album] if one in photos]
             if not taken:
                 with pytest.raises(CairnError):
-                    split_album(self.catalogue, album, photos, self.name())
+                    self.catalogue.write(split_album, album, photos, self.name())
                 return
-            made = split_album(self.catalogue, album, photos, self.name())
+            made = self.catalogue.write(split_album, album, photos, self.name())
             self.model[album] = [one for one in self.model[album] if one not in taken]
             self.model[made.album] = taken
 
@@ -139,14 +142,14 @@ class AlbumMachine(RuleBasedStateMachine):
         if self.model:
             album = self.pick(place)
             merged = list(dict.fromkeys(self.pick(other) for other in others))
-            merge_albums(self.catalogue, album, merged)
+            self.catalogue.write(merge_albums, album, merged)
             for other in merged:
                 if other != album:
                     self.model[album] += [one for one in self.model.pop(other) if one not in self.model[album]]
 
     @invariant()
     def same(self) -> None:
-        assert {one.album: one.photos for one in list_albums(self.catalogue)} == {
+        assert {one.album: one.photos for one in self.catalogue.read(list_albums)} == {
             album: len(photos) for album, photos in self.model.items()
         }
         for album, photos in self.model.items():
@@ -161,7 +164,7 @@ TestAlbumMachine.settings = settings(max_examples=8, stateful_step_count=12, dea
 
 
 def test_no_two_albums_are_called_the_same_by_two_at_once(catalogue: Catalogue) -> None:
-    make_album(catalogue, "a")
+    catalogue.write(make_album, "a")
     with pytest.raises(CairnError), catalogue.writing() as session:  # the database itself says so
         session.execute(sa.text("INSERT INTO albums (name, created) VALUES ('a', '')"))
     catalogue.close()
@@ -172,7 +175,7 @@ def test_of_two_at_once_that_make_albums_of_one_name_one_does(catalogue: Catalog
 
     def make(name: str) -> bool:
         try:
-            make_album(catalogue, name)
+            catalogue.write(make_album, name)
         except CairnError as error:
             assert "already" in str(error)
             return False
@@ -181,5 +184,5 @@ def test_of_two_at_once_that_make_albums_of_one_name_one_does(catalogue: Catalog
     with ThreadPoolExecutor(6) as several:
         made = list(several.map(make, ["arches", "Arches", "ARCHES"] * 4))
     assert made.count(True) == 1
-    assert len(list_albums(catalogue)) == 1
+    assert len(catalogue.read(list_albums)) == 1
     catalogue.close()

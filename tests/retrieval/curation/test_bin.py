@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from index.arrays import hash_file
+from retrieval.catalogue.photos import count_indexed, photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.curation import bin as bins
 from retrieval.curation.bin import FILE_FOLDER, RECORD, NotMoved, binned, find_binned, forget, move_to_bin, put_back
@@ -147,22 +148,22 @@ def test_a_photo_leaves_the_collection_when_its_file_is_in_the_bin(album: Album,
     album.index()
     with album.open() as collection:
         catalogue, folder = collection.catalogue, tmp_path / "bin"
-        one, gone = (catalogue.image_by_name(name) for name in ("a/one.jpg", "top.jpg"))
+        one, gone = (catalogue.read(photo_of_name, name) for name in ("a/one.jpg", "top.jpg"))
         assert one is not None and gone is not None
         Path(gone.path).unlink()
         told = discard(catalogue, [one.number, gone.number, 999], folder, collection.folder)
         assert [entry.number for entry in told.moved] == [one.number] and not Path(one.path).exists()
         assert list(told.failed) == [gone.number] and "no longer there" in told.failed[gone.number]
-        assert catalogue.count() == 2 and catalogue.image_by_name("a/one.jpg") is None
+        assert catalogue.read(count_indexed) == 2 and catalogue.read(photo_of_name, "a/one.jpg") is None
         collection.forget()
         assert one.number not in collection.index.image_numbers
         back = restore(catalogue, [told.moved[0].id, "../x"], folder)
         assert [entry.number for entry in back.moved] == [one.number] and Path(one.path).is_file()
-        assert catalogue.images([one.number]) == [one]
+        assert catalogue.read(rows_of, [one.number]) == [one]
         collection.forget()
         assert one.number in collection.index.image_numbers
         # Killed after the file was moved: the photo is there, and goes when it is asked for again.
         entry = move_to_bin(one, folder, collection.folder)
-        assert catalogue.count() == 3
+        assert catalogue.read(count_indexed) == 3
         assert discard(catalogue, [one.number], folder, collection.folder).moved == (entry,)
-        assert catalogue.count() == 2
+        assert catalogue.read(count_indexed) == 2

@@ -55,12 +55,12 @@ def test_sets_that_are_kept_come_again_only_with_more_photos(album: Album) -> No
     album.put(top=0)
     album.index()
     with album.open() as collection:
-        assert isinstance(collection, Collection) and kept_sets(collection.catalogue) == []
-        keep_all(collection.catalogue, [2, 1])
-        keep_all(collection.catalogue, [7, 6])
-        assert duplicate_sets(groups, kept_sets(collection.catalogue)) == [(1, 2, 3), (4, 5)]
-        keep_all(collection.catalogue, [1, 2, 3])
-        assert duplicate_sets(groups, kept_sets(collection.catalogue)) == [(4, 5)]
-        assert len(kept_sets(collection.catalogue)) == 2  # the smaller set is part of the larger
-        ask_again(collection.catalogue, [3, 2, 1])
-        assert duplicate_sets(groups, kept_sets(collection.catalogue)) == [(1, 2, 3), (4, 5)]
+        assert isinstance(collection, Collection) and collection.catalogue.read(kept_sets) == []
+        collection.catalogue.write(keep_all, [2, 1])
+        collection.catalogue.write(keep_all, [7, 6])
+        assert duplicate_sets(groups, collection.catalogue.read(kept_sets)) == [(1, 2, 3), (4, 5)]
+        collection.catalogue.write(keep_all, [1, 2, 3])
+        assert duplicate_sets(groups, collection.catalogue.read(kept_sets)) == [(4, 5)]
+        assert len(collection.catalogue.read(kept_sets)) == 2  # the smaller set is part of the larger
+        collection.catalogue.write(ask_again, [3, 2, 1])
+        assert duplicate_sets(groups, collection.catalogue.read(kept_sets)) == [(1, 2, 3), (4, 5)]

@@ -11,6 +11,7 @@ from PIL import Image
 
 import cairn as library
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.rejections import reject
@@ -49,22 +50,27 @@ def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
         astronaut, coffee = (collection.photo(name).number for name in ("astronaut_0.png", "coffee_0.png"))
         how = {"turns": 1}
         face = {"photo": astronaut, "box": [150, 30, 330, 260]}
-        box = save_search(
-            catalogue, " The\n astronaut ", {"queries": [face], "options": how}, standing=True, tag="Eileen"
+        box = catalogue.write(
+            save_search, " The\n astronaut ", {"queries": [face], "options": how}, standing=True, tag="Eileen"
         )
         buffer = io.BytesIO()
         Image.open(new / "later_chelsea_small.jpg").convert("RGB").rotate(2).save(buffer, "JPEG")
         upload = {"queries": [{"name": "mine.jpg"}], "options": how}
-        mine = save_search(catalogue, "My cat", upload, buffer.getvalue(), standing=True, favourite=True)
-        gone = save_search(catalogue, "Coffee", {"queries": [{"photo": coffee}], "options": how}, standing=True)
-        plain = save_search(catalogue, "Never asked", {"queries": [face]})
-        assert [one.name for one in saved_searches(catalogue)] == ["My cat", "Coffee", "Never asked", "The astronaut"]
+        mine = catalogue.write(save_search, "My cat", upload, buffer.getvalue(), standing=True, favourite=True)
+        gone = catalogue.write(save_search, "Coffee", {"queries": [{"photo": coffee}], "options": how}, standing=True)
+        plain = catalogue.write(save_search, "Never asked", {"queries": [face]})
+        assert [one.name for one in catalogue.read(saved_searches)] == [
+            "My cat",
+            "Coffee",
+            "Never asked",
+            "The astronaut",
+        ]
         assert [asking.asked for asking in ask_standing(collection.opened)] == [0, 0, 0]
-        last = max(collection.opened.catalogue.numbers())
+        last = max(collection.opened.catalogue.read(numbers_of))
         collection.add(new)
         collection.remove(["coffee_0.png"])
         rejected = collection.photo("later_astronaut_2.png").number
-        reject(catalogue, astronaut, [rejected])
+        catalogue.write(reject, astronaut, [rejected])
 
     told = cairn("searches", "ask", folder, "--json")
     assert told.code == 1
@@ -77,15 +83,15 @@ def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
         everything = collection.search("astronaut_0.png", face["box"], top=100, turns=1).found
         expected = [one for one in everything if one.number > last]
         assert by_name["The astronaut"]["found"] == [one.name for one in expected] == ["later_astronaut_1.png"]
-        (find,) = finds_of(catalogue, box)
+        (find,) = catalogue.read(finds_of, box)
         assert find.region == [list(point) for point in expected[0].region] and not find.seen
         assert find.probability == pytest.approx(expected[0].probability, abs=0.05)
         assert collection.photo(find.number).tags == ("Eileen",)
-        assert (saved_search(catalogue, box).found, saved_search(catalogue, box).new) == (1, 1)
-        mark_seen(catalogue, box, [find.number, 999])
-        assert saved_search(catalogue, box).new == 0 and saved_search(catalogue, mine).new == 1
-        mark_seen(catalogue, mine)
-        assert saved_search(catalogue, mine).new == 0 and not finds_of(catalogue, plain)
+        assert (catalogue.read(saved_search, box).found, catalogue.read(saved_search, box).new) == (1, 1)
+        catalogue.write(mark_seen, box, [find.number, 999])
+        assert catalogue.read(saved_search, box).new == 0 and catalogue.read(saved_search, mine).new == 1
+        catalogue.write(mark_seen, mine)
+        assert catalogue.read(saved_search, mine).new == 0 and not catalogue.read(finds_of, plain)
         # Nothing is asked twice, but what could not be asked.
         assert [(one.search.id, one.asked) for one in ask_standing(collection.opened)] == [
             (mine, 0),
@@ -93,14 +99,14 @@ def test_new_photos_are_searched_once_and_found_as_by_a_plain_search(
             (box, 0),
         ]
         # One that becomes standing is asked of photos that come then.
-        change_search(catalogue, plain, {"standing": True, "name": "Asked"})
+        catalogue.write(change_search, plain, {"standing": True, "name": "Asked"})
         assert [one.asked for one in ask_standing(collection.opened) if one.search.id == plain] == [0]
         with pytest.raises(CairnError, match="needs a name"):
-            change_search(catalogue, plain, {"name": " \n"})
+            catalogue.write(change_search, plain, {"name": " \n"})
         with pytest.raises(CairnError, match="no saved search 99"):
-            change_search(catalogue, 99, {"name": "x"})
-        delete_search(catalogue, box)
-        assert not finds_of(catalogue, box)
+            catalogue.write(change_search, 99, {"name": "x"})
+        catalogue.write(delete_search, box)
+        assert not catalogue.read(finds_of, box)
     listed = cairn("searches", "list", folder, "--json").json["searches"]
     assert [one["name"] for one in listed] == ["My cat", "Asked", "Coffee"]
     assert "My cat, favourite, standing, 1 found, 0 new" in cairn("searches", "list", folder).out
@@ -113,12 +119,12 @@ def test_no_more_searches_are_kept_than_may_be_by_several_at_once(
 
     def save(name: str) -> bool:
         try:
-            save_search(catalogue, name, {"queries": []})
+            catalogue.write(save_search, name, {"queries": []})
         except saved.TooManySearches:
             return False
         return True
 
     with ThreadPoolExecutor(6) as several:
         assert list(several.map(save, "abcdefgh")).count(True) == 3
-    assert len(saved.saved_searches(catalogue)) == 3
+    assert len(catalogue.read(saved.saved_searches)) == 3
     catalogue.close()

@@ -13,6 +13,8 @@ from index.arrays import hash_file, load_json, save_json
 from index.errors import CairnError
 from index.hamming.voting import BORROWED, match
 from index.segments.segment import Segment
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.photos import all_indexed, rows_of
 from retrieval.collection import augmentation as store
 from retrieval.collection.augmentation import MANIFEST, Augmentation, Loan, is_augmented, open_augmentation
 from retrieval.collection.collection import Collection
@@ -89,7 +91,7 @@ def loans(collection: Collection) -> dict[int, tuple[tuple[int, ...], bytes, byt
 
 
 def linked_numbers(collection: Collection) -> set[int]:
-    return {row.number for row in collection.catalogue.images() if not (row.name or "").startswith("rocket")}
+    return {row.number for row in collection.catalogue.read(all_indexed) if not (row.name or "").startswith("rocket")}
 
 
 def test_linked_photos_borrow_and_others_do_not(copy: Collection) -> None:
@@ -120,7 +122,7 @@ def test_what_is_borrowed_maps_into_the_photo(copy: Collection) -> None:
     kept = copy.augmentation
     assert kept is not None
     for loan in every_loan(copy, kept):
-        row = copy.catalogue.images([loan.photo])[0]
+        row = copy.catalogue.read(rows_of, [loan.photo])[0]
         width, height = row.width or 1, row.height or 1
         left = loan.words.tolist()
         for source in loan.sources:
@@ -160,8 +162,8 @@ def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(augmented: Colle
     index_photos(augmented, [more])
     augmented.forget()
     assert loans(augmented) == before
-    new = max(augmented.catalogue.numbers().tolist())
-    coffee = {row.number for row in augmented.catalogue.images() if (row.name or "").startswith("coffee")}
+    new = max(augmented.catalogue.read(numbers_of).tolist())
+    coffee = {row.number for row in augmented.catalogue.read(all_indexed) if (row.name or "").startswith("coffee")}
     assert grouped(augmented) == len(coffee) > 1
     after = loans(augmented)
     assert {number for number in after if before.get(number) != after[number]} == coffee and new in coffee
@@ -173,7 +175,7 @@ def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(augmented: Colle
 
 
 def test_a_photo_that_borrowed_from_a_removed_one_borrows_nothing(augmented: Collection) -> None:
-    rows = {row.name: row.number for row in augmented.catalogue.images()}
+    rows = {row.name: row.number for row in augmented.catalogue.read(all_indexed)}
     remove_photos(augmented, [next(name for name in rows if name and name.endswith("coffee_0.png"))])
     left = rows[next(name for name in rows if name and name.endswith("coffee_1.png"))]
     assert left not in loans(augmented) and len(loans(augmented)) == len(linked_numbers(augmented)) - 1
@@ -186,7 +188,7 @@ def test_a_photo_that_borrowed_from_a_removed_one_borrows_nothing(augmented: Col
 @pytest.mark.parametrize("damaged", [False, True])
 def test_compaction_takes_what_was_removed_off_the_disk(augmented: Collection, damaged: bool) -> None:
     before = loans(augmented)
-    row = next(row for row in augmented.catalogue.images() if (row.name or "").endswith("coffee_0.png"))
+    row = next(row for row in augmented.catalogue.read(all_indexed) if (row.name or "").endswith("coffee_0.png"))
     remove_photos(augmented, [row.name or ""])
     if damaged:
         segment = next((augmented.folder / AUGMENTATION).glob("0*"))
@@ -256,7 +258,7 @@ def test_damage_stops_no_search_and_is_mended(augmented: Collection, file: str) 
         (parent / file).write_bytes(contents)
     with Collection.open(augmented.folder) as collection:
         searcher = Searcher(collection, SearchOptions(engine="tf-idf"))
-        assert len(searcher.index.score(np.arange(20)).scores) == len(collection.catalogue.numbers())
+        assert len(searcher.index.score(np.arange(20)).scores) == len(collection.catalogue.read(numbers_of))
         describe_collection(collection)
     found = check_collection(augmented.folder)
     assert found.damaged and all(one.file.startswith(f"{AUGMENTATION}/") for one in found.damaged)
@@ -370,7 +372,7 @@ def test_a_photo_that_has_lost_its_links_borrows_nothing(copy: Collection, signa
         retrain(copy, RetrainOptions(words=60, signature=signature))
     links = link_photos(copy, min_inliers=10)
     augment_photos(copy, links, ALL)
-    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
+    coffee = {row.number for row in copy.catalogue.read(all_indexed) if (row.name or "").startswith("coffee")}
     others = {pair: link for pair, link in links.items() if not coffee & set(pair)}
     assert augment_photos(copy, others, ALL) == len(coffee)
     found = loans(copy)
@@ -397,7 +399,7 @@ def test_photos_that_have_lost_their_links_do_not_keep_others_from_borrowing(
     retrain(copy, RetrainOptions(words=60, signature="hamming-64"))
     links = link_photos(copy, min_inliers=10)
     augment_photos(copy, links, ALL)
-    coffee = {row.number for row in copy.catalogue.images() if (row.name or "").startswith("coffee")}
+    coffee = {row.number for row in copy.catalogue.read(all_indexed) if (row.name or "").startswith("coffee")}
     others = {pair: link for pair, link in links.items() if not coffee & set(pair)}
     with monkeypatch.context() as patch:
         patch.setattr(groups, "merge_loans", lambda *given, **named: None)

@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.photos import all_indexed, names_in_order, photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.commands.console import run
@@ -196,10 +198,10 @@ def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> Non
         read_groups(photos)
     found = group_photos(photos)
     assert (found.inliers, found.photos, found.out_of_date) == (20, 10, False)
-    assert [sorted(photos.catalogue.names(one.photos)) for one in found.groups] == EXPECTED
+    assert [sorted(photos.catalogue.read(names_in_order, one.photos)) for one in found.groups] == EXPECTED
     assert [one.links for one in found.groups] == [6, 3, 1]
     repeats = {copy: original for one in found.groups for copy, original in one.duplicates.items()}
-    names = {row.number: row.name for row in photos.catalogue.images()}
+    names = {row.number: row.name for row in photos.catalogue.read(all_indexed)}
     assert {names[copy]: names[original] for copy, original in repeats.items()} == REPEATED
     assert read_groups(photos) == found
 
@@ -212,11 +214,14 @@ def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> Non
 
 def test_groups_tell_that_photos_were_removed_since(photos: Collection) -> None:
     before = group_photos(photos)
-    gone = [photos.catalogue.image_by_name(name) for name in ("coffee_0.png", "astronaut_0.png")]
-    photos.catalogue.remove([image.number for image in gone if image is not None])
+    gone = [photos.catalogue.read(photo_of_name, name) for name in ("coffee_0.png", "astronaut_0.png")]
+    photos.catalogue.write(make_tombstones, [image.number for image in gone if image is not None])
     stale = read_groups(photos)
     assert stale.out_of_date
-    assert [sorted(photos.catalogue.names(one.photos)) for one in stale.groups] == [EXPECTED[0][1:], EXPECTED[1]]
+    assert [sorted(photos.catalogue.read(names_in_order, one.photos)) for one in stale.groups] == [
+        EXPECTED[0][1:],
+        EXPECTED[1],
+    ]
     assert stale.groups[0].duplicates == {} and stale.groups[1] == before.groups[1]
     assert len(groups_table(photos, stale.groups).splitlines()) == 1 + 3 + 3
     with Collection.open(photos.folder) as again:
@@ -288,9 +293,9 @@ def test_the_command(
     code, out, err = cairn(copy, "--no-augment")
     assert (code, err) == (0, "") and "borrowed" not in out
     with Collection.open(copy) as collection:
-        removed = collection.catalogue.image_by_name("astronaut_copy.png")
+        removed = collection.catalogue.read(photo_of_name, "astronaut_copy.png")
         assert removed is not None
-        collection.catalogue.remove([removed.number])
+        collection.catalogue.write(make_tombstones, [removed.number])
     code, out, err = cairn(copy, "--inliers", 100_000)
     assert (code, err) == (0, "") and "2 of 9 photos in 1 groups, 1 links, 1 near duplicates" in out
     code, out, err = cairn(copy, "--out", tmp_path / "nowhere" / "groups.csv")

@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from index.segments.segment import ImageFeatures
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.link_store import begin_links, keep_links, links_in
+from retrieval.catalogue.photos import all_indexed, photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import LINKS_LOCK
 from retrieval.collection.locking import lock_file
@@ -55,7 +58,7 @@ def shown(name: str) -> str:
 def test_photos_are_linked_where_they_show_the_same(photos: Collection) -> None:
     told: list[tuple[str, int, int]] = []
     found = link_photos(photos, min_inliers=20, progress=lambda *step: told.append(step))
-    names = {row.number: row.name or "" for row in photos.catalogue.images()}
+    names = {row.number: row.name or "" for row in photos.catalogue.read(all_indexed)}
     assert told == [("verify", done, len(names)) for done in range(1, len(names) + 1)]
     expected = {
         (one, other) for one in names for other in names if one < other and shown(names[one]) == shown(names[other])
@@ -66,7 +69,7 @@ def test_photos_are_linked_where_they_show_the_same(photos: Collection) -> None:
 
 def test_a_link_maps_one_photo_to_the_other_as_they_were_made(photos: Collection, tmp_path: Path) -> None:
     maps = {name: np.vstack([matrix, [0, 0, 1]]) for name, matrix in write_views(tmp_path, LINKED).items()}
-    numbers = {row.name: row.number for row in photos.catalogue.images()}
+    numbers = {row.name: row.number for row in photos.catalogue.read(all_indexed)}
     every = link_photos(photos, min_inliers=20)
     side = max(SIZE)
     into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, side]]) / side  # pixels to units of the longer side
@@ -147,14 +150,14 @@ def test_only_photos_that_were_added_are_asked_with(
 ) -> None:
     write_views(tmp_path, {"coffee": 3})
     before = link_photos(copy, min_inliers=20, keep=True)
-    gone = copy.catalogue.image_by_name("chelsea_0.png")
+    gone = copy.catalogue.read(photo_of_name, "chelsea_0.png")
     assert gone is not None
-    copy.catalogue.remove([gone.number])
+    copy.catalogue.write(make_tombstones, [gone.number])
     assert index_photos(copy, [tmp_path / "coffee_2.png"]).added == 1
     asked: list[int] = []
     ask = links.ask_photos
     monkeypatch.setattr(links, "ask_photos", lambda c, numbers, workers: asked.extend(numbers) or ask(c, numbers))
-    names = {row.number: row.name for row in copy.catalogue.images()}
+    names = {row.number: row.name for row in copy.catalogue.read(all_indexed)}
     after = link_photos(copy, min_inliers=20, keep=True)
     assert [names[number] for number in asked] == ["coffee_2.png"]
     new = {pair for pair in after if asked[0] in pair}
@@ -162,9 +165,9 @@ def test_only_photos_that_were_added_are_asked_with(
     stayed = {pair: link for pair, link in before.items() if gone.number not in pair}
     assert {pair: link for pair, link in after.items() if pair not in new} == stayed and len(stayed) < len(before)
     # With the photo its links leave the catalogue.
-    assert gone.number in copy.catalogue.links()
+    assert gone.number in copy.catalogue.read(links_in)
     compact(copy)
-    assert gone.number not in copy.catalogue.links() and len(copy.catalogue.links()) == len(names)
+    assert gone.number not in copy.catalogue.read(links_in) and len(copy.catalogue.read(links_in)) == len(names)
 
 
 class Listed:
@@ -245,15 +248,15 @@ def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalo
 
 
 def test_links_of_another_kind_take_the_place_of_those_that_are_kept(catalogue: Catalogue) -> None:
-    catalogue.begin_links("one")
-    catalogue.keep_links("one", {3: b"", 1: b"first"})
-    catalogue.keep_links("one", {1: b"second"})
-    assert list(catalogue.links().items()) == [(1, b"second"), (3, b"")]
-    catalogue.begin_links("other")
-    assert catalogue.links() == {}
+    catalogue.write(begin_links, "one")
+    catalogue.write(keep_links, "one", {3: b"", 1: b"first"})
+    catalogue.write(keep_links, "one", {1: b"second"})
+    assert list(catalogue.read(links_in).items()) == [(1, b"second"), (3, b"")]
+    catalogue.write(begin_links, "other")
+    assert catalogue.read(links_in) == {}
     with pytest.raises(CairnError, match="other links"):
-        catalogue.keep_links("one", {1: b"late"})
-    assert catalogue.links() == {}
+        catalogue.write(keep_links, "one", {1: b"late"})
+    assert catalogue.read(links_in) == {}
 
 
 @pytest.mark.parametrize(
@@ -267,12 +270,12 @@ def test_links_of_another_kind_take_the_place_of_those_that_are_kept(catalogue: 
 )
 def test_damaged_links_are_not_believed(tmp_path: Path, change: str, left: list[int]) -> None:
     with Catalogue.open(tmp_path, create=True) as catalogue:
-        catalogue.begin_links("{}")
-        catalogue.keep_links("{}", {1: b"\1" * 60, 2: b""})
+        catalogue.write(begin_links, "{}")
+        catalogue.write(keep_links, "{}", {1: b"\1" * 60, 2: b""})
         with contextlib.closing(sqlite3.connect(tmp_path / "catalogue.sqlite")) as connection:
             connection.execute(change)
             connection.commit()
-        assert list(catalogue.links()) == left
+        assert list(catalogue.read(links_in)) == left
 
 
 @pytest.mark.parametrize(

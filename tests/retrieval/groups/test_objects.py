@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.orm import Session
 
-from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hide
 from retrieval.catalogue.curation.rejections import reject
-from retrieval.catalogue.link_store import KIND_KEY
+from retrieval.catalogue.link_store import KIND_KEY, begin_links, keep_links
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.groups.links import Link, decode_links, encode_links, found_numbers
@@ -108,23 +109,23 @@ def collection(tmp_path: Path) -> Any:
 
 
 def keep(collection: Collection, links: dict[int, list[Link]]) -> None:
-    collection.catalogue.begin_links("kind")
-    collection.catalogue.keep_links("kind", {number: encode_links(found) for number, found in links.items()})
+    collection.catalogue.write(begin_links, "kind")
+    collection.catalogue.write(keep_links, "kind", {number: encode_links(found) for number, found in links.items()})
     (collection.folder / "groups.json").write_text("{}" + " " * len(links))
 
 
 def test_links_are_found_from_both_sides(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Photos that were added later know the earlier ones, which do not know them."""
 
-    def there(_: Catalogue, numbers: list[int]) -> list[ImageRow]:
+    def there(_: Session, numbers: list[int]) -> list[ImageRow]:
         return [row(number) for number in numbers if number != 4]
 
-    monkeypatch.setattr(Catalogue, "there", there)
+    monkeypatch.setattr("retrieval.groups.objects.rows_there", there)
     objects = PhotoObjects(collection)
     assert objects.of(row(1)) == [] and not objects.is_grouped
     own, later, gone, weak = (into(1, n, 0.1 * n, 0.0, 0.3, 30) for n in (2, 3, 4, 5))
     keep(collection, {1: [inverse(own)], 2: [], 3: [later], 4: [gone], 5: [weak._replace(inliers=19)]})
-    assert objects.is_grouped and collection.catalogue.setting(KIND_KEY) == "kind"
+    assert objects.is_grouped and collection.catalogue.read(setting_of, KIND_KEY) == "kind"
     assert sorted(number for one in objects.of(row(1)) for number in one.photos) == [2, 3]
     assert [one.photos for one in objects.of(row(3))] == [(1,)]
     assert objects.of(row(9)) == []
@@ -153,13 +154,13 @@ def test_links_of_many_photos_are_read_in_the_background(
 ) -> None:
     """The first answer tells what the photo's own links tell; photos that were called no match are in none."""
     monkeypatch.setattr("retrieval.groups.objects._AT_ONCE", 2)
-    monkeypatch.setattr(Catalogue, "there", lambda _, numbers: [row(number) for number in numbers])
+    monkeypatch.setattr("retrieval.groups.objects.rows_there", lambda _, numbers: [row(number) for number in numbers])
     with collection.catalogue.writing() as session:
         session.add_all(ImageRow(number=number, path=f"/{number}", name=str(number)) for number in range(6))
     mutual, later, rejected, hidden = (into(1, n, 0.1 * n, 0.0, 0.3) for n in (2, 3, 4, 5))
     keep(collection, {1: [inverse(mutual)], 2: [mutual], 3: [later], 4: [rejected], 5: [hidden]})
-    reject(collection.catalogue, 1, [4])
-    hide(collection.catalogue, [5])
+    collection.catalogue.write(reject, 1, [4])
+    collection.catalogue.write(hide, [5])
     objects = PhotoObjects(collection)
     assert [one.photos for one in objects.of(row(1))] == [(2,)]
     for thread in threading.enumerate():

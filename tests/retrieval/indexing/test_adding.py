@@ -22,6 +22,9 @@ from index.arrays import hash_file
 from index.errors import CairnError
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.photos import all_indexed, names_in_order
+from retrieval.catalogue.segment_rows import orphans_in
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import VOCABULARY
 from retrieval.collection.options import CollectionOptions
@@ -56,18 +59,18 @@ def contents(folder: Path) -> dict[str, Any]:
     """All that a search can see of a collection, by the names of the photos."""
     with Collection.open(folder) as collection:
         images = {}
-        for row in collection.catalogue.images():
+        for row in collection.catalogue.read(all_indexed):
             features = collection.index.images.features(row.number)
             columns = {name: column.tobytes() for name, column in features.columns.items()}
             images[row.name] = (row.path, row.sha256, row.width, row.height, features.words.tobytes(), columns)
-        failures = sorted((failure.path, failure.reason) for failure in collection.catalogue.failures())
+        failures = sorted((failure.path, failure.reason) for failure in collection.catalogue.read(failures_in))
         return {"images": images, "vocabulary": collection.vocabulary.fingerprint, "failures": failures}
 
 
 def ranking(folder: Path, query: Path, **options: Any) -> list[tuple[str, float, int]]:
     with Collection.open(folder) as collection:
         hits = answer_to(read_query(collection, query), Searcher(collection, SearchOptions(**options))).hits
-        names = collection.catalogue.names([hit.number for hit in hits])
+        names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
         return [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
 
 
@@ -152,7 +155,9 @@ def test_a_photo_that_takes_too_long_is_listed_and_the_run_goes_on(
         report = index(tmp_path / "c.cairn", with_a_slow_one)
     assert (report.added, _reasons(report)["a-slow.jpg"]) == (10, TOO_LONG)
     with Collection.open(tmp_path / "c.cairn") as collection:
-        assert {Path(one.path).name: one.reason for one in collection.catalogue.failures()}["a-slow.jpg"] == TOO_LONG
+        assert {Path(one.path).name: one.reason for one in collection.catalogue.read(failures_in)}[
+            "a-slow.jpg"
+        ] == TOO_LONG
         assert index_photos(collection, [with_a_slow_one]).added == 1  # with the time that it needs
 
 
@@ -187,7 +192,9 @@ class _Killer:
     def __init__(self, moment: str) -> None:
         self.step, _, self.done = moment.partition(" ")
         if self.step == "commit":
-            Catalogue.commit_segment = self.now  # type: ignore[method-assign]
+            import retrieval.indexing.adding
+
+            retrieval.indexing.adding.commit_segment = self.now
         elif self.step == "segment":
             import index.segments.writing
 
@@ -255,7 +262,7 @@ def test_a_killed_run_is_picked_up_where_it_stopped(
         assert report.unchanged == 6
     # A segment that was never committed is cleared away by the next run.
     with Catalogue.open(folder) as catalogue:
-        assert catalogue.orphans(folder / "segments") == []
+        assert catalogue.read(orphans_in, folder / "segments") == []
 
 
 @pytest.mark.slow
@@ -537,4 +544,4 @@ def test_a_photo_whose_file_goes_before_its_metadata_is_read_waits_for_the_next_
     shutil.copytree(kept, folder)
     assert index(tmp_path / "c", folder, options).added == 2
     with Collection.open(tmp_path / "c") as collection:
-        assert {row.taken for row in collection.catalogue.images()} == {"2001-02-03T04:05:06"}
+        assert {row.taken for row in collection.catalogue.read(all_indexed)} == {"2001-02-03T04:05:06"}

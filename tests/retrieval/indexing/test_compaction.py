@@ -22,6 +22,9 @@ from index.errors import CairnError
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
 from retrieval.catalogue.database import DatabaseError
+from retrieval.catalogue.metadata_store import import_values, metadata_of
+from retrieval.catalogue.photos import all_indexed, counts_of_photos, numbers_of_names, rows_of
+from retrieval.catalogue.segment_rows import segments_in, tombstones_in
 from retrieval.collection.layout import OPTIONS, SEAL
 from retrieval.collection.locking import CollectionLocked
 from retrieval.collection.options import CollectionOptions, write_options
@@ -65,8 +68,8 @@ def _fill(album: Album) -> None:
 def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album) -> None:
     before = filled.answers()
     with filled.open() as collection:
-        keys = {row.name: str(row.sha256) for row in collection.catalogue.rows(range(12))}
-        keys["p01.jpg"] = str(collection.catalogue.rows([1])[0].sha256)
+        keys = {row.name: str(row.sha256) for row in collection.catalogue.read(rows_of, range(12), indexed=False)}
+        keys["p01.jpg"] = str(collection.catalogue.read(rows_of, [1], indexed=False)[0].sha256)
         for key in (keys["p00.jpg"], keys["p01.jpg"]):
             for size in (128, 512):
                 file = thumbnail_file(key, size, filled.place / "cache")
@@ -74,15 +77,15 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
                 file.write_bytes(b"\xff\xd8\xff\xff\xd9")
         steps: list[tuple[str, int, int]] = []
         report = compact(collection, progress=lambda *told: steps.append(told))
-        (row,) = collection.catalogue.segments()
+        (row,) = collection.catalogue.read(segments_in)
         (segment,) = collection.segments
         assert report.segments == (4, 1) and report.removed == 2 and report.thumbnails == 2
         sizes = [file.stat().st_size for file in segment.folder.glob("*.npy")]
         assert report.bytes[1] == row.bytes == sum(sizes) < report.bytes[0]
         assert steps[-1][1] == steps[-1][2]
         assert segment.images == row.images == 10
-        assert collection.catalogue.removed() == frozenset()
-        assert collection.catalogue.counts() == {
+        assert collection.catalogue.read(tombstones_in) == frozenset()
+        assert collection.catalogue.read(counts_of_photos) == {
             "indexed": 10,
             "failed": 0,
             "removed": 0,
@@ -94,31 +97,31 @@ def test_segments_become_one_and_what_was_removed_leaves_the_disk(filled: Album)
         # Nothing is left to do, and nothing is done.
         again = compact(collection)
         assert again.segments == (1, 1) and again.bytes[0] == again.bytes[1] and again.removed == 0
-        assert collection.catalogue.segments() == [row]
+        assert collection.catalogue.read(segments_in) == [row]
     assert filled.answers() == before
     # What follows goes into a segment of its own, whose folder's name was never another one's.
     filled.put(p01=1)
     filled.index()
     assert len(filled.held()) == 12
     with filled.open() as collection:
-        assert collection.catalogue.segments()[-1].folder > row.folder
+        assert collection.catalogue.read(segments_in)[-1].folder > row.folder
 
 
 def test_notes_and_metadata_stay_with_the_photos(filled: Album) -> None:
     with filled.open() as collection:
-        (number,) = collection.catalogue.numbers_of_names(["p04.jpg"]).values()
-        collection.catalogue.import_values({number: {"place": ["Ghent"]}})
+        (number,) = collection.catalogue.read(numbers_of_names, ["p04.jpg"]).values()
+        collection.catalogue.write(import_values, {number: {"place": ["Ghent"]}})
     (filled.photos / "p03.jpg").rename(filled.photos / "moved.jpg")
     filled.index()
     with filled.open() as collection:
         compact(collection)
         (segment,) = collection.segments
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         assert segment.notes == write_notes(rows)
         assert [(row.name, row.number) for row in read_notes(segment.notes)] == [(row.name, row.number) for row in rows]
         assert "moved.jpg" in {row.name for row in rows}
         assert [row.position for row in rows] == list(range(12))
-        assert collection.catalogue.metadata([number])[number].others == {"place": ("Ghent",)}
+        assert collection.catalogue.read(metadata_of, [number])[number].others == {"place": ("Ghent",)}
 
 
 @pytest.mark.parametrize("which", [None, [1, 3]], ids=["all", "some"])
@@ -147,12 +150,12 @@ def test_segments_of_the_first_format_are_searched_and_brought_up_to_date(
 def test_segments_grow_to_a_size_and_no_further(filled: Album, features: int) -> None:
     before = filled.answers()
     with filled.open() as collection:
-        whole = [row.features for row in collection.catalogue.segments()]
+        whole = [row.features for row in collection.catalogue.read(segments_in)]
         compact(collection, CompactOptions(features=features))
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         assert all(row.features <= max(features, *whole) for row in rows)
         assert len(rows) == {1: 4, 10**6: 1}.get(features, len(rows))
-        assert collection.catalogue.removed() == frozenset()
+        assert collection.catalogue.read(tombstones_in) == frozenset()
         numbers = np.concatenate([segment.image_numbers for segment in collection.segments])
         assert sorted(numbers.tolist()) == [0, 2, 3, 4, 5, 7, 8, 9, 10, 11]
     assert filled.answers() == before
@@ -173,41 +176,41 @@ def _grow(count: int, album: Album) -> None:
 def test_a_collection_that_grows_has_few_segments(album: Album) -> None:
     grow(album, 13)
     with album.open() as collection:
-        sizes = [(row.images, len(str(row.features))) for row in collection.catalogue.segments()]
+        sizes = [(row.images, len(str(row.features))) for row in collection.catalogue.read(segments_in)]
         assert sum(images for images, _ in sizes) == 13 and len(sizes) < 13
         # No ten of a size are left.
         assert max(Counter(digits for _, digits in sizes).values()) < CompactOptions().tier
     one_by_one = album.answers()
     with album.open() as collection:
         compact(collection)
-        assert len(collection.catalogue.segments()) == 1
+        assert len(collection.catalogue.read(segments_in)) == 1
     assert album.answers() == one_by_one
 
 
 def test_what_was_removed_stays_and_comes_back_with_its_metadata_when_segments_merge(album: Album) -> None:
     grow(album, 5)
     with album.open() as collection:
-        (number,) = collection.catalogue.numbers_of_names(["g01.jpg"]).values()
-        collection.catalogue.import_values({number: {"place": ["Ghent"]}})
+        (number,) = collection.catalogue.read(numbers_of_names, ["g01.jpg"]).values()
+        collection.catalogue.write(import_values, {number: {"place": ["Ghent"]}})
         remove_photos(collection, ["g01.jpg"])
         with collection.locked():
             TierMerger(collection, CompactOptions(tier=2)).merge()
         (segment,) = collection.segments
-        assert number in segment.image_numbers and collection.catalogue.removed() == {number}
+        assert number in segment.image_numbers and collection.catalogue.read(tombstones_in) == {number}
     assert album.index("g01.jpg").added == 1
     with album.open() as collection:
         now = album.held()["g01.jpg"]
-        assert collection.catalogue.metadata([now])[now].others == {"place": ("Ghent",)}
+        assert collection.catalogue.read(metadata_of, [now])[now].others == {"place": ("Ghent",)}
 
 
 def test_a_tier_that_is_too_large_stays(album: Album) -> None:
     grow(album, 4)
     with album.open() as collection, collection.locked():
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         TierMerger(collection, CompactOptions(tier=2, features=min(row.features for row in rows))).merge()
-        assert collection.catalogue.segments() == rows
+        assert collection.catalogue.read(segments_in) == rows
         TierMerger(collection, CompactOptions(tier=2)).merge()
-        assert len(collection.catalogue.segments()) == 1
+        assert len(collection.catalogue.read(segments_in)) == 1
 
 
 def cut(file: Path) -> None:
@@ -234,7 +237,7 @@ def test_where_a_segment_is_damaged_photos_are_added_and_its_tier_stays(
 ) -> None:
     grow(album, 9)
     with album.open() as collection:
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         assert len(rows) == 9
         folder = collection.folder / "segments" / rows[2].folder
     whole = album.folder / "whole"
@@ -253,14 +256,14 @@ def test_where_a_segment_is_damaged_photos_are_added_and_its_tier_stays(
     assert report.notes == [f"{folder} is damaged, and is merged with no other: run cairn check."]
     assert len(verified) == len(set(verified))
     with album.open() as collection:
-        assert collection.catalogue.segments()[:9] == rows
-        assert sum(row.images for row in collection.catalogue.segments()) == 21
+        assert collection.catalogue.read(segments_in)[:9] == rows
+        assert sum(row.images for row in collection.catalogue.read(segments_in)) == 21
     shutil.rmtree(folder)
     whole.rename(folder)
     album.put(last=4)
     assert album.index("last.jpg").notes == []
     with album.open() as collection:
-        assert len(collection.catalogue.segments()) < 9
+        assert len(collection.catalogue.read(segments_in)) < 9
         assert check_collection(collection.folder).ok
     assert len(album.held()) == 22
 
@@ -274,7 +277,7 @@ def test_a_segment_that_is_sound_but_not_of_the_collection_is_not_merged(album: 
     grow(album, 4)
     with album.open() as collection, collection.locked():
         segment, other = collection.segments[1], album.place / "other"
-        photos = collection.catalogue.rows(segment.image_numbers.tolist())
+        photos = collection.catalogue.read(rows_of, segment.image_numbers.tolist(), indexed=False)
         if thing == "notes":
             photos[0].width = 7
         made_with = {thing: "e" * 64} if thing != "notes" else {}
@@ -285,11 +288,11 @@ def test_a_segment_that_is_sound_but_not_of_the_collection_is_not_merged(album: 
         if not known:  # as of an earlier version
             with sqlite3.connect(album.place / "catalogue.sqlite") as connection:
                 connection.execute("UPDATE segments SET sha256 = NULL")
-        before = collection.catalogue.segments()
+        before = collection.catalogue.read(segments_in)
         merger = TierMerger(collection, CompactOptions(tier=2))
         merger.merge()
         assert merger.notes == [f"{segment.folder} is damaged, and is merged with no other: run cairn check."]
-        assert collection.catalogue.segments() == before
+        assert collection.catalogue.read(segments_in) == before
 
 
 def test_index_tells_of_damage_on_standard_error(album: Album, cairn: Callable[..., Ran]) -> None:
@@ -305,28 +308,28 @@ def test_index_tells_of_damage_on_standard_error(album: Album, cairn: Callable[.
 def test_a_tier_that_does_not_fit_one_segment_is_merged_before_it_has_ten(album: Album) -> None:
     grow(album, 6)
     with album.open() as collection, collection.locked():
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         most = sum(row.features for row in rows[:5])
         TierMerger(collection, CompactOptions(features=most)).merge()
-        after = collection.catalogue.segments()
+        after = collection.catalogue.read(segments_in)
         assert 1 < len(after) < 6 and all(row.features <= most for row in after)
         TierMerger(collection, CompactOptions(features=most)).merge()
-        assert collection.catalogue.segments() == after
+        assert collection.catalogue.read(segments_in) == after
 
 
 def test_a_tier_of_large_files_is_merged_up_to_a_size(album: Album) -> None:
     grow(album, 6)
     with album.open() as collection, collection.locked():
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         TierMerger(collection, CompactOptions(tier=2, tier_bytes=2 * min(row.bytes for row in rows) - 1)).merge()
-        assert collection.catalogue.segments() == rows
+        assert collection.catalogue.read(segments_in) == rows
         most = sum(row.bytes for row in rows[:5])
         TierMerger(collection, CompactOptions(tier_bytes=most)).merge()
-        after = collection.catalogue.segments()
+        after = collection.catalogue.read(segments_in)
         assert [row.images for row in after] == [1, 5] and all(row.bytes <= most for row in after)
     with album.open() as collection:
         compact(collection, CompactOptions(tier_bytes=1))
-        assert len(collection.catalogue.segments()) == 1  # that limit is not for who asks for it
+        assert len(collection.catalogue.read(segments_in)) == 1  # that limit is not for who asks for it
 
 
 def no_room(*_: object, **__: object) -> None:
@@ -349,7 +352,7 @@ def full_database(*_: object, **__: object) -> None:
         (retrieval.indexing.compaction, "write_photos", no_room, "room on the disk"),
         (index.segments.writing, "publish_folder", no_room, "room on the disk"),
         (index.segments.writing, "coded_lists", no_memory, "memory"),
-        (retrieval.catalogue.catalogue.Catalogue, "replace_segments", full_database, "room on the disk"),
+        (retrieval.indexing.compaction, "replace_segments", full_database, "room on the disk"),
     ],
 )
 def test_where_disk_or_memory_is_short_photos_are_added_and_merging_waits(
@@ -373,14 +376,14 @@ def test_where_disk_or_memory_is_short_photos_are_added_and_merging_waits(
     assert report.added == 12 and len(merges) == 1
     assert report.notes == [f"There is not enough {of} to merge segments: cairn index tries again when it adds photos."]
     with album.open() as collection:
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         assert len(rows) == 13
         assert {path.name for path in (album.place / "segments").iterdir()} == {row.folder for row in rows}
         assert check_collection(collection.folder).ok
     album.put(last=4)
     assert album.index("last.jpg").notes == []
     with album.open() as collection:
-        assert len(collection.catalogue.segments()) < 10
+        assert len(collection.catalogue.read(segments_in)) < 10
 
 
 def test_what_else_goes_wrong_while_segments_are_merged_is_not_hidden(
@@ -403,7 +406,7 @@ def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pyt
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    for module, name in ((retrieval.catalogue.catalogue.Catalogue, "replace_segments"), (shutil, "rmtree")):
+    for module, name in ((retrieval.indexing.compaction, "replace_segments"), (shutil, "rmtree")):
         with monkeypatch.context() as patch, album.open() as collection, collection.locked():
             patch.setattr(module, name, stopped)
             with pytest.raises(KeyboardInterrupt):
@@ -413,7 +416,7 @@ def test_merging_that_is_stopped_has_done_no_harm(album: Album, monkeypatch: pyt
     assert album.index("last.jpg").added == 1
     with album.open() as collection:
         folders = {path.name for path in (album.place / "segments").iterdir()}
-        assert folders == {row.folder for row in collection.catalogue.segments()}
+        assert folders == {row.folder for row in collection.catalogue.read(segments_in)}
 
 
 def test_all_photos_may_have_been_removed(filled: Album) -> None:
@@ -428,14 +431,14 @@ def test_all_photos_may_have_been_removed(filled: Album) -> None:
 
 def test_a_damaged_segment_is_not_written_again_as_if_it_was_sound(filled: Album) -> None:
     with filled.open() as collection:
-        rows = collection.catalogue.segments()
+        rows = collection.catalogue.read(segments_in)
         file = collection.segments[2].folder / "column_geometry.npy"
         contents = bytearray(file.read_bytes())
         contents[-1] ^= 1
         file.write_bytes(contents)
         with pytest.raises(CairnError, match=r"column_geometry.npy is damaged: run cairn check"):
             compact(collection)
-        assert collection.catalogue.segments() == rows
+        assert collection.catalogue.read(segments_in) == rows
         assert {path.name for path in (filled.place / "segments").iterdir()} == {row.folder for row in rows}
         # Those that are sound are merged all the same where they are another part.
         contents[-1] ^= 1
@@ -454,7 +457,7 @@ def test_what_is_removed_meanwhile_stays_removed(filled: Album, monkeypatch: pyt
             patch.setattr(retrieval.indexing.compaction, "write_photos", remove_and_write)
             report = compact(collection)
         assert report.removed == 2
-        assert collection.catalogue.removed() == {3}
+        assert collection.catalogue.read(tombstones_in) == {3}
         assert collection.segments[0].images == 10  # it is a tombstone in the new segment
     there = {name: number for name, number in PHOTOS.items() if name not in ("p01", "p03", "p06")}
     assert filled.answers() == filled.fresh(**there).answers()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from index.errors import CairnError
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.segment_notes import read_notes, write_notes
 from retrieval.indexing.compaction import compact
@@ -20,7 +21,7 @@ LONG_AGO = "2020-01-02T03:04:05+00:00"
 
 def dates(one: Album) -> dict[str, str | None]:
     with one.open() as collection:
-        return {str(row.name): row.date_added for row in collection.catalogue.images()}
+        return {str(row.name): row.date_added for row in collection.catalogue.read(all_indexed)}
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_it_outlives_its_segment_and_its_catalogue(aged: Album, cairn: Callable[
 
 def test_notes_of_earlier_versions_are_read(aged: Album) -> None:
     with aged.open() as collection:
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
     old = json.dumps([one[:-1] for one in json.loads(write_notes(rows))]).encode()
     assert [(row.number, row.path, row.date_added) for row in read_notes(old)] == [
         (row.number, row.path, None) for row in rows

@@ -5,6 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from index.errors import CairnError
+from retrieval.catalogue.metadata_store import import_values, metadata_of
+from retrieval.catalogue.photos import all_indexed, counts_of_photos, missing_photos, numbers_of_names
+from retrieval.catalogue.segment_rows import tombstones_in
 from retrieval.indexing.removal import remove_photos
 from tests.conftest import Ran
 from tests.support.written_photos import Album
@@ -22,8 +25,8 @@ def test_removed_photos_are_found_no_more_and_count_for_no_word(filled: Album) -
         _ = collection.index
         assert remove_photos(collection, ["a/two.jpg", "top.jpg", "a/two.jpg"]) == ["a/two.jpg", "top.jpg"]
         assert len(collection.index.image_numbers) == 3  # the collection that is open sees it
-        assert len(collection.catalogue.removed()) == 2
-        assert collection.catalogue.counts()["indexed"] == 3
+        assert len(collection.catalogue.read(tombstones_in)) == 2
+        assert collection.catalogue.read(counts_of_photos)["indexed"] == 3
     assert filled.answers() == filled.fresh(a__one=3, a__b__three=9, ab__four=1).answers()
     # Their files are where they were: who looks there again finds them.
     assert filled.index().added == 2
@@ -68,7 +71,7 @@ def test_photos_whose_files_are_gone_are_removed_at_a_word(filled: Album) -> Non
     assert sorted(filled.index().vanished) == ["a/one.jpg", "top.jpg"]
     with filled.open() as collection:
         assert remove_photos(collection, ["ab/four.jpg"], missing=True) == ["a/one.jpg", "ab/four.jpg", "top.jpg"]
-        assert collection.catalogue.missing() == []
+        assert collection.catalogue.read(missing_photos) == []
         assert remove_photos(collection, [], missing=True) == []
 
 
@@ -92,17 +95,17 @@ def test_photos_that_are_there_again_are_not_removed_as_missing(filled: Album, c
 
 def test_photos_that_come_back_have_what_was_imported_for_them(filled: Album) -> None:
     with filled.open() as collection:
-        numbers = collection.catalogue.numbers_of_names(["top.jpg", "a/one.jpg", "a/two.jpg"])
+        numbers = collection.catalogue.read(numbers_of_names, ["top.jpg", "a/one.jpg", "a/two.jpg"])
         names = {number: name for name, number in numbers.items()}
-        collection.catalogue.import_values({one: {"title": [name], "tag": ["x"]} for one, name in names.items()})
+        collection.catalogue.write(import_values, {one: {"title": [name], "tag": ["x"]} for one, name in names.items()})
         remove_photos(collection, list(numbers))
     (filled.photos / "top.jpg").rename(filled.photos / "other.jpg")  # the same content elsewhere
     filled.put(a__one=12)  # another content at the same path
     assert filled.index().added == 3
     with filled.open() as collection:
-        titles = {row.name: row.title for row in collection.catalogue.images()}
-        (number,) = collection.catalogue.numbers_of_names(["other.jpg"]).values()
-        assert collection.catalogue.metadata([number])[number].tags == ("x",)
+        titles = {row.name: row.title for row in collection.catalogue.read(all_indexed)}
+        (number,) = collection.catalogue.read(numbers_of_names, ["other.jpg"]).values()
+        assert collection.catalogue.read(metadata_of, [number])[number].tags == ("x",)
     assert titles == {
         "other.jpg": "top.jpg",
         "a/one.jpg": "a/one.jpg",

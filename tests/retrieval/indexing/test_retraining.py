@@ -12,7 +12,11 @@ import pytest
 import retrieval.indexing.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
-from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import quantisation_errors
+from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.metadata_store import import_values, metadata_of
+from retrieval.catalogue.photos import all_indexed
+from retrieval.catalogue.segment_rows import segments_in, tombstones_in
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import model_file
@@ -60,7 +64,7 @@ def check_words(album: Album, photos: dict[str, int]) -> Vocabulary:
     """Compare all words with those that the vocabulary gives to the photos' features; give the vocabulary."""
     with album.open() as collection:
         vocabulary = collection.vocabulary
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         assert {str(row.name): row.features for row in rows} == {
             f"{name}.jpg": len(features_of(number)) for name, number in photos.items()
         }
@@ -89,13 +93,13 @@ def test_it_gives_what_a_fresh_index_of_the_same_photos_gives(filled: Album) -> 
         for engine in ("tf-idf", "tf-idf-sp"):
             wanted = SearchOptions(engine=engine)
             assert rankings(collection, (0, 1, 2, 29), wanted) == rankings(other, (0, 1, 2, 29), wanted)
-        assert collection.catalogue.quantisation_errors(0) == other.catalogue.quantisation_errors(0)
+        assert collection.catalogue.read(quantisation_errors, 0) == other.catalogue.read(quantisation_errors, 0)
     check_words(filled, PHOTOS)
     names = {path.name for path in filled.place.iterdir()}
     assert "vocabulary-000002" in names and "vocabulary" not in names and "retrain" not in names
     with filled.open() as collection:
         folders = {path.name for path in (filled.place / "segments").iterdir()}
-        assert folders == {row.folder for row in collection.catalogue.segments()}
+        assert folders == {row.folder for row in collection.catalogue.read(segments_in)}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +136,7 @@ def test_photos_that_were_removed_have_no_say_and_leave(filled: Album) -> None:
     run(filled)
     check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p01", "p04")})
     with filled.open() as collection:
-        assert collection.catalogue.removed() == frozenset()
+        assert collection.catalogue.read(tombstones_in) == frozenset()
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -160,7 +164,7 @@ def test_a_collection_that_keeps_descriptors_needs_no_photos(album: Album) -> No
     assert report.dropped == []
     check_words(album, PHOTOS)
     with album.open() as collection:
-        row = collection.catalogue.images()[2]
+        row = collection.catalogue.read(all_indexed)[2]
         kept = collection.index.images.features(row.number).columns["descriptor"]
         assert sorted(map(bytes, kept)) == sorted(map(bytes, features_of(2).descriptors))
 
@@ -180,7 +184,7 @@ def test_photos_that_cannot_be_read_are_refused_or_left_out(filled: Album) -> No
     assert sorted(entry["name"] for entry in report.dropped) == ["p01.jpg", "p02.jpg"]
     check_words(filled, {name: number for name, number in PHOTOS.items() if name not in ("p01", "p02")})
     with filled.open() as collection:
-        assert len(collection.catalogue.failures()) == 2
+        assert len(collection.catalogue.read(failures_in)) == 2
     # The next run finds the one that has changed.
     assert filled.index().added == 1
 
@@ -328,7 +332,7 @@ def signatures_in(album: Album) -> str:
     """Name of the kind of signature that a collection has, whose features all have those of their descriptors."""
     with album.open() as collection:
         kind, source = collection.signature, collection.signatures
-        for row in collection.catalogue.images():
+        for row in collection.catalogue.read(all_indexed):
             number = PHOTOS[str(row.name).removesuffix(".jpg")]
             if source is None:
                 with pytest.raises(CairnError, match=r"has no signatures: run cairn retrain --signature"):
@@ -409,8 +413,8 @@ def descriptor_in_use(album: Album) -> str:
 
 def test_another_descriptor_takes_over_with_its_words_and_photos_keep_all_that_is_known_of_them(filled: Album) -> None:
     with filled.open() as collection:
-        collection.catalogue.import_values({1: {"place": ["Ghent"]}})
-        known = collection.catalogue.metadata([1])
+        collection.catalogue.write(import_values, {1: {"place": ["Ghent"]}})
+        known = collection.catalogue.read(metadata_of, [1])
         before, old = collection.features_fingerprint, filled.held()
         report = retrain(collection, RetrainOptions(words=25, descriptor="sift"))
         assert report.images == 8
@@ -419,7 +423,7 @@ def test_another_descriptor_takes_over_with_its_words_and_photos_keep_all_that_i
         assert collection.features_fingerprint == collection.extractor.fingerprint != before
         assert collection.vocabulary.descriptor == collection.features_fingerprint
         assert {segment.descriptor_fingerprint for segment in collection.segments} == {collection.features_fingerprint}
-        assert collection.catalogue.metadata([1]) == known
+        assert collection.catalogue.read(metadata_of, [1]) == known
     assert filled.held() == old
     check_words(filled, PHOTOS)
     assert check_collection(filled.place).ok
@@ -519,7 +523,7 @@ def test_a_switch_that_is_stopped_leaves_the_old_index_or_the_new_one(
 
     with monkeypatch.context() as patch:
         if call == "replace":
-            patch.setattr(Catalogue, "replace_segments", stop)
+            patch.setattr(retrieval.indexing.retraining, "replace_segments", stop)
         elif call == "publish_folder":
             plain = retrieval.indexing.retraining.publish_folder
             patch.setattr(

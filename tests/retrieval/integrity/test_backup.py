@@ -18,6 +18,8 @@ import pytest
 
 import cairn as library
 from index.errors import CairnError
+from retrieval.catalogue.metadata_store import import_values, imported_values
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION, BACKUP, SEGMENTS
 from retrieval.collection.locking import CollectionLocked, lock_folder
@@ -172,13 +174,13 @@ def test_what_people_decided_and_what_photos_borrow_comes_along(folder: Path, ta
     back(folder, target)
     with library.open(folder) as collection:
         collection.group(5, augment=True, workers=1)
-        collection.opened.catalogue.import_values({2: {"place": ["Ghent"]}})
+        collection.opened.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
     back(folder, target)
     assert contents(target / AUGMENTATION).keys() == contents(folder / AUGMENTATION).keys() != set()
     assert (target / "groups.json").read_bytes() == (folder / "groups.json").read_bytes()
     assert state_of(target) == state_of(folder)
     with Collection.open(target) as collection:
-        assert collection.catalogue.imported()[2]["place"] == ["Ghent"]
+        assert collection.catalogue.read(imported_values)[2]["place"] == ["Ghent"]
     kept = back(folder, target)
     assert kept.copied == 0
 
@@ -252,7 +254,7 @@ def test_a_collection_that_may_only_be_read_is_restored(folder: Path, target: Pa
         for path in [target, *target.rglob("*")]:
             path.chmod(path.stat().st_mode | 0o200)
     with Collection.open(tmp_path / "restored") as collection:
-        collection.catalogue.set_setting("a", "b")
+        collection.catalogue.write(keep_setting, "a", "b")
 
 
 # What is refused
@@ -289,7 +291,7 @@ def test_the_folder_of_something_else_is_refused_and_left_alone(
 def test_a_backup_that_was_written_to_is_refused(folder: Path, target: Path) -> None:
     back(folder, target)
     with Collection.open(target) as collection:
-        collection.catalogue.import_values({2: {"place": ["Ghent"]}})
+        collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
     with Collection.open(folder) as collection, pytest.raises(CairnError, match="changed since it was made"):
         back_up(collection, target)
 
@@ -297,7 +299,7 @@ def test_a_backup_that_was_written_to_is_refused(folder: Path, target: Path) -> 
 def test_an_older_state_takes_the_place_of_no_later_one(folder: Path, target: Path, tmp_path: Path) -> None:
     older = shutil.copytree(folder, tmp_path / "older.cairn")
     with Collection.open(folder) as collection:
-        collection.catalogue.import_values({2: {"place": ["Ghent"]}})
+        collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
     back(folder, target)
     before = contents(target)
     with Collection.open(older) as collection, pytest.raises(CairnError, match="is of a later state"):
@@ -625,7 +627,7 @@ def test_a_server_goes_on_while_a_backup_is_made_and_told(folder: Path, target: 
             capture_output=True,
             timeout=patience(120),
         )
-        collection.catalogue.import_values({2: {"place": ["Ghent"]}})
+        collection.catalogue.write(import_values, {2: {"place": ["Ghent"]}})
     os.close(told)
     with os.fdopen(ready) as read:
         steps = [json.loads(line) for line in read]

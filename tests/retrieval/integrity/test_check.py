@@ -17,7 +17,13 @@ import pytest
 
 from index.arrays import fingerprint, save_json
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.link_store import begin_links, keep_links
+from retrieval.catalogue.photos import all_indexed, names_in_order
+from retrieval.catalogue.segment_rows import commit_segment, segments_in, tombstones_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
 from retrieval.collection import sealing as seals
 from retrieval.collection import snapshot
 from retrieval.collection.collection import Collection
@@ -55,10 +61,10 @@ def folder(sealed: Path, tmp_path: Path) -> Path:
 
 def add_caches(collection: Collection) -> None:
     """Give a collection groups, links and thumbnails, without the time that grouping takes."""
-    rows = collection.catalogue.images()
+    rows = collection.catalogue.read(all_indexed)
     links = {row.number: [Link(row.number, 5, 30, (1.0, 0.125, -0.25, 0.0, 1.0, 0.5))] for row in rows[:4]}
-    collection.catalogue.begin_links("{}")
-    collection.catalogue.keep_links("{}", {number: encode_links(found) for number, found in links.items()})
+    collection.catalogue.write(begin_links, "{}")
+    collection.catalogue.write(keep_links, "{}", {number: encode_links(found) for number, found in links.items()})
     thumbnail(Path(rows[0].path), rows[0].sha256, 128, collection.folder / "cache")
     groups = {"format": 1, "state": "", "inliers": 20, "photos": 4, "groups": []}
     save_json(collection.folder / "groups.json", {**groups, "sha256": fingerprint({}, groups)})
@@ -166,7 +172,7 @@ def test_truncated_missing_and_exchanged_files_are_found(folder: Path, sealed: P
 
 def test_a_stale_seal_is_no_damage_and_what_it_cannot_tell_is_found_otherwise(folder: Path) -> None:
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "thing")
+        collection.catalogue.write(keep_setting, "some", "thing")
     report = check_collection(folder)
     assert report.ok
     assert len(report.notes) == 1 and "older than the catalogue" in report.notes[0]
@@ -239,7 +245,7 @@ def test_a_kill_while_it_is_sealed_is_no_damage(
 
     for _ in range(2):  # the first seal, and one that follows a change
         with Collection.open(folder) as collection:
-            collection.catalogue.set_setting("some", "thing")
+            collection.catalogue.write(keep_setting, "some", "thing")
             with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
                 patch.setattr(seals, step, killed)
                 seal(collection)
@@ -256,7 +262,7 @@ def test_a_command_does_not_write_to_a_damaged_catalogue(folder: Path, cairn: Ca
         connection.commit()
     before = (folder / SNAPSHOT).read_bytes()
     with Collection.open(folder) as collection:
-        name = collection.catalogue.names([4])[0]
+        name = collection.catalogue.read(names_in_order, [4])[0]
     for command in (
         ["remove", folder, name],
         ["compact", folder],
@@ -292,7 +298,7 @@ def test_of_a_large_catalogue_a_snapshot_is_made_when_commands_have_worked_for_t
         monkeypatch.setattr(seals, "_seconds_of_work", lambda _, seconds=seconds: seconds)
         before = (folder / SNAPSHOT).read_bytes()
         with Collection.open(folder) as collection:
-            collection.catalogue.set_setting("some", f"thing {seconds}")
+            collection.catalogue.write(keep_setting, "some", f"thing {seconds}")
             seal(collection)
         assert ((folder / SNAPSHOT).read_bytes() != before) == due, seconds
         assert check_collection(folder).ok
@@ -305,9 +311,9 @@ def test_links_do_not_make_a_catalogue_large(folder: Path, monkeypatch: pytest.M
         before = (folder / SNAPSHOT).read_bytes()
         with Collection.open(folder) as collection:
             if key == "links":
-                collection.catalogue.keep_links("{}", {number: bytes(1_000_000)})
+                collection.catalogue.write(keep_links, "{}", {number: bytes(1_000_000)})
             else:
-                collection.catalogue.set_setting("some", "thing" * 10_000)
+                collection.catalogue.write(keep_setting, "some", "thing" * 10_000)
             seal(collection)
         assert ((folder / SNAPSHOT).read_bytes() != before) == due, key
         assert check_collection(folder).ok
@@ -329,7 +335,7 @@ def test_where_another_process_clears_the_copy_away_the_next_command_makes_one(
         with Collection.open(folder) as collection, monkeypatch.context() as patch:
             if is_cleared:
                 patch.setattr(snapshot, "_examine", clear_away)
-            collection.catalogue.set_setting("some", f"thing {is_cleared}")
+            collection.catalogue.write(keep_setting, "some", f"thing {is_cleared}")
             seal(collection)
         assert ((folder / SNAPSHOT).read_bytes() == before) == is_cleared
         assert check_collection(folder).ok
@@ -338,7 +344,7 @@ def test_where_another_process_clears_the_copy_away_the_next_command_makes_one(
 def test_a_snapshot_that_is_older_than_the_seal_says_is_damage(folder: Path, cairn: Callable[..., Ran]) -> None:
     before = (folder / SNAPSHOT).read_bytes()
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "thing")
+        collection.catalogue.write(keep_setting, "some", "thing")
         seal(collection)
     assert check_collection(folder).ok
     (folder / SNAPSHOT).write_bytes(before)
@@ -375,7 +381,7 @@ def test_a_catalogue_too_large_to_be_hashed_is_looked_through(folder: Path, monk
 
 def test_an_older_catalogue_than_the_seal_is_damage(folder: Path, sealed: Path) -> None:
     with Collection.open(folder) as collection:
-        collection.catalogue.remove([3])
+        collection.catalogue.write(make_tombstones, [3])
         seal(collection)
     shutil.copy(sealed / CATALOGUE, folder / CATALOGUE)
     report = check_collection(folder)
@@ -387,7 +393,7 @@ def test_damage_is_never_sealed(folder: Path) -> None:
     for name in ("collection.toml", "vocabulary/centres.npy", "vocabulary/search.json"):
         flip(folder / name, -2, 1)
     with contextlib.suppress(CairnError), Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "thing")
+        collection.catalogue.write(keep_setting, "some", "thing")
         seal(collection)
     assert damaged(folder) == ["collection.toml", "vocabulary/centres.npy", "vocabulary/search.json"]
 
@@ -427,12 +433,12 @@ def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None
     def write() -> None:
         try:
             with Collection.open(folder) as collection:
-                numbers = collection.catalogue.numbers().tolist()
+                numbers = collection.catalogue.read(numbers_of).tolist()
                 while not stop.is_set():
                     if len(numbers) > 4:
-                        collection.catalogue.remove([numbers.pop()])
+                        collection.catalogue.write(make_tombstones, [numbers.pop()])
                         compact(collection)
-                    collection.catalogue.set_setting("some", "thing")
+                    collection.catalogue.write(keep_setting, "some", "thing")
                     seal(collection)
         except BaseException as error:
             errors.append(error)
@@ -458,7 +464,7 @@ def test_a_segment_that_is_merged_right_after_it_was_found_sound_is_no_damage(
     def merged(where: Path) -> list[str]:
         bad = original(where)
         with Collection.open(folder) as collection:
-            collection.catalogue.remove([int(collection.catalogue.numbers()[-1])])
+            collection.catalogue.write(make_tombstones, [int(collection.catalogue.read(numbers_of)[-1])])
             compact(collection)
         assert not where.exists()
         monkeypatch.setattr(check_segments, "verify_segment", original)
@@ -471,11 +477,13 @@ def test_a_segment_that_is_merged_right_after_it_was_found_sound_is_no_damage(
 KILLED = """
 import os, sys
 from pathlib import Path
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 
 collection = Collection.open(Path(sys.argv[1]))
-collection.catalogue.set_setting("some", "thing")
-collection.catalogue.remove([3])
+collection.catalogue.write(keep_setting, "some", "thing")
+collection.catalogue.write(make_tombstones, [3])
 os._exit(9)
 """
 
@@ -489,8 +497,8 @@ def test_nothing_depends_on_the_log_of_a_killed_process(folder: Path) -> None:
     for name in (f"{CATALOGUE}-wal", f"{CATALOGUE}-shm"):
         (folder / name).unlink(missing_ok=True)
     with Collection.open(folder) as collection:
-        assert collection.catalogue.setting("some") == "thing"
-        assert collection.catalogue.removed() == {3}
+        assert collection.catalogue.read(setting_of, "some") == "thing"
+        assert collection.catalogue.read(tombstones_in) == {3}
     assert check_collection(folder).ok
 
 
@@ -529,9 +537,9 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
 ) -> None:
     address = postgresql()
     with Catalogue.open(folder) as source, Catalogue.open(address, create=True) as target:
-        rows = source.images()
-        target.reserve_numbers(len(rows))
-        target.commit_segment(source.segments()[0], rows)
+        rows = source.read(all_indexed)
+        target.write(reserve_numbers, len(rows))
+        target.write(commit_segment, source.read(segments_in)[0], rows)
     for name in (CATALOGUE, SEAL, SNAPSHOT):
         (folder / name).unlink()
     with Collection.open(folder, catalogue=address) as collection:
@@ -541,7 +549,7 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
     assert (report.damaged, report.notes) == ([], [])
     assert "--catalogue" in cairn("check", folder).refused()
     with Catalogue.open(address) as catalogue:
-        catalogue.remove([3])
+        catalogue.write(make_tombstones, [3])
     report = check_collection(folder, catalogue=address)
     assert report.ok and len(report.notes) == 1
     import sqlalchemy as sa

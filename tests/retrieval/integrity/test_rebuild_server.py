@@ -13,7 +13,10 @@ import sqlalchemy as sa
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
+from retrieval.catalogue.photos import all_indexed, count_indexed, counts_of_photos
 from retrieval.catalogue.schema import Base
+from retrieval.catalogue.segment_rows import tombstones_in
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import WrongCatalogueError
 from retrieval.collection.layout import SEAL, SNAPSHOT
@@ -114,9 +117,9 @@ def test_what_segments_know_too_is_restored(folder: Path, address: str, before: 
     assert contents(folder, address) == before
     assert check_collection(folder, catalogue=address).ok
     with Catalogue.open(address) as catalogue:
-        numbers = [row.number for row in catalogue.images()]
-        assert catalogue.reserve_numbers(1) > max(numbers)
-        assert catalogue.removed() <= {5} and catalogue.counts()["indexed"] == len(numbers)
+        numbers = [row.number for row in catalogue.read(all_indexed)]
+        assert catalogue.write(reserve_numbers, 1) > max(numbers)
+        assert catalogue.read(tombstones_in) <= {5} and catalogue.read(counts_of_photos)["indexed"] == len(numbers)
 
 
 def test_what_was_there_is_kept_beside_it(folder: Path, address: str) -> None:
@@ -231,20 +234,20 @@ def test_two_collections_in_one_database_are_changed_and_repaired_apart(
     copy_all(source, target)
     execute(second, "DELETE FROM settings WHERE key = 'cairn.identity'")
     with Collection.open(other, catalogue=second) as collection:
-        names = [row.name for row in collection.catalogue.images()][:2]
+        names = [row.name for row in collection.catalogue.read(all_indexed)][:2]
         remove_photos(collection, names)
         seal(collection)
-        left = collection.catalogue.count()
+        left = collection.catalogue.read(count_indexed)
     assert contents(folder, address) == before
     execute(second, "UPDATE images SET features = 77777 WHERE number = 4")
     assert check_collection(folder, catalogue=address).ok
     assert cairn("check", other, "--catalogue", second).code == 1
     assert cairn("repair", other, "--catalogue", second).code == 0
     with Collection.open(other, catalogue=second) as collection:
-        assert collection.catalogue.count() == left
+        assert collection.catalogue.read(count_indexed) == left
     assert contents(folder, address) == before
     execute(address, "DELETE FROM images WHERE number IN (6, 7)")
     assert not repair_collection(folder, catalogue=address).damaged
     assert contents(folder, address) == before
     with Collection.open(other, catalogue=second) as collection:
-        assert collection.catalogue.count() == left
+        assert collection.catalogue.read(count_indexed) == left

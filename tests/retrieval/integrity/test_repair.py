@@ -16,7 +16,11 @@ import sqlalchemy as sa
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind, parse_signature
 from index.segments.writing import write_segment
-from retrieval.catalogue.changes import Move, Rewritten
+from retrieval.catalogue.changes import Move, Rewritten, make_tombstones, move_photos, replace_segments
+from retrieval.catalogue.exclusions import exclusions_in
+from retrieval.catalogue.failures import failures_in, keep_failures
+from retrieval.catalogue.metadata_store import import_values, metadata_of, store_metadata
+from retrieval.catalogue.photos import all_indexed, rows_of
 from retrieval.catalogue.schema import (
     DECIDED,
     AlbumPhotoRow,
@@ -27,6 +31,8 @@ from retrieval.catalogue.schema import (
     SavedFindRow,
     SavedSearchRow,
 )
+from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SEGMENTS, SIGNATURE_KEY, SNAPSHOT
 from retrieval.collection.options import write_options
@@ -64,8 +70,10 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
         split(collection)
         add_caches(collection)
         catalogue = collection.catalogue
-        catalogue.store_metadata([(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))])
-        catalogue.import_values({3: {"archive no.": ["17"], "title": ["A fountain"]}})
+        catalogue.write(
+            store_metadata, [(2, Metadata(taken="1931-05", latitude=51.5, longitude=-0.1, tags=("well", "Rome")))]
+        )
+        catalogue.write(import_values, {3: {"archive no.": ["17"], "title": ["A fountain"]}})
         with catalogue.writing() as session:
             session.add_all(
                 [AlbumRow(name="A <b>fountain</b>", cover=2), SavedSearchRow(name="red", query="{}", photo=b"\xff")]
@@ -74,10 +82,10 @@ def sealed(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
             session.add_all(AlbumPhotoRow(album=1, number=one, position=at) for at, one in enumerate((3, REMOVED, 2)))
             session.add_all([HiddenRow(number=3, because="a copy"), RejectionRow(one=2, other=3)])
             session.add_all([QueryRejectionRow(sha256="0" * 64, number=3), SavedFindRow(search=1, number=2, seen=True)])
-        catalogue.remove([REMOVED], for_good=True)
+        catalogue.write(make_tombstones, [REMOVED], for_good=True)
         from retrieval.catalogue.failures import Failure
 
-        catalogue.record_failures([Failure(FAILED, "it is truncated")])
+        catalogue.write(keep_failures, [Failure(FAILED, "it is truncated")])
         seal(collection)
     return folder
 
@@ -90,7 +98,7 @@ def folder(sealed: Path, tmp_path: Path) -> Path:
 
 def split(collection: Collection) -> None:
     """Put two segments in the place of the one, the second of few photos."""
-    (old,), rows = collection.segments, collection.catalogue.images()
+    (old,), rows = collection.segments, collection.catalogue.read(all_indexed)
     signatures = old.signatures_of(np.arange(old.images))
     new = []
     for part in (range(old.images - FEW), range(old.images - FEW, old.images)):
@@ -105,7 +113,7 @@ def split(collection: Collection) -> None:
             notes=write_notes([rows[i] for i in part]),
         )
         new.append(Rewritten(segment_row(segment), segment.image_numbers))
-    collection.catalogue.replace_segments([collection.catalogue.segments()[0].id], new)
+    collection.catalogue.write(replace_segments, [collection.catalogue.read(segments_in)[0].id], new)
     shutil.rmtree(old.folder)
     collection.forget()
 
@@ -119,7 +127,7 @@ def decisions(collection: Collection) -> list[list[str]]:
 def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
     """All that a collection knows, whatever its segments are called."""
     with Collection.open(folder, catalogue=catalogue) as collection:
-        rows = collection.catalogue.images()
+        rows = collection.catalogue.read(all_indexed)
         numbers = [row.number for row in rows]
         features = {}
         for number in numbers:
@@ -135,9 +143,9 @@ def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
                 for row in rows
             ],
             "added": [row.date_added for row in rows],
-            "metadata": collection.catalogue.metadata(numbers),
-            "failures": collection.catalogue.failures(),
-            "excluded": collection.catalogue.exclusions(),
+            "metadata": collection.catalogue.read(metadata_of, numbers),
+            "failures": collection.catalogue.read(failures_in),
+            "excluded": collection.catalogue.read(exclusions_in),
             "decided": decisions(collection),
             "features": features,
             "found": list(ask_photos(collection, numbers[:3])),
@@ -183,7 +191,7 @@ def test_a_large_vocabulary_is_rebuilt_from_its_centres(
     monkeypatch.setattr("retrieval.collection.sealing.LARGEST_COPY", 100)
     (folder / SEAL).unlink()
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("cairn.copies", "{}")
+        collection.catalogue.write(keep_setting, "cairn.copies", "{}")
         seal(collection)
     (folder / "vocabulary/search.json").unlink()
     assert repair_collection(folder).ok
@@ -256,7 +264,7 @@ def test_a_lost_catalogue_without_a_snapshot_is_made_from_the_segments(
     assert [one[:6] for one in back] == [one[:6] for one in before["photos"]]
     assert {number: now["features"][number] for number in before["features"]} == before["features"]
     with Collection.open(folder) as collection:
-        assert collection.catalogue.reserve_numbers(1) > max(now["features"])
+        assert collection.catalogue.write(reserve_numbers, 1) > max(now["features"])
     assert check_collection(folder).ok
 
 
@@ -264,7 +272,7 @@ def test_a_lost_catalogue_without_a_snapshot_is_made_from_the_segments(
 def test_a_new_catalogue_knows_the_signatures_of_the_segments(folder: Path, options: str) -> None:
     """What the options say may be outdated: retraining gives other signatures, which the catalogue tells."""
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting(SIGNATURE_KEY, "hamming-64")
+        collection.catalogue.write(keep_setting, SIGNATURE_KEY, "hamming-64")
         write_options(folder / OPTIONS, replace(collection.options, signature=options))
         (folder / SEAL).unlink()
         seal(collection)
@@ -374,8 +382,8 @@ def test_rows_that_are_not_what_was_written_are_left_out_of_those_that_are_read(
 def test_what_was_written_after_the_snapshot_is_read_from_the_damaged_catalogue(folder: Path, is_whole: bool) -> None:
     old = (folder / SNAPSHOT).read_bytes()
     with Collection.open(folder) as collection:
-        collection.catalogue.import_values({1: {"title": ["A well"]}})
-        collection.catalogue.remove([0], for_good=True)
+        collection.catalogue.write(import_values, {1: {"title": ["A well"]}})
+        collection.catalogue.write(make_tombstones, [0], for_good=True)
         seal(collection)
     expected = contents(folder)
     (folder / SNAPSHOT).write_bytes(old)
@@ -456,7 +464,7 @@ def test_what_was_committed_after_the_snapshot_comes_back_from_the_segments(
         for view in (0, 1):
             photo("coffee" if view else "chelsea").save(path)
             assert index_photos(collection, [path]).added == 1
-        assert [row.name for row in collection.catalogue.images()][-1] == "new.png"
+        assert [row.name for row in collection.catalogue.read(all_indexed)][-1] == "new.png"
     expected = contents(folder)
     for merged in (False, True):
         if merged:
@@ -575,9 +583,9 @@ def test_damaged_notes_need_no_photos(
 ) -> None:
     """The photo whose title was imported, and the one that was removed, are in the segment that is written again."""
     with Collection.open(folder) as collection:
-        image = collection.catalogue.images([0])[0]
+        image = collection.catalogue.read(rows_of, [0])[0]
         # The notes are no longer what the catalogue would write.
-        collection.catalogue.move([Move(0, image.path, "renamed.png", image.size or 0, 1)])
+        collection.catalogue.write(move_photos, [Move(0, image.path, "renamed.png", image.size or 0, 1)])
         seal(collection)
     before = contents(folder)
     notes = min((folder / SEGMENTS).iterdir()) / "notes.npy"

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
+from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.search.options import SearchOptions
@@ -41,7 +42,7 @@ def query(indexed: Indexed, collection: Collection) -> Query:
 @pytest.fixture(scope="module")
 def found(collection: Collection, query: Query) -> list[tuple[Query, Hit, ImageRow]]:
     hits = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1))).hits
-    rows = collection.catalogue.images([hit.number for hit in hits])
+    rows = collection.catalogue.read(rows_of, [hit.number for hit in hits])
     return [(query, hit, row) for hit, row in zip(hits, rows, strict=True)]
 
 
@@ -139,7 +140,7 @@ def test_each_match_stands_beside_its_own_query(
 ) -> None:
     other = read_query(collection, indexed.photos / "page_001.jpg")
     hit = answer_to(other, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1))).hits[0]
-    (row,) = collection.catalogue.images([hit.number])
+    (row,) = collection.catalogue.read(rows_of, [hit.number])
     picture = drawn(tmp_path / "out.png", collection.index, [found[0], (other, hit, row)], query)
     with Image.open(indexed.photos / "page_001.jpg") as photo:
         small = np.asarray(photo.resize((WIDTH, HEIGHT), Image.Resampling.BOX)).astype(int)
@@ -162,7 +163,7 @@ def test_a_photo_that_has_gone_keeps_its_place(
     collection: Collection, query: Query, found: list, tmp_path: Path
 ) -> None:
     asked, hit, row = found[1]
-    (copy,) = collection.catalogue.images([row.number])
+    (copy,) = collection.catalogue.read(rows_of, [row.number])
     copy.path, copy.name = str(tmp_path / "gone.jpg"), "a name\nof 2 lines, 石 % <b>.jpg"
     picture = drawn(tmp_path / "out.png", collection.index, [(asked, hit, copy)], query)
     right = tile(picture, 0)[1]

@@ -13,6 +13,7 @@ from PIL import Image
 
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix, nearest_pairs
+from retrieval.catalogue.photos import all_indexed, names_in_order, rows_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
 from retrieval.search.answers import ask_with_photo, find_photo, make_query
@@ -55,7 +56,7 @@ def ask(indexed: Indexed, collection: Collection) -> Ask:
 
 
 def names(collection: Collection, hits: list[Hit]) -> list[str]:
-    return [Path(name).stem for name in collection.catalogue.names([hit.number for hit in hits])]
+    return [Path(name).stem for name in collection.catalogue.read(names_in_order, [hit.number for hit in hits])]
 
 
 def corners(box: tuple[float, float, float, float]) -> np.ndarray:
@@ -74,7 +75,7 @@ def mapped(matrix: np.ndarray, points: np.ndarray) -> np.ndarray:
 def test_scores_are_the_cosine_of_tf_idf(collection: Collection, ask: Ask, stem: str) -> None:
     query = ask(stem)
     answer = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf", turns=1)))
-    rows = collection.catalogue.images()
+    rows = collection.catalogue.read(all_indexed)
     counts = np.zeros((len(rows), collection.vocabulary.words))
     for place, row in enumerate(rows):
         np.add.at(counts[place], collection.index.images.features(row.number).words.astype(int), 1)
@@ -123,7 +124,7 @@ def test_expansion_needs_the_region_of_the_query(collection: Collection, ask: As
 
 
 def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, ask: Ask) -> None:
-    number = next(row.number for row in collection.catalogue.images() if row.name == "coffee_001.jpg")
+    number = next(row.number for row in collection.catalogue.read(all_indexed) if row.name == "coffee_001.jpg")
     view = indexed_view(collection.index.images.features(number))
     indexed_hits = Searcher(collection, UPRIGHT).search([view]).hits
     hits = answer_to(ask("coffee_001", box=False), Searcher(collection, UPRIGHT)).hits
@@ -147,7 +148,7 @@ def test_a_photo_is_asked_with_by_its_indexed_features(collection: Collection, a
 def test_all_photos_are_ranked_once_the_verified_first(
     collection: Collection, ask: Ask, engine: str, expand: str
 ) -> None:
-    every = sorted(row.number for row in collection.catalogue.images())
+    every = sorted(row.number for row in collection.catalogue.read(all_indexed))
     for stem in QUERIES:
         options = SearchOptions(engine=engine, expand=expand, turns=1, verification=VerificationOptions(depth=6))
         hits = answer_to(ask(stem, signed=options.signed), Searcher(collection, options)).hits
@@ -202,7 +203,7 @@ def test_homographies_are_those_the_photos_were_made_with(indexed: Indexed, coll
         query = ask(stem)
         box = corners(indexed.boxes[stem])
         hits = answer_to(query, Searcher(collection, UPRIGHT)).hits[:3]
-        rows = collection.catalogue.images([hit.number for hit in hits])
+        rows = collection.catalogue.read(rows_of, [hit.number for hit in hits])
         for hit, row in zip(hits, rows, strict=True):
             matrix = homography(hit, query, row, collection.index.images.features(hit.number))
             assert matrix is not None
@@ -217,7 +218,7 @@ def test_homographies_are_those_the_photos_were_made_with(indexed: Indexed, coll
 def test_what_fixes_no_homography_gives_the_affine_map(collection: Collection, ask: Ask) -> None:
     query = ask("coffee_001")
     hits = answer_to(query, Searcher(collection, UPRIGHT)).hits
-    (row,) = collection.catalogue.images([hits[1].number])
+    (row,) = collection.catalogue.read(rows_of, [hits[1].number])
     image = collection.index.images.features(hits[1].number)
     affine = np.vstack([hits[1].verification.transform, [0, 0, 1]])
     half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 640]]) / 640
@@ -245,7 +246,7 @@ def test_a_box_takes_the_features_in_it(collection: Collection, indexed: Indexed
     np.testing.assert_allclose(part.ellipses(0, every[: inside.sum()]), there, rtol=1e-4, atol=1e-8)
     np.testing.assert_array_equal(part.views[0].words, whole.views[0].words[inside])
     # The words are those that the photo has in the index.
-    (row,) = [row for row in collection.catalogue.images() if Path(row.path).stem == "coffee_001"]
+    (row,) = [row for row in collection.catalogue.read(all_indexed) if Path(row.path).stem == "coffee_001"]
     np.testing.assert_array_equal(np.sort(whole.views[0].words), collection.index.images.features(row.number).words)
 
 
@@ -294,7 +295,7 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
     assert (answer.turned, answer.sure, set(seen)) == (False, True, {0})
     upright = Searcher(collection, UPRIGHT).search(ask("coffee_001").views[:1])
     assert [(hit.number, hit.score) for hit in answer.hits] == [(hit.number, hit.score) for hit in upright.hits]
-    (alone,) = [row for row in collection.catalogue.images() if row.name == "distractor_001.jpg"]
+    (alone,) = [row for row in collection.catalogue.read(all_indexed) if row.name == "distractor_001.jpg"]
     source = Source(collection.extractor, collection.options.image, Path(alone.path), None)
     query = recall_query(collection, alone, source)
     seen.clear()
@@ -389,7 +390,7 @@ def test_a_photo_of_the_collection_is_not_read_again(
         assert not read
         assert (query.width, query.height, query.box) == (fresh.width, fresh.height, fresh.box)
         np.testing.assert_array_equal(query.views[0].words, np.sort(fresh.views[0].words))
-    (row,) = [row for row in collection.catalogue.images() if row.name == "coffee_001.jpg"]
+    (row,) = [row for row in collection.catalogue.read(all_indexed) if row.name == "coffee_001.jpg"]
     assert ask_with_photo(replace(row, mtime_ns=1), "copied", box).row is not None  # by its content
     with Image.open(path) as photo:
         photo.save(copy, quality=60)
@@ -485,7 +486,7 @@ def test_a_turned_query_is_found_with_its_geometry(
     turned.save(tmp_path / "turned.png")
     query = read_query(collection, tmp_path / "turned.png", turns=8)
     hits = answer_to(query, Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=8))).hits
-    (row,) = collection.catalogue.images([hits[0].number])
+    (row,) = collection.catalogue.read(rows_of, [hits[0].number])
     verified = [hit for hit in hits if hit.verification.inliers > 100]
     assert names(collection, verified)[:2] == ["coffee_001", "coffee_003"]
     assert {name.partition("_")[0] for name in names(collection, verified)} == {"coffee"}
@@ -539,7 +540,10 @@ def test_expansion_of_nothing_changes_nothing(collection: Collection, ask: Ask, 
 def test_what_only_a_verified_photo_shows_comes_behind_what_the_query_finds(
     collection: Collection, ask: Ask, monkeypatch: pytest.MonkeyPatch, expand: str
 ) -> None:
-    query, numbers = ask("coffee_001"), {Path(row.path).stem: row.number for row in collection.catalogue.images()}
+    query, numbers = (
+        ask("coffee_001"),
+        {Path(row.path).stem: row.number for row in collection.catalogue.read(all_indexed)},
+    )
     searcher = Searcher(collection, SearchOptions(engine="tf-idf-sp", expand=expand, turns=1))
     found = answer_to(query, searcher).hits
     assert names(collection, found[:3]) == ["coffee_001", "coffee_003", "coffee_002"]
@@ -639,11 +643,11 @@ def test_verification_and_expansion_are_spent_on_the_photos_asked_for(collection
     searcher = Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1, verification=one))
     everything = answer_to(ask("coffee_001"), searcher).hits
     assert [hit.verification.inliers > 0 for hit in everything[:2]] == [True, False]
-    (number,) = [row.number for row in collection.catalogue.images() if row.name == "coffee_003.jpg"]
+    (number,) = [row.number for row in collection.catalogue.read(all_indexed) if row.name == "coffee_003.jpg"]
     (alone,) = answer_to(ask("coffee_001"), searcher, np.array([number])).hits
     assert alone.verification.inliers > 20
     # What expands the query is what may be found: among photos of other things, nothing does.
-    others = np.array([row.number for row in collection.catalogue.images() if "coffee" not in str(row.name)])
+    others = np.array([row.number for row in collection.catalogue.read(all_indexed) if "coffee" not in str(row.name)])
     expanded, plain = (
         answer_to(ask("coffee_001"), Searcher(collection, SearchOptions("tf-idf", expand, turns=1)), others).hits
         for expand in ("average", "none")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from index.cluster.connection import Cluster
+from retrieval.catalogue.photos import all_indexed
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -74,7 +75,10 @@ def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tm
         here = SearchJobs(Place(album.place))
         there = SearchJobs(Place(album.place, cluster=address_of(cluster), shards=3))
         with album.open() as collection:
-            number, name = collection.catalogue.images()[0].number, str(collection.catalogue.images()[3].name)
+            number, name = (
+                collection.catalogue.read(all_indexed)[0].number,
+                str(collection.catalogue.read(all_indexed)[3].name),
+            )
         for change in (False, True):
             if change:
                 with album.open() as collection:
@@ -99,7 +103,7 @@ def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum, monkeyp
     monkeypatch.setattr("index.cluster.connection.HELLO", 0.5)
     jobs = SearchJobs(Place(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
     with pytest.raises(Refused, match="No Dask scheduler answers") as refused:
-        jobs.do("search", request(shared_album.collection.catalogue.images()[0].number))
+        jobs.do("search", request(shared_album.collection.catalogue.read(all_indexed)[0].number))
     assert refused.value.kind == "cluster"
 
 

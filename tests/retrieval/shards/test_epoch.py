@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from index.cluster.storage import open_storage
 from index.errors import CairnError
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.layout import STORAGE_KEY
 from retrieval.indexing.removal import remove_photos
 from retrieval.search.options import SearchOptions
@@ -63,7 +64,7 @@ def test_shards_are_found_in_the_storage_of_the_collection(album: Album) -> None
     album.index()
     place = album.folder / "storage"
     with album.open() as collection:
-        collection.catalogue.set_setting(STORAGE_KEY, str(place))
+        collection.catalogue.write(keep_setting, STORAGE_KEY, str(place))
         with pytest.raises(CairnError, match="which you have not named"):  # whoever sent the collection may have
             local_shards(collection, 2, 2)
         assert not place.exists()

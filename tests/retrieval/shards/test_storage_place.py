@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import STORAGE_KEY
 from retrieval.shards.storage_place import STORAGE_VARIABLE, keep_storage_place, storage_place
@@ -22,7 +23,7 @@ def test_a_place_counts_where_this_user_has_named_it(
     folder = Path(shutil.copytree(indexed.folder, tmp_path / "one.cairn"))
     with Collection.open(folder) as collection:
         assert storage_place(collection) == str(folder.resolve())
-        collection.catalogue.set_setting(STORAGE_KEY, PLACE)
+        collection.catalogue.write(keep_setting, STORAGE_KEY, PLACE)
         with pytest.raises(CairnError, match=f"'{PLACE}', which you have not named: if that is right, set CAIRN_ST"):
             storage_place(collection)
         with monkeypatch.context() as patch:

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from retrieval.catalogue.changes import make_tombstones
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
@@ -437,7 +439,7 @@ def test_groups_are_what_was_found(
         rows = [{name: row[name] for name in ("group", "name", "duplicate_of")} for row in _rows(table.read_text())]
         assert _rows(copied.get("/api/groups.csv").text) == rows
         with Collection.open(folder) as collection:
-            collection.catalogue.remove([numbers["coffee_001.jpg"]])
+            collection.catalogue.write(make_tombstones, [numbers["coffee_001.jpg"]])
         changed = _get(copied, "/api/groups")
         assert changed["out_of_date"] and "coffee_001.jpg" not in str(changed)
 
@@ -463,7 +465,7 @@ def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) ->
         assert first()[0] != "mirrored.png"
         with Collection.open(folder) as collection:
             index_photos(collection, [photos])
-            number = next(row.number for row in collection.catalogue.images() if row.name == "mirrored.png")
+            number = next(row.number for row in collection.catalogue.read(all_indexed) if row.name == "mirrored.png")
             assert first()[0] == "mirrored.png"
             assert client.get(f"/api/photos/{number}/image").status_code == 200
             (photos / "mirrored.png").unlink()
@@ -471,6 +473,6 @@ def test_what_is_indexed_meanwhile_is_found(indexed: Indexed, tmp_path: Path) ->
                 gone = client.get(path)
                 assert gone.status_code == 410 and "mirrored.png" in gone.json()["detail"], path
                 assert "run cairn index with the folder where it is now" in gone.json()["detail"], path
-            collection.catalogue.remove([number])
+            collection.catalogue.write(make_tombstones, [number])
         assert first()[0] != "mirrored.png"
         assert client.get(f"/api/photos/{number}").status_code == 404

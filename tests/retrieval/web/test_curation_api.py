@@ -9,6 +9,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from retrieval.catalogue.exclusions import exclusions_in
 from retrieval.collection.layout import SEAL
 from retrieval.collection.seal import read_seal
 from retrieval.integrity.check import check_collection
@@ -126,7 +127,7 @@ def test_photos_are_removed(client: httpx.Client, folder: Path) -> None:
     from retrieval.catalogue.catalogue import Catalogue
 
     with Catalogue.open(folder) as catalogue:
-        assert [one.number for one in catalogue.exclusions()] == [5]
+        assert [one.number for one in catalogue.read(exclusions_in)] == [5]
 
 
 def test_a_contact_sheet_as_a_picture(client: httpx.Client) -> None:

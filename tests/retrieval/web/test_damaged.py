@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.web import service
@@ -32,7 +33,7 @@ def _search(client: httpx.Client, photo: int) -> httpx.Response:
 
 def _numbers(folder: Path) -> list[int]:
     with Catalogue.open(folder) as catalogue:
-        return [row.number for row in catalogue.images()]
+        return [row.number for row in catalogue.read(all_indexed)]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files that are mapped cannot be cut short")
@@ -81,7 +82,7 @@ def test_odd_shapes_are_told_by_a_server_that_is_started(
 
 def test_thumbnails_are_for_their_owner_alone(indexed: Indexed, tmp_path: Path) -> None:
     with Catalogue.open(indexed.folder) as catalogue:
-        row: ImageRow = catalogue.images()[0]
+        row: ImageRow = catalogue.read(all_indexed)[0]
     before = os.umask(0)
     try:
         thumbnail(Path(row.path), row.sha256, 128, tmp_path / "cache")

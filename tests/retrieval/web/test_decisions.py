@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 import cairn as library
-from retrieval.catalogue.changes import Move
+from retrieval.catalogue.changes import Move, move_photos
+from retrieval.catalogue.photos import all_indexed
 from retrieval.curation.standing import ask_standing
 from retrieval.jobs.child import NICE
 from tests.support.live import serving
@@ -50,13 +51,14 @@ def home(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     photos = Path(shutil.copytree(linked.parent / "photos", folder / "photos"))
     shutil.copytree(linked, folder / "c.cairn")
     with library.open(folder / "c.cairn") as collection:
-        rows = collection.opened.catalogue.images()
+        rows = collection.opened.catalogue.read(all_indexed)
         states = [(photos / Path(row.path).name).stat() for row in rows]
-        collection.opened.catalogue.move(
+        collection.opened.catalogue.write(
+            move_photos,
             [
                 Move(row.number, str(photos / Path(row.path).name), None, state.st_size, state.st_mtime_ns)
                 for row, state in zip(rows, states, strict=True)
-            ]
+            ],
         )
         collection.group(workers=1)
     with serving(folder / "c.cairn", folder / "cache", bin=folder / "bin") as base:

@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 
 from index.errors import CairnError
+from retrieval.catalogue.metadata_store import import_values
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
@@ -41,7 +43,7 @@ def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexe
     assert not searching.is_outdated()
     # What a search reads from the catalogue each time makes nothing outdated.
     with Collection.open(folder) as collection:
-        collection.catalogue.set_setting("some", "value")
+        collection.catalogue.write(keep_setting, "some", "value")
     assert not searching.is_outdated() and searching._opened().collection.index is index
     (tmp_path / "more").mkdir()
     with Image.open(indexed.photos / names[0]) as photo:
@@ -72,7 +74,7 @@ def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, c
         assert psutil.Process(server._process.pid).num_threads() == 1
         worker = server.hire()
         with Collection.open(folder) as collection:
-            collection.catalogue.import_values({1: {"place": [text]}})
+            collection.catalogue.write(import_values, {1: {"place": [text]}})
         server.look()
         worker.end()
     assert psutil.Process(server._process.pid).num_threads() == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from retrieval.catalogue.metadata_store import import_values
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEAL
 from retrieval.collection.locking import lock_folder
@@ -35,12 +36,12 @@ def test_many_writes_are_sealed_once_beside_a_command_that_indexes(collection: C
     sealing = LateSeal(collection, quiet=0.2)
     with lock_folder(collection.folder):  # as a command holds it
         for i in range(5):
-            collection.catalogue.import_values({0: {"title": [f"Bridge {i}"]}})
+            collection.catalogue.write(import_values, {0: {"title": [f"Bridge {i}"]}})
             sealing.wrote()
             assert sealed_revision(collection) == before
         until(lambda: sealing.sealed)
     assert sealing.sealed == 1 and sealed_revision(collection) == collection.catalogue.revision()
-    collection.catalogue.import_values({0: {"title": ["Arch"]}})
+    collection.catalogue.write(import_values, {0: {"title": ["Arch"]}})
     sealing.wrote()
     sealing.close()  # at the end too, and at once
     assert sealing.sealed == 2

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from retrieval.catalogue.link_store import begin_links, keep_links
+from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.groups.links import Link, encode_links
 from retrieval.web.app import create_app
@@ -26,12 +28,12 @@ def folder(indexed: Indexed, tmp_path: Path) -> Path:
 def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
     app = create_app(folder)
     with Collection.open(folder) as collection:
-        first, second, *_ = collection.catalogue.images()
+        first, second, *_ = collection.catalogue.read(all_indexed)
         assert ask(app, f"/api/photos/{first.number}/objects").json() == {"grouped": False, "objects": []}
         # All of the second photo, half as large, in the middle of the first.
         link = Link(second.number, first.number, 33, (0.5, 0.0, 0.2, 0.0, 0.5, 0.1))
-        collection.catalogue.begin_links("kind")
-        collection.catalogue.keep_links("kind", {second.number: encode_links([link]), first.number: b""})
+        collection.catalogue.write(begin_links, "kind")
+        collection.catalogue.write(keep_links, "kind", {second.number: encode_links([link]), first.number: b""})
     (folder / "groups.json").write_text("{}")
     told = ask(app, f"/api/photos/{first.number}/objects").json()
     (found,) = told["objects"]
@@ -51,7 +53,7 @@ def test_objects_are_told_once_photos_were_grouped(folder: Path) -> None:
 def test_they_are_told_quickly_of_many_linked_photos(folder: Path) -> None:
     """Two million links of 100,000 photos: no answer reads them all."""
     with Collection.open(folder) as collection:
-        numbers = [row.number for row in collection.catalogue.images()]
+        numbers = [row.number for row in collection.catalogue.read(all_indexed)]
         maps = (0.5, 0.0, 0.2, 0.0, 0.5, 0.1)
         rng = np.random.default_rng(0)
         others = {number: rng.integers(10**6, 10**6 + MANY, 20).tolist() for number in range(10**6, 10**6 + MANY)}
@@ -59,8 +61,8 @@ def test_they_are_told_quickly_of_many_linked_photos(folder: Path) -> None:
         links = {
             number: encode_links([Link(number, found, 30, maps) for found in some]) for number, some in others.items()
         }
-        collection.catalogue.begin_links("kind")
-        collection.catalogue.keep_links("kind", links)
+        collection.catalogue.write(begin_links, "kind")
+        collection.catalogue.write(keep_links, "kind", links)
     (folder / "groups.json").write_text("{}")
     app = create_app(folder)
     times = []

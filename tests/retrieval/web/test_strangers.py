@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from retrieval.catalogue.exclusions import exclusions_in
+from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import path_hash_of
 from retrieval.collection.collection import Collection
 from retrieval.web.pool.workers import PoolOptions
@@ -71,7 +73,7 @@ def test_no_command_of_a_list_that_came_along_is_run(home: Path, way: str, cairn
     site = home.parent / "site-packages"
     site.mkdir()
     with Collection.open(own) as collection:
-        photos = collection.catalogue.count()
+        photos = collection.catalogue.read(count_indexed)
         names = [name for _, name, _ in collection.catalogue.places()][:2]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -94,8 +96,8 @@ def test_no_command_of_a_list_that_came_along_is_run(home: Path, way: str, cairn
         with pytest.raises(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             pass
     with Collection.open(own) as collection:
-        assert collection.catalogue.count() == photos
-        assert not collection.catalogue.exclusions()
+        assert collection.catalogue.read(count_indexed) == photos
+        assert not collection.catalogue.read(exclusions_in)
     assert list(site.iterdir()) == []
     assert (place / "jobs.sqlite").read_bytes() == before
     assert not list(place.glob("jobs.sqlite?*")) and not (place / "jobs.lock").exists()

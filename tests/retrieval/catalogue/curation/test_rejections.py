@@ -9,9 +9,11 @@ import cairn as library
 from index.arrays import hash_file
 from learning.labels.verified import verified_relevance
 from learning.mining.photo_source import PhotoSource
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos, hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, rejected_pairs, take_back
+from retrieval.catalogue.photos import rows_of
 from retrieval.groups.groups import GroupOptions, group_photos, read_groups
 from retrieval.groups.links import link_photos
 from retrieval.search.answers import Asked, LeftOut
@@ -33,11 +35,11 @@ def test_what_is_no_match_is_left_out_everywhere_until_it_is_taken_back(copy: Pa
         answer = collection.search("coffee_0.png", turns=1)
         assert "rejected" not in answer.to_dict() and other in [found.number for found in answer.found]
 
-        assert reject(opened.catalogue, one, [other, one, 999, other]) == [other]
-        assert reject(opened.catalogue, other, [one]) == []  # the same pair
-        assert reject(opened.catalogue, small, [chelsea]) == [chelsea]
-        assert rejected_pairs(opened.catalogue) == {pair, (min(small, chelsea), max(small, chelsea))}
-        assert rejected_for(opened.catalogue, other) == [one]
+        assert opened.catalogue.write(reject, one, [other, one, 999, other]) == [other]
+        assert opened.catalogue.write(reject, other, [one]) == []  # the same pair
+        assert opened.catalogue.write(reject, small, [chelsea]) == [chelsea]
+        assert opened.catalogue.read(rejected_pairs) == {pair, (min(small, chelsea), max(small, chelsea))}
+        assert opened.catalogue.read(rejected_for, other) == [one]
 
         stale = read_groups(opened)
         assert stale.out_of_date and small not in {copy for group in stale.groups for copy in group.duplicates}
@@ -63,8 +65,8 @@ def test_what_is_no_match_is_left_out_everywhere_until_it_is_taken_back(copy: Pa
         assert source.numbers is not None and len(proposed) == 45 - 2
         assert pair not in {tuple(sorted(row)) for row in source.numbers[proposed].tolist()}
 
-        take_back(opened.catalogue, other, [one])
-        take_back(opened.catalogue, small, [chelsea])
+        opened.catalogue.write(take_back, other, [one])
+        opened.catalogue.write(take_back, small, [chelsea])
         assert collection.group().groups == before
         assert "rejected" not in collection.search("coffee_0.png", turns=1).to_dict()
 
@@ -81,11 +83,11 @@ def test_a_photo_from_elsewhere_is_known_by_its_content(copy: Path, linked: Path
     with library.open(copy) as collection:
         other = collection.photo("coffee_1.png").number
         assert other in [found.number for found in collection.search(upload, turns=1).found]
-        assert reject(collection.opened.catalogue, sha256, [other, 999]) == [other]
+        assert collection.opened.catalogue.write(reject, sha256, [other, 999]) == [other]
         answer = collection.search(upload, turns=1)
         assert answer.rejected == (other,) and other not in [found.number for found in answer]
         assert other in [found.number for found in collection.search("coffee_0.png", turns=1).found]
-        take_back(collection.opened.catalogue, sha256, [other])
+        collection.opened.catalogue.write(take_back, sha256, [other])
         assert other in [found.number for found in collection.search(upload, turns=1).found]
 
 
@@ -94,8 +96,8 @@ def test_hidden_photos_are_left_out_of_lists_answers_and_groups(copy: Path) -> N
         catalogue = collection.opened.catalogue
         group_photos(collection.opened, GroupOptions())
         hidden = collection.photo("astronaut_copy.png").number
-        assert hide(catalogue, [hidden, 999], "duplicate") == [hidden] and hide(catalogue, [hidden]) == []
-        assert hidden_photos(catalogue) == {hidden}
+        assert catalogue.write(hide, [hidden, 999], "duplicate") == [hidden] and catalogue.write(hide, [hidden]) == []
+        assert catalogue.read(hidden_photos) == {hidden}
         assert len(collection) == 10 and len(collection.photos()) == 9
         assert hidden not in [photo.number for photo in collection.photos()]
         assert [photo.number for photo in collection.photos({"hidden": True})] == [hidden]
@@ -108,32 +110,32 @@ def test_hidden_photos_are_left_out_of_lists_answers_and_groups(copy: Path) -> N
         assert hidden in {one for group in read_groups(collection.opened, hidden=True).groups for one in group.photos}
         # What is hidden and what is no match are left out together.
         query, other = (collection.photo(f"astronaut_{number}.png").number for number in (0, 1))
-        assert reject(catalogue, query, [other]) == [other]
+        assert catalogue.write(reject, query, [other]) == [other]
         found = {one.number for one in collection.search("astronaut_0.png", turns=1)}
         assert found and not found & {hidden, other}
-        take_back(catalogue, query, [other])
-        show(catalogue, [hidden])
+        catalogue.write(take_back, query, [other])
+        catalogue.write(show, [hidden])
         assert {hidden, other} < {one.number for one in collection.search("astronaut_0.png", turns=1)}
-        assert len(collection.photos()) == 10 and not hidden_photos(catalogue)
+        assert len(collection.photos()) == 10 and not catalogue.read(hidden_photos)
 
 
 def test_what_is_left_out_is_read_once_until_something_changes(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is read beside the revision: nothing while nobody decided anything of photos."""
     with Catalogue.open(copy) as catalogue:
-        one, other = catalogue.images(catalogue.numbers()[:2])
+        one, other = catalogue.read(rows_of, catalogue.read(numbers_of)[:2])
         asked = [Asked("one", Path(one.path), row=one, content=one.sha256)]
         left_out = LeftOut(catalogue)
         transactions = []
         reading = Catalogue.reading
         monkeypatch.setattr(Catalogue, "reading", lambda *all: transactions.append(1) or reading(*all))
-        for expected in (2, 0, 0):
+        for expected in (1, 0, 0):
             hidden, rejected = left_out.of(asked)
             assert (hidden.tolist(), rejected, len(transactions)) == ([], [], expected)
             transactions.clear()
         with Catalogue.open(copy) as beside:  # another process, such as the server's
-            hide(beside, [other.number])
-            reject(beside, one.sha256, [other.number])
-        for expected in (3, 1):
+            beside.write(hide, [other.number])
+            beside.write(reject, one.sha256, [other.number])
+        for expected in (2, 1):
             hidden, rejected = left_out.of(asked)
             assert (hidden.tolist(), rejected, len(transactions)) == ([other.number], [other.number], expected)
             transactions.clear()

@@ -2,8 +2,10 @@
 
 import pytest
 
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation import saved
 from retrieval.catalogue.curation.saved import Find, finds_of, keep_finds, save_search, saved_search
+from retrieval.catalogue.metadata_store import import_values, metadata_of
 from tests.support.written_photos import Album
 
 
@@ -16,10 +18,10 @@ def test_finds_are_kept_with_their_tag_or_not_at_all(album: Album, monkeypatch: 
     album.index()
     with album.open() as collection:
         catalogue = collection.catalogue
-        first, second = (int(number) for number in catalogue.numbers()[:2])
-        catalogue.import_values({first: {"tag": ["bridge", "Eileen"]}, second: {"tag": ["bridge"]}})
-        search = save_search(catalogue, "Faces", {"queries": []}, standing=True, tag="eileen")
-        before = saved_search(catalogue, search)
+        first, second = (int(number) for number in catalogue.read(numbers_of)[:2])
+        catalogue.write(import_values, {first: {"tag": ["bridge", "Eileen"]}, second: {"tag": ["bridge"]}})
+        search = catalogue.write(save_search, "Faces", {"queries": []}, standing=True, tag="eileen")
+        before = catalogue.read(saved_search, search)
         finds = [Find(number, 0.9, None) for number in (first, second, 10**9)]
 
         def killed(*_: object) -> None:
@@ -28,11 +30,11 @@ def test_finds_are_kept_with_their_tag_or_not_at_all(album: Album, monkeypatch: 
         with monkeypatch.context() as patch:
             patch.setattr(saved, "add_tag", killed)
             with pytest.raises(Killed):
-                keep_finds(catalogue, search, finds, 10**6)
-        assert saved_search(catalogue, search) == before and not finds_of(catalogue, search)
+                catalogue.write(keep_finds, search, finds, 10**6)
+        assert catalogue.read(saved_search, search) == before and not catalogue.read(finds_of, search)
 
-        assert keep_finds(catalogue, search, finds, 10**6) == [first, second]
-        assert keep_finds(catalogue, search, finds, 10**6) == []
-        assert saved_search(catalogue, search).asked_to == 10**6
-        tags = [catalogue.metadata([number])[number].tags for number in (first, second)]
+        assert catalogue.write(keep_finds, search, finds, 10**6) == [first, second]
+        assert catalogue.write(keep_finds, search, finds, 10**6) == []
+        assert catalogue.read(saved_search, search).asked_to == 10**6
+        tags = [catalogue.read(metadata_of, [number])[number].tags for number in (first, second)]
         assert tags == [("bridge", "Eileen"), ("bridge", "eileen")]

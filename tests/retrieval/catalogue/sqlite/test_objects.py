@@ -11,7 +11,10 @@ from index.errors import CairnError, LaterVersion
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database, ForeignObject, connect_for_reading
 from retrieval.catalogue.migrations import upgrade
+from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import FILE, ImageRow, SegmentRow
+from retrieval.catalogue.segment_rows import commit_segment, segments_in
+from retrieval.catalogue.settings import reserve_numbers
 from retrieval.catalogue.sqlite.objects import foreign_object, is_own
 
 
@@ -19,10 +22,10 @@ from retrieval.catalogue.sqlite.objects import foreign_object, is_own
 def folder(tmp_path: Path) -> Path:
     """A catalogue with a photo in it."""
     with Catalogue.open(tmp_path, create=True) as catalogue:
-        number = catalogue.reserve_numbers(1)
+        number = catalogue.write(reserve_numbers, 1)
         values = {"images": 1, "features": 1, "bytes": 1, "vocabulary_fingerprint": "v", "descriptor_fingerprint": "d"}
         row = ImageRow(number=number, path="/photos/a.jpg", sha256="0" * 64, width=3, height=4, position=0)
-        catalogue.commit_segment(SegmentRow(folder="000001", **values), [row])
+        catalogue.write(commit_segment, SegmentRow(folder="000001", **values), [row])
     return tmp_path
 
 
@@ -103,4 +106,4 @@ def test_values_are_of_the_kind_of_their_columns(folder: Path, change: str) -> N
         Catalogue.open(folder) as catalogue,
         pytest.raises(CairnError, match=r"^The catalogue holds .* cairn repair\."),
     ):
-        print(catalogue.segments(), catalogue.images())
+        print(catalogue.read(segments_in), catalogue.read(all_indexed))

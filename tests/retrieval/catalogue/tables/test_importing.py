@@ -11,11 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.metadata_store import LABELS_KEY, LONGEST_VALUE
+from retrieval.catalogue.metadata_store import (
+    LABELS_KEY,
+    LONGEST_VALUE,
+    imported_values,
+    key_counts,
+    metadata_of,
+    store_metadata,
+)
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.segment_rows import commit_segment
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.tables.exporting import export_table
 from retrieval.catalogue.tables.importing import TableOptions, import_table, read_table
 from retrieval.metadata.fields import Metadata
@@ -28,10 +38,10 @@ NAMES = ["a.jpg", "rome/1.jpg", "rome/2.JPG", "paris/1.jpg", "paris/Cafe\u0301.t
 @pytest.fixture
 def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
     with Catalogue.open(tmp_path / "c", create=True) as opened:
-        opened.reserve_numbers(len(NAMES))
+        opened.write(reserve_numbers, len(NAMES))
         rows = [ImageRow(number=i, path=f"/scans/{name}", name=name, position=i) for i, name in enumerate(NAMES)]
-        opened.commit_segment(segment_row("000001", len(rows)), rows)
-        opened.store_metadata([(0, Metadata("2015", title="scan"))])
+        opened.write(commit_segment, segment_row("000001", len(rows)), rows)
+        opened.write(store_metadata, [(0, Metadata("2015", title="scan"))])
         yield opened
 
 
@@ -92,7 +102,7 @@ def test_windows_1252_is_read_with_a_note(table: Any) -> None:
 
 
 def test_rows_find_photos_by_what_people_call_them(catalogue: Catalogue) -> None:
-    photos = PhotoLookup(catalogue.places())
+    photos = PhotoLookup(list(catalogue.places()))
     for called, number in {
         "a.jpg": 0,
         "/scans/a.jpg": 0,
@@ -142,7 +152,7 @@ def test_an_import_tells_what_it_could_not_use(catalogue: Catalogue, table: Any)
     ]
     assert "'circa 1923' is no date" in str(report.warnings)
     assert "line 9 is about the same photo" in str(report.warnings)
-    known = catalogue.metadata([0, 2])
+    known = catalogue.read(metadata_of, [0, 2])
     assert (known[0].taken, known[0].title) == ("2015", "scan")  # empty cells leave what is there
     assert (known[2].title, known[2].tags) == ("Fountain", ("one", "two", "three"))
     assert (known[2].latitude, known[2].longitude) == (41.9, 12.5)
@@ -157,7 +167,7 @@ def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tm
         "/scans/paris/Cafe\u0301.tif;=1+1;;;;;9;;;;\n"
     )
     import_table(catalogue, table(content), TableOptions(name_column="path"))
-    before, known = catalogue.imported(), catalogue.metadata(range(len(NAMES)))
+    before, known = catalogue.read(imported_values), catalogue.read(metadata_of, range(len(NAMES)))
     assert before[0]["box"] == ["7", "8"] and len(before[0]) == 8 and before.keys() == {0, 4}
     written = tmp_path / "out.csv"
     assert export_table(catalogue, written) == (2, 8)
@@ -168,17 +178,17 @@ def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tm
     import_table(catalogue, table("name,title\nrome/1.jpg,x\n"), replace=True)
     report = import_table(catalogue, written, replace=True)
     assert (report.matched, report.unmatched, report.warnings) == (2, [], [])
-    assert catalogue.imported() == before
-    assert catalogue.metadata(range(len(NAMES))) == known
+    assert catalogue.read(imported_values) == before
+    assert catalogue.read(metadata_of, range(len(NAMES))) == known
 
 
 def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
     import_table(catalogue, table("name,title,tags\na.jpg,one,x;y\nrome/1.jpg,two,\n"))
     import_table(catalogue, table("name,tags,camera\na.jpg,z,Leica\n"))
-    known = catalogue.metadata([0, 1])
+    known = catalogue.read(metadata_of, [0, 1])
     assert (known[0].title, known[0].tags, known[0].camera, known[1].title) == ("one", ("z",), "Leica", "two")
     import_table(catalogue, table("name,camera\nrome/1.jpg,Contax\n"), replace=True)
-    known = catalogue.metadata([0, 1])
+    known = catalogue.read(metadata_of, [0, 1])
     assert (known[0].title, known[0].tags, known[0].camera) == ("scan", (), None)
     assert (known[1].title, known[1].camera) == (None, "Contax")
 
@@ -209,10 +219,10 @@ def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
 def test_what_is_no_table_is_refused_and_changes_nothing(
     catalogue: Catalogue, table: Any, content: str | bytes, options: dict[str, Any], sentence: str
 ) -> None:
-    before = catalogue.metadata(range(len(NAMES)))
+    before = catalogue.read(metadata_of, range(len(NAMES)))
     with pytest.raises(CairnError, match=sentence):
         import_table(catalogue, table(content), TableOptions(**options), replace=True)
-    assert catalogue.metadata(range(len(NAMES))) == before
+    assert catalogue.read(metadata_of, range(len(NAMES))) == before
 
 
 @pytest.mark.parametrize("content", ["name,title\n", "name,title\nnowhere.jpg,x\n,y\n"])
@@ -220,7 +230,7 @@ def test_a_table_about_no_photo_replaces_nothing(catalogue: Catalogue, table: An
     import_table(catalogue, table("name,title\na.jpg,one\n"))
     with pytest.raises(CairnError, match=r"about a photo of the collection.*nothing forgotten"):
         import_table(catalogue, table(content), replace=True)
-    assert catalogue.metadata([0])[0].title == "one"
+    assert catalogue.read(metadata_of, [0])[0].title == "one"
 
 
 def test_the_name_column_and_the_delimiter_may_be_told(table: Any, tmp_path: Path) -> None:
@@ -409,22 +419,24 @@ def test_dates_that_are_not_understood_are_kept_as_text(
     report = import_table(catalogue, table(f"Datei;Datum\na;{cell}\nrome/1;1923\n"))
     assert [one["line"] for one in report.warnings] == [2]
     assert report.warnings[0]["reason"].endswith("kept as text under 'Datum (column)'")
-    known = catalogue.metadata([0, 1])
+    known = catalogue.read(metadata_of, [0, 1])
     assert (known[0].taken, known[0].others) == ("2015", {"Datum (column)": (cell,)})
     assert (known[1].taken, known[1].others) == ("1923", {})
-    assert catalogue.numbers(wanted=PhotoFilter(where=(("datum (column)", cell),))).tolist() == [0]
-    before = catalogue.imported()
+    assert catalogue.read(numbers_of, wanted=PhotoFilter(where=(("datum (column)", cell),))).tolist() == [0]
+    before = catalogue.read(imported_values)
     export_table(catalogue, tmp_path / "out.csv")
     assert import_table(catalogue, tmp_path / "out.csv", replace=True).warnings == []
-    assert catalogue.imported() == before
+    assert catalogue.read(imported_values) == before
     # A table that says it better takes its place.
     import_table(catalogue, table("Datei;Datum\na;1924\n"))
-    assert catalogue.metadata([0])[0].others == {} and catalogue.metadata([0])[0].taken == "1924"
+    assert catalogue.read(metadata_of, [0])[0].others == {} and catalogue.read(metadata_of, [0])[0].taken == "1924"
 
 
 def test_a_refused_date_stands_beside_a_column_of_that_name(catalogue: Catalogue, table: Any) -> None:
     import_table(catalogue, table("file,Date,Date (column)\na,um 1923,x\na,1923,\n"))
-    assert catalogue.metadata([0])[0].others == {"Date (column)": ("x", "um 1923")}  # an empty cell says nothing
+    assert catalogue.read(metadata_of, [0])[0].others == {
+        "Date (column)": ("x", "um 1923")
+    }  # an empty cell says nothing
 
 
 def test_columns_are_mapped_to_fields(table: Any) -> None:
@@ -456,24 +468,24 @@ def test_one_of_several_equal_columns_is_chosen_by_mapping(table: Any, header: s
 
 def test_names_of_columns_keep_their_case(catalogue: Catalogue, table: Any, tmp_path: Path) -> None:
     import_table(catalogue, table("file,Archive No.,Straße\na,B 17,Am Dom\n"))
-    assert catalogue.metadata([0])[0].others == {"Archive No.": ("B 17",), "Straße": ("Am Dom",)}
-    assert catalogue.metadata([0])[0].imported == {"Archive No.", "Straße"}
-    assert {"Archive No.": 1, "Straße": 1}.items() <= dict(catalogue.metadata_keys()).items()
+    assert catalogue.read(metadata_of, [0])[0].others == {"Archive No.": ("B 17",), "Straße": ("Am Dom",)}
+    assert catalogue.read(metadata_of, [0])[0].imported == {"Archive No.", "Straße"}
+    assert {"Archive No.": 1, "Straße": 1}.items() <= dict(catalogue.read(key_counts)).items()
     for called in ("Archive No.", "archive no.", "ARCHIVE NO."):
-        assert catalogue.numbers(wanted=PhotoFilter(where=((called, "b 17"),))).tolist() == [0]
+        assert catalogue.read(numbers_of, wanted=PhotoFilter(where=((called, "b 17"),))).tolist() == [0]
     export_table(catalogue, tmp_path / "out.csv")
     assert '"Archive No."' in (tmp_path / "out.csv").read_text("utf-8-sig")
     import_table(catalogue, table("file,ARCHIVE NO.\na,B 18\n"))
-    assert catalogue.metadata([0])[0].others == {"ARCHIVE NO.": ("B 18",), "Straße": ("Am Dom",)}
-    catalogue.set_setting(LABELS_KEY, '{"archive no.": 7, "stra')  # damaged
-    assert catalogue.metadata([0])[0].others == {"archive no.": ("B 18",), "strasse": ("Am Dom",)}
+    assert catalogue.read(metadata_of, [0])[0].others == {"ARCHIVE NO.": ("B 18",), "Straße": ("Am Dom",)}
+    catalogue.write(keep_setting, LABELS_KEY, '{"archive no.": 7, "stra')  # damaged
+    assert catalogue.read(metadata_of, [0])[0].others == {"archive no.": ("B 18",), "strasse": ("Am Dom",)}
 
 
 def test_a_column_that_another_one_beats_is_found_by_its_name(catalogue: Catalogue, table: Any) -> None:
     import_table(catalogue, table("file,taken,date\na,1923,1999\n"))
-    assert catalogue.metadata([0])[0].others == {"date": ("1999",)}
+    assert catalogue.read(metadata_of, [0])[0].others == {"date": ("1999",)}
     for value in ("1999", "1923"):
-        assert catalogue.numbers(wanted=PhotoFilter(where=(("Date", value),))).tolist() == [0]
+        assert catalogue.read(numbers_of, wanted=PhotoFilter(where=(("Date", value),))).tolist() == [0]
 
 
 CELLS = st.text(max_size=12) | st.sampled_from(["1923", "a;b", "1,5", '"', "\0", "\ud7ff", "=1+1", "<b>"])

@@ -13,6 +13,7 @@ import pytest
 
 from index.errors import CairnError
 from index.similarity import SimilarityMatrix
+from retrieval.catalogue.photos import photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import NOTHING
@@ -67,7 +68,7 @@ def nothing(like: View) -> View:
 
 
 def number_of(collection: Collection, stem: str) -> int:
-    row = collection.catalogue.image_by_name(f"{stem}.jpg")
+    row = collection.catalogue.read(photo_of_name, f"{stem}.jpg")
     assert row is not None
     return row.number
 

@@ -12,6 +12,7 @@ from PIL import Image
 
 from index.errors import CairnError
 from index.hamming.voting import SignedFeatures
+from retrieval.catalogue.photos import names_in_order, photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
@@ -69,7 +70,10 @@ def test_a_photo_that_is_indexed_twice_is_found_twice(indexed: Indexed, tmp_path
         searcher = Searcher(collection, options)
         for query in (recalled(searcher, ASKED), read_query(collection, indexed.photos / ASKED, signed=options.signed)):
             first, second = answer_to(query, searcher).hits[:2]
-            assert sorted(collection.catalogue.names([first.number, second.number])) == ["again.jpg", ASKED]
+            assert sorted(collection.catalogue.read(names_in_order, [first.number, second.number])) == [
+                "again.jpg",
+                ASKED,
+            ]
             assert first.score == second.score > 0
 
 
@@ -103,7 +107,7 @@ def test_a_photo_without_features_and_a_collection_of_one_word(flat: Path, name:
             if photo == "plain.png":
                 assert not any(hit.score or hit.verification.inliers for hit in hits)
             else:
-                assert collection.catalogue.names([hits[0].number]) == [photo]
+                assert collection.catalogue.read(names_in_order, [hits[0].number]) == [photo]
 
 
 # The command line, and the server
@@ -141,7 +145,7 @@ def test_the_command_line_makes_and_searches_a_collection_with_signatures(
 def test_the_server_searches_by_signatures(
     indexed: Indexed, opened: Collection, tmp_path: Path, cairn: Callable[..., Ran]
 ) -> None:
-    row = opened.catalogue.image_by_name(ASKED)
+    row = opened.catalogue.read(photo_of_name, ASKED)
     assert row is not None
     with serving(indexed.folder, tmp_path / "cache") as address, httpx.Client(base_url=address, timeout=60) as client:
         assert '<option value="signatures-sp"' in client.get("/search").text
