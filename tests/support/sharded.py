@@ -14,13 +14,21 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import frames_of
 from retrieval.indexing.removal import remove_photos
-from retrieval.search.query import DescribedQuery, Query, quantise_query
+from retrieval.search.query import Query
 from retrieval.search.views import DescribedView
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import Call, Holder
 from retrieval.shards.holders import Holders, Lost
 from retrieval.shards.shards import Patience, Shards
-from tests.support.written_photos import SIDE, Album, extraction_from_files, features_of, similarity, write_vocabulary
+from tests.support.written_photos import (
+    SIDE,
+    Album,
+    extraction_from_files,
+    features_of,
+    query_of_views,
+    similarity,
+    write_vocabulary,
+)
 
 PHOTOS, BATCH = 36, 4  # nine segments: ten would be merged
 
@@ -98,8 +106,7 @@ def query_at_turns(collection: Collection, *numbers: int) -> Query:
         DescribedView(float(turn), frames_of(features, SIDE), features.descriptors)
         for turn, features in enumerate(map(features_of, numbers))
     ]
-    described = DescribedQuery(Path("query"), SIDE, SIDE, None, views)
-    return quantise_query(described, collection.vocabulary, source=collection.signatures, signed=3)
+    return query_of_views(collection, views)
 
 
 def local_shards(collection: Collection, shards: int, holders: int, patience: Patience | None = None) -> Shards:
