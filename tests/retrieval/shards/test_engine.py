@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from index.inverted import ScoringOptions
 from retrieval.matching.verification import VerificationOptions
 from retrieval.search.engines.registry import ENGINES
 from retrieval.search.expansion import ExpansionOptions
