@@ -3,11 +3,13 @@
 import dataclasses
 import errno
 import hashlib
+import io
 import json
 import math
 import os
 import secrets
 import stat
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from mmap import ACCESS_READ
@@ -132,6 +134,33 @@ def save_json(path: Path, obj: object) -> None:
     """
     text = json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
+
+
+def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = None, *, deflated: bool = False) -> None:
+    """Write arrays as .npz, so that the file is there whole or not at all: the same arrays always make the same file.
+
+    Parameters
+    ----------
+    path : Path
+        Replaced where it exists. Its folder must exist.
+    arrays : mapping of str to ndarray
+        Any dtypes but object.
+    meta : object, optional
+        Written beside them as ``meta.json``.
+    deflated : bool
+        Compress them.
+    """
+    kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
+    contents = io.BytesIO()
+    # By hand rather than by np.savez, which stamps each entry with the time.
+    with zipfile.ZipFile(contents, "w", kind) as archive:
+        if meta is not None:
+            archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(meta, indent=2, sort_keys=True))
+        for name, array in arrays.items():
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), kind)
+    save_bytes(path, contents.getvalue())
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:

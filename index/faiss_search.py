@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.archive import Archive
+from index.arrays import save_arrays
 from index.errors import CairnError
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
 
@@ -112,7 +113,7 @@ class FaissSearch(NearestNeighbours):
             for number in range(self._lists):
                 size = self._index.invlists.list_size(number)
                 arrays["list_of"][faiss.rev_swig_ptr(self._index.invlists.get_ids(number), size)] = number
-        write_arrays(file, arrays)
+        save_arrays(file, arrays)
         return True
 
     def _read(self, contents: bytes) -> None:
@@ -171,18 +172,8 @@ class FaissSearch(NearestNeighbours):
         return number_of_lists(count, self.options.list_factor)
 
 
-def write_arrays(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to an .npz file: the same ones always make the same file."""
-    # By hand rather than by np.savez, which stamps each entry with the time.
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            entry = io.BytesIO()
-            np.lib.format.write_array(entry, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
-
-
 def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | None, ...]]]) -> dict[str, NDArray[Any]]:
-    """Arrays that `write_arrays` wrote, of these types and shapes; any exception where they are something else.
+    """Arrays that `save_arrays` wrote, of these types and shapes; any exception where they are something else.
 
     A length of None can be any.
     """

@@ -1,8 +1,5 @@
 """The sparse similarity matrix: which words mean the same (Yan and Yu, IJCNN 2013, section III)."""
 
-import io
-import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.archive import Archive, open_archive
-from index.arrays import check_format, fingerprint, reading, save_bytes
+from index.arrays import check_format, fingerprint, reading, save_arrays
 from index.errors import CairnError
 from index.postings.entries import Postings
 from index.postings.sorted_lists import concatenated_ranges
@@ -149,16 +146,8 @@ class SimilarityMatrix:
         path = Path(path)
         check_similarity_path(path)
         meta = {"format": FORMAT, "vocabulary": self.vocabulary, "provenance": self.provenance}
-        file = io.BytesIO()
-        # By hand rather than by np.savez, which stamps each entry with the time: the same matrix is the same file.
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(zipfile.ZipInfo(_META), json.dumps(meta, indent=2, sort_keys=True))
-            for name, kind in _ARRAYS.items():
-                entry = io.BytesIO()
-                array = np.ascontiguousarray(getattr(self, name), dtype=kind)
-                np.lib.format.write_array(entry, array, version=(1, 0), allow_pickle=False)
-                archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), zipfile.ZIP_DEFLATED)
-        save_bytes(path, file.getvalue())
+        arrays = {name: np.ascontiguousarray(getattr(self, name), dtype=kind) for name, kind in _ARRAYS.items()}
+        save_arrays(path, arrays, meta, deflated=True)
 
     @staticmethod
     def load(path: Path) -> "SimilarityMatrix":

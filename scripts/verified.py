@@ -4,13 +4,10 @@
 Each photo is searched for in its set by the features that are indexed, upright, as cairn group does; a pair is verified
 where one of its photos finds the other. Prints precision and recall by the number of inliers, the purity and the
 completeness of groups, and how many photos find themselves first and verified. With --fit it prints the weights of the
-evidence that a logistic regression finds, and what they reach on scenes that were left out of it; then, by engine, the
-weights that make evidence and scores probabilities, how well these are calibrated on scenes and on sets that were left
-out, and how many photos that are called found are right and wrong. What is in the work folder already is not done
-again.
+evidence that a logistic regression finds, and what they reach on scenes that were left out of it. What is in the work
+folder already is not done again.
 
-usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--json]
-                                        [--fit [--every N] [--engine NAME]... [--plot FILE]]
+usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--json] [--fit [--every N]]
 """
 
 import argparse
@@ -18,15 +15,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eval.scenes_shown import PhotoSet, find_photo_sets
 from eval.tables.retrieval import markdown
@@ -43,22 +38,18 @@ from retrieval.features.encoding import decode_geometry
 from retrieval.groups.groups import group_photos
 from retrieval.groups.links import link_photos
 from retrieval.indexing.adding import index_photos
-from retrieval.matching.evidence import EvidenceOptions
-from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify, wide_alarms
-from retrieval.search.answers import Asked, make_query
+from retrieval.matching.evidence import EvidenceOptions, digits
+from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify
 from retrieval.search.engines.tf_idf import TfIdf
 from retrieval.search.options import SearchOptions
-from retrieval.search.probability import FOUND, contrast
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import indexed_view
 
 BINS = (4, 7, 10, 15, 20, 30, 50, 100)
 FOLDS = 5
-ENGINES_FITTED = ("tf-idf-sp", "signatures-sp", "asmk-sp")
-PARTS = (1.0, 0.5, 0.3)  # of a photo's sides that a query's box has; 1: all of the photo
-CALIBRATED = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
-# Everything that agrees is let through, to be weighed.
-LENIENT = VerificationOptions(false_alarms=0.1, evidence=replace(EvidenceOptions(), sure=-np.inf))
+# Everything that agrees is let through, to be weighed: the odds are the digits of the false alarms at the threshold.
+DIGITS = EvidenceOptions(wide=1.0, narrow=0.0, rarity=0.0, constant=0.0, sure=-np.inf, strips=())
+LENIENT = VerificationOptions(false_alarms=0.1, evidence=DIGITS)
 
 
 def tell(line: str) -> None:
@@ -178,9 +169,8 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
         row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
         chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
         rarity = engine.rarity(view, image.words)
-        wide = wide_alarms(query, photo, pairs, chosen, options)
         narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, options)
-        yield number, other, wide, narrow, rarity
+        yield number, other, found.log_odds, digits(narrow, DIGITS.most), rarity
 
 
 def gather(folder: Path, number: int) -> list[tuple[int, int, float, float, float]]:
@@ -194,7 +184,6 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
     Only every so many photos are asked with.
     """
     rows, labels, folds = [], [], []
-    options = EvidenceOptions()
     for photos, folder in zip(sets, folders, strict=True):
         with Collection.open(folder) as collection:
             stems = stems_of(collection)
@@ -204,10 +193,7 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
             for one, other, wide, narrow, rarity in found:
                 same = photos.same(stems[one], stems[other])
                 if same is not None:
-                    digits = [
-                        np.sqrt(np.clip(-np.log10(max(alarms, 1e-300)), 0, options.most)) for alarms in (wide, narrow)
-                    ]
-                    rows.append([*digits, np.clip(rarity, options.commonest, options.rarest), 1.0])
+                    rows.append([wide, narrow, DIGITS.bounded(rarity), 1.0])
                     labels.append(1.0 if same else -1.0)
                     scene = min(photos.shown(stems[one])[0])
                     folds.append(crc32(scene.encode()) % FOLDS)
@@ -220,122 +206,6 @@ def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> 
         report.append({"sure": sure, "right": right, "wrong": wrong, "precision": right / max(right + wrong, 1)})
     names = ("wide", "narrow", "rarity", "constant")
     return {"weights": dict(zip(names, fit_logistic(table, signs).tolist(), strict=True)), "left_out": report}
-
-
-@lru_cache(maxsize=1)
-def _searcher(folder: Path, engine: str) -> Searcher:
-    return Searcher(Collection.open(folder), SearchOptions(engine=engine, turns=1))
-
-
-def judged_results(folder: Path, engine: str, number: int, part: float) -> list[tuple[int, float, float]]:
-    """Search for a photo, or for a box of this part of its sides; give what verification looked at.
-
-    Of each photo its number, the logarithm of the odds by geometry (-inf: no map) and the contrast of its score.
-    """
-    searcher = _searcher(folder, engine)
-    row = searcher.collection.catalogue.read(rows_of, [number])[0]
-    width, height = row.width or 1, row.height or 1
-    x, y = np.random.default_rng(number).uniform(0, 1 - part, 2) * (width, height)
-    box = None if part == 1 else (x, y, x + part * width, y + part * height)
-    query = make_query(searcher, Asked(row.name or row.path, Path(row.path), box, row))
-    ranking = searcher.search(query.views, region=query.region).hits
-    return [
-        (hit.number, hit.verification.log_odds, contrast(hit.score, ranking.ground))
-        for hit in ranking[: searcher.options.verification.depth]
-        if hit.number != number and hit.score > 0
-    ]
-
-
-def calibrate(sets: list[PhotoSet], folders: list[Path], workers: int, every: int, engine: str) -> dict[str, Any]:
-    """Fit what makes evidence and scores probabilities, and judge them on scenes left out, and on sets left out."""
-    rows, labels, folds, home = [], [], [], []
-    for which, (photos, folder) in enumerate(zip(sets, folders, strict=True)):
-        with Collection.open(folder) as collection:
-            stems = stems_of(collection)
-        for part in PARTS:
-            tell(f"{photos.name}: {engine}, boxes of {part:g}")
-            asked = sorted(stems)[::every]
-            tasks = (partial(judged_results, folder, engine, number, part) for number in asked)
-            for one, found in zip(asked, run(tasks, workers, batch=4), strict=True):
-                fold = crc32(min(photos.shown(stems[one])[0]).encode()) % FOLDS
-                for other, log_odds, stands_out in found:
-                    same = photos.same(stems[one], stems[other])
-                    if same is not None:
-                        rows.append((log_odds, stands_out))
-                        labels.append(1.0 if same else -1.0)
-                        folds.append(fold)
-                        home.append(which)
-    table, signs, parts, homes = np.array(rows), np.array(labels), np.array(folds), np.array(home)
-    mapped = np.isfinite(table[:, 0])
-    designs = {
-        "mapped": (mapped, np.column_stack([table, np.ones(len(table))])),
-        "alone": (~mapped, np.column_stack([table[:, 1], np.ones(len(table))])),
-        "ranked": (np.ones(len(table), bool), np.column_stack([table[:, 1], np.ones(len(table))])),
-    }
-    odds, others = np.zeros(len(table)), np.zeros(len(table))
-    weights = {}
-    for name, (chosen, design) in designs.items():
-        some = design[chosen], signs[chosen]
-        weights[name] = fit_logistic(*some).round(3).tolist()
-        scenes, left = held_out(*some, parts[chosen]), held_out(*some, homes[chosen])
-        if name != "ranked":
-            odds[chosen], others[chosen] = scenes, left
-    report: dict[str, Any] = {"engine": engine, "weights": weights, "scenes left out": judge(odds, signs)}
-    report["maps, scenes left out"] = judge(odds[mapped], signs[mapped])
-    for which, photos in enumerate(sets):
-        chosen = homes == which
-        report[photos.name] = judge(odds[chosen], signs[chosen])
-        if len(sets) > 1:
-            report[f"{photos.name}, the set left out"] = judge(others[chosen], signs[chosen])
-    return report
-
-
-def judge(odds: NDArray[np.float64], signs: NDArray[np.float64]) -> dict[str, Any]:
-    """Compare probabilities with what is true: calibration, error, loss, and what is called found."""
-    told, right = 1 / (1 + np.exp(-np.clip(odds, -500, 500))), signs > 0
-    bins = []
-    error = 0.0
-    for low, high in pairwise(CALIBRATED):
-        inside = (told >= low) & ((told < high) | (high == 1))
-        if inside.any():
-            mean, true = float(told[inside].mean()), float(right[inside].mean())
-            error += abs(mean - true) * inside.mean()
-            bins.append({"from": low, "to": high, "photos": int(inside.sum()), "told": mean, "right": true})
-    found = told >= FOUND
-    return {
-        "photos": len(odds),
-        "log_loss": float(np.logaddexp(0, -signs * odds).mean()),
-        "calibration_error": float(error),
-        "found": [int((found & right).sum()), int((found & ~right).sum())],
-        "bins": bins,
-    }
-
-
-def draw_calibration(judged: dict[str, dict[str, Any]]) -> str:
-    """Draw how often results are right, by the probability that they are given, as SVG: a line an engine."""
-    colours = ("#0b7285", "#d9480f", "#5f3dc4")
-    lines = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 460 420" font-family="sans-serif" font-size="12">',
-        '<rect width="460" height="420" fill="#fff"/>',
-        '<path d="M50 370V20M50 370H400" stroke="#444" fill="none"/>',
-        '<path d="M50 370L400 20" stroke="#bbb" stroke-dasharray="4 4"/>',
-        '<text x="225" y="408" text-anchor="middle">probability that is told</text>',
-        '<text transform="translate(14 195) rotate(-90)" text-anchor="middle">part that is right</text>',
-    ]
-    for tick in range(0, 101, 20):
-        place = 3.5 * tick
-        lines.append(f'<text x="{50 + place:g}" y="386" text-anchor="middle">{tick}%</text>')
-        lines.append(f'<text x="44" y="{374 - place:g}" text-anchor="end">{tick}%</text>')
-    for (engine, one), colour in zip(judged.items(), colours, strict=False):
-        points = [(50 + 350 * bin_["told"], 370 - 350 * bin_["right"], bin_["photos"]) for bin_ in one["bins"]]
-        path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
-        lines.append(f'<path d="M{path}" stroke="{colour}" fill="none" stroke-width="1.5"/>')
-        for x, y, photos in points:
-            radius = 2 + np.log10(photos)
-            lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" fill-opacity="0.6"/>')
-        row = 40 + 18 * list(judged).index(engine)
-        lines.append(f'<circle cx="70" cy="{row - 4}" r="4" fill="{colour}"/><text x="80" y="{row}">{engine}</text>')
-    return "\n".join([*lines, "</svg>", ""])
 
 
 def show(results: list[dict[str, Any]]) -> None:
@@ -375,8 +245,6 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: one a core")
     parser.add_argument("--fit", action="store_true", help="fit the weights of the evidence")
     parser.add_argument("--every", type=int, default=1, help="with --fit, ask with every so many photos alone [1]")
-    parser.add_argument("--engine", action="append", help="with --fit, calibrate these engines alone")
-    parser.add_argument("--plot", type=Path, help="with --fit, draw the calibration as this file (.svg)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     root = os.environ.get("CAIRN_DATASETS")
@@ -390,13 +258,7 @@ def main() -> None:
         tell(f"{photos.name}: indexing what is not indexed yet")
         folders.append(make_collection(photos, arguments.work, workers))
     if arguments.fit:
-        report = {"evidence": fit(sets, folders, workers, arguments.every)} if not arguments.engine else {}
-        for engine in arguments.engine or ENGINES_FITTED:
-            report[engine] = calibrate(sets, folders, workers, arguments.every, engine)
-        if arguments.plot is not None:
-            judged = {name: one["scenes left out"] for name, one in report.items() if name != "evidence"}
-            arguments.plot.write_text(draw_calibration(judged), encoding="utf-8")
-        print(json.dumps(report, indent=2))
+        print(json.dumps(fit(sets, folders, workers, arguments.every), indent=2))
         return
     results = []
     for photos, folder in zip(sets, folders, strict=True):

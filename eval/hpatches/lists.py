@@ -34,10 +34,6 @@ class Patches:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def head(self, most: int) -> "Patches":
-        """The first of them."""
-        return Patches(self.sequences[:most], self.images[:most], self.numbers[:most])
-
 
 Pairs = tuple[Patches, Patches]
 

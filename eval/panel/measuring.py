@@ -4,7 +4,6 @@ What a query costs most is to be described at all turns. That depends on no opti
 once they are there, the panel is measured with other options in minutes.
 """
 
-import io
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from eval.retrieval.kept import code_fingerprint
 from eval.retrieval.photos import ranking_of, stems_of
 from eval.tables.retrieval import Cell, collect
 from eval.tables.staged import stage_photos
-from index.arrays import fingerprint, load_json, reading, save_bytes, save_json
+from index.arrays import fingerprint, load_json, reading, save_arrays, save_json
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as SIGNATURE
 from index.hamming.voting import SignedFeatures
@@ -137,12 +136,10 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
         columns["words"].append(view.words)
         columns["signed_words"].append(np.pad(view.signed.words, ((0, 0), (0, missing)), constant_values=-2))
         columns["signatures"].append(np.pad(view.signed.signatures, ((0, 0), (0, missing), (0, 0))))
-    file = io.BytesIO()
     rows: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     rows |= {"seconds": seconds, "counts": np.array(counts), "turns": np.array(turns), "region": query.region}
     rows["elongation"] = np.array(query.views[0].elongation)
-    np.savez(file, **rows)
-    save_bytes(path, file.getvalue())
+    save_arrays(path, rows)
 
 
 def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:

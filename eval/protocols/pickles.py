@@ -1,7 +1,9 @@
 """Pickled data read without running any of it: the opcodes are walked through, and nothing that they name is called.
 
 Ground truths of some benchmarks are published as pickles, and Python's own reader runs what a pickle tells it to. This
-one knows containers, text, bytes, numbers and plain NumPy arrays, and refuses all else.
+one knows containers, text, bytes, numbers and plain NumPy arrays, and refuses all else. Python's reader with a list of
+the names that it may call would be a quarter shorter, but takes what a process has registered as extensions without
+asking that list, and memory for a memo as large as a pickle says.
 """
 
 import pickletools

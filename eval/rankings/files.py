@@ -20,7 +20,6 @@ HEADER = ("query", "rank", "photo")
 PROTOCOL, DISTRACTOR = "protocol", "distractor"
 """Columns that it may have: of the ranking under one protocol alone, and whether no ground truth names the photo."""
 
-TABLES = (".csv", ".tsv", ".tab")
 TEXTS = (".txt", ".lst", ".dat")
 _LARGEST_TEXT = 512 << 20  # bytes
 _YES = ("1", "yes", "true", "x")

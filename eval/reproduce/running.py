@@ -150,12 +150,12 @@ def run_steps(
     """
     found = {step.key: bench.result(step) for step in steps}
     waiting = [step for step in steps if found[step.key] is None]
-    pace = _Pace()
+    slowness = _Slowness()
     for number, step in enumerate(waiting):
-        left = pace.hours(step.hours for step in waiting[number:])
-        tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, pace.hours([step.hours]), left))
+        left = slowness.hours(step.hours for step in waiting[number:])
+        tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, slowness.hours([step.hours]), left))
         found[step.key] = _run(bench, step)
-        pace.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
+        slowness.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
     return {key: result for key, result in found.items() if result is not None}
 
 
@@ -164,7 +164,7 @@ def printed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
     return {key: result["printed"] for key, result in results.items()}
 
 
-class _Pace:
+class _Slowness:
     """How much longer or shorter than expected steps take on this machine."""
 
     def __init__(self) -> None:

@@ -27,7 +27,6 @@ from retrieval.collection.locking import lock_file
 WORK = Path("cairn-evaluations")
 """Name of the work folder, where none is named."""
 VOCABULARIES = "vocabularies"
-COLLECTION = "collection"
 
 _ABOUT = "about.json"
 _LOCK = "run.lock"

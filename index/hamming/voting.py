@@ -230,17 +230,14 @@ class Votes:
     totals: NDArray[np.float64]
 
 
-def vote(
+def count_votes(
     index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
-) -> NDArray[np.float32]:
-    """Score photos by the matches of a query with them.
+) -> Votes:
+    """Count what the matches of a query with photos vote for, each for itself.
 
     A match counts exp(-(d / σ)²) idf² (Jégou, Douze, Schmid: Improving bag-of-features for large scale image search,
     IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best alone
-    counts: neither a word nor a texture votes twice. A feature of the query that finds much everywhere tells little:
-    its matches share their votes, s ← s √(s / Σs), Σ over all photos (inter-image burstiness; Jégou, Douze, Schmid: On
-    the burstiness of visual elements, CVPR 2009). The sum is divided by the root of the photo's number of features,
-    those that it borrows among them.
+    counts: neither a word nor a texture votes twice.
 
     Parameters
     ----------
@@ -252,20 +249,7 @@ def vote(
     options : VotingOptions
     features : int, optional
         Of the query.
-
-    Returns
-    -------
-    ndarray, shape (photos,), float32
-        At least 0, in the order of `index.image_numbers`.
     """
-    counted = count_votes(index, matches, bits, options, features)
-    return share_votes(index, counted, counted.totals)
-
-
-def count_votes(
-    index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
-) -> Votes:
-    """Count what matches vote for, each for itself: the first half of `vote`, whose parameters it has."""
     from index.hamming.vote_kernels import best_matches
 
     near = matches.distances <= round(options.radius * bits)
@@ -282,7 +266,11 @@ def count_votes(
 
 
 def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Let the matches of each feature share their votes: the other half of `vote`.
+    """Score photos by what matches vote for, which those of one feature share.
+
+    A feature of the query that finds much everywhere tells little: its matches share their votes, s ← s √(s / Σs), Σ
+    over all photos (inter-image burstiness; Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009). The
+    sum is divided by the root of the photo's number of features, those that it borrows among them.
 
     Parameters
     ----------
@@ -291,6 +279,11 @@ def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64
         From `count_votes` with the same index.
     totals : ndarray, shape (N,), float64
         Of the features of the query over all photos, those of other parts of the collection too.
+
+    Returns
+    -------
+    ndarray, shape (photos,), float32
+        At least 0, in the order of `index.image_numbers`.
     """
     from index.hamming.vote_kernels import shared_votes
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from index.arrays import save_arrays
 from index.faiss_search import (
     check_list_factor,
     number_of_lists,
     read_arrays,
     set_training,
     single_thread,
-    write_arrays,
 )
 from index.kernels.products import product
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
@@ -130,7 +130,7 @@ class IvfSearch(NearestNeighbours):
         codes, names, sizes = self._codes.parts(kept)
         centres = self._centres.parts(kept)[0]
         arrays = {"basis": self._basis, "offset": self._offset, "codes": codes, "names": names, "sizes": sizes}
-        write_arrays(file, {**arrays, "centres": centres})
+        save_arrays(file, {**arrays, "centres": centres})
         return True
 
     def _read(self, contents: bytes) -> None:

@@ -17,7 +17,7 @@ from index.progress import Progress
 from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import DifferencePairs, Metric, MetricUnits, ProjectionOptions, learn_projection
-from learning.convex.records import Record, Records, best
+from learning.convex.records import Record, best
 from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import (
     RankedPairs,
@@ -28,8 +28,8 @@ from learning.convex.ring_selection import (
     pooling_of,
     refine,
 )
-from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
-from learning.convex.study import Study, Trial
+from learning.convex.stages import Learner, check_pooling, check_stages, learn_stages
+from learning.convex.study import Trial
 from learning.convex.tried import Tested, measure_tried
 from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
 from learning.patches.augmentation import AugmentationOptions, augment
@@ -118,13 +118,13 @@ def learn_descriptor(
         A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
     """
     check_pooling(options.stage, options.base, pooling)
-    learner = _Learner(sources, work, options, workers, progress or (lambda step, done, of: None))
+    learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     tested = learner.test(replace(model, projection=None, centre=None), tests) if tests else []
     return Learnt(learner.with_moments(model), chosen, projected, learner.study.tried, tested)
 
 
-class _Learner:
+class _WithLabels(Learner[Record]):
     """The stages of one run."""
 
     def __init__(
@@ -133,10 +133,7 @@ class _Learner:
         self.sources = sources
         self.work = work
         self.options = options
-        self.workers = workers
-        self.tell = tell
-        self.records = Records(work, Record)
-        self.study = Study(self.records, hours_of_stages(options.stage, options.hours), workers, tell)
+        super().__init__(work, Record, options.stage, options.hours, workers, tell)
         self._data = fingerprint(
             {
                 f"{number}-{split}-{name}": getattr(pairs, name)

@@ -1,8 +1,13 @@
 """The stages of learning, with labels and without: pooling regions, then a projection; or a whitening."""
 
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Generic
 
 from index.errors import CairnError
+from index.progress import Progress
+from learning.convex.records import Kind, Records
+from learning.convex.study import Study
 from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
 STAGES = ("pooling", "projection", "both", "whitening")
@@ -27,25 +32,49 @@ def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
 
 
-Chosen = TypeVar("Chosen", covariant=True)
+class Learner(ABC, Generic[Kind]):
+    """One run: learns each stage, and gives the record of the model that it has chosen.
 
+    Parameters
+    ----------
+    work : Path
+        Folder of the run.
+    kind : type
+        Of its records.
+    stage, hours
+        See `hours_of_stages`.
+    workers : int
+        Processes.
+    tell : callable
+        Told a step, how much of it is done, and how much there is.
+    """
 
-class Learner(Protocol[Chosen]):
-    """What learns each stage, and gives the record of the model that it has chosen."""
+    def __init__(self, work: Path, kind: type[Kind], stage: str, hours: float, workers: int, tell: Progress) -> None:
+        self.workers = workers
+        self.tell = tell
+        self.records = Records(work, kind)
+        self.study = Study(self.records, hours_of_stages(stage, hours), workers, tell)
 
-    def learn_pooling(self) -> tuple[Pooling, Chosen]:
+    @abstractmethod
+    def learn_pooling(self) -> tuple[Pooling, Kind]:
         """Select pooling regions."""
 
-    def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Chosen]:
+    @abstractmethod
+    def learn_projection(self, model: LearntModel) -> tuple[LearntModel, Kind]:
         """Learn a projection of a descriptor's rows."""
 
-    def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Chosen]:
+    @abstractmethod
+    def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, Kind]:
         """Learn a whitening of a descriptor's rows."""
+
+    @abstractmethod
+    def with_moments(self, model: LearntModel) -> LearntModel:
+        """Add the mean and covariance of training patches' descriptors, which codes are learnt from."""
 
 
 def learn_stages(
-    learner: Learner[Chosen], stage: str, base: str, pooling: Pooling | None
-) -> tuple[LearntModel, Chosen | None, Chosen | None]:
+    learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
+) -> tuple[LearntModel, Kind | None, Kind | None]:
     """Learn the stages that are wanted, one upon the other.
 
     Parameters
@@ -64,8 +93,8 @@ def learn_stages(
     LearntModel, record or None, record or None
         The descriptor, and of each stage the model that was chosen, where it was learnt.
     """
-    chosen: Chosen | None = None
-    projected: Chosen | None = None
+    chosen: Kind | None = None
+    projected: Kind | None = None
     if base != "pooled":
         pooling = None
     elif stage != "projection":

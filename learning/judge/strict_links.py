@@ -1,6 +1,5 @@
 """Strict links: photos that surely show the same, by raw matches with far more inliers than verification needs."""
 
-import io
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection as Several
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import reading, save_bytes
+from index.arrays import reading, save_arrays
 from index.errors import CairnError
 from index.inverted import InvertedIndex
 from index.parallel import one_thread, run
@@ -208,11 +207,9 @@ def _read(path: Path) -> dict[Pair, NDArray[np.float32]]:
 
 
 def _write(path: Path, matched: Mapping[Pair, NDArray[np.float32]]) -> None:
-    file = io.BytesIO()
-    np.savez(
-        file,
-        pairs=np.array(list(matched), np.int64),
-        counts=np.array([len(centres) for centres in matched.values()], np.int64),
-        centres=np.concatenate(list(matched.values())),
-    )
-    save_bytes(path, file.getvalue())
+    arrays = {
+        "pairs": np.array(list(matched), np.int64),
+        "counts": np.array([len(centres) for centres in matched.values()], np.int64),
+        "centres": np.concatenate(list(matched.values())),
+    }
+    save_arrays(path, arrays)

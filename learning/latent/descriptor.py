@@ -15,11 +15,10 @@ from index.progress import Progress
 from learning.codes.moments import with_moments
 from learning.convex.candidates import CandidatePool, PoolOptions, candidate_pool
 from learning.convex.projection import MetricUnits, ProjectionOptions
-from learning.convex.records import Records, best
+from learning.convex.records import best
 from learning.convex.ring_distances import RingDistances, write_ring_distances
 from learning.convex.ring_selection import SelectionOptions, pooling_of
-from learning.convex.stages import check_pooling, check_stages, hours_of_stages, learn_stages
-from learning.convex.study import Study
+from learning.convex.stages import Learner, check_pooling, check_stages, learn_stages
 from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, whitened
 from learning.latent.alternation import LogEntry
 from learning.latent.anchors import Anchors, draw_features
@@ -137,7 +136,7 @@ def learn_unlabelled(
         There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
     """
     check_pooling(options.stage, options.base, pooling)
-    learner = _Learner(matches, work, options, workers, progress or (lambda step, done, of: None))
+    learner = _WithoutLabels(matches, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)
     return Unlabelled(
         learner.with_moments(replace(model, extent=matches.extent)),
@@ -150,7 +149,7 @@ def learn_unlabelled(
     )
 
 
-class _Learner:
+class _WithoutLabels(Learner[LatentRecord]):
     """The stages of one run."""
 
     def __init__(
@@ -158,8 +157,6 @@ class _Learner:
     ) -> None:
         self.matches = matches
         self.options = options
-        self.workers = workers
-        self.tell = tell
         self.history: list[LogEntry] = []
         self.training, held_out = matches.pair_split(options.held_out, options.seed)
         if not all(np.isin(matches.pair, pairs).any() for pairs in (self.training, held_out)):
@@ -169,8 +166,7 @@ class _Learner:
             )
         features = draw_features(matches, held_out, options.validation_features, self._rng("validation"))
         self.held = Held(matches, features, candidates_of(matches, features))
-        self.records = Records(work, LatentRecord)
-        self.study = Study(self.records, hours_of_stages(options.stage, options.hours), workers, tell)
+        super().__init__(work, LatentRecord, options.stage, options.hours, workers, tell)
         self.scratch = work / SCRATCH
         self.scratch.mkdir(exist_ok=True)
 

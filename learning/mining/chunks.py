@@ -1,6 +1,5 @@
 """Chunks of image pairs: mined together, and kept in one file, so that a run that was stopped goes on."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import save_bytes
+from index.arrays import save_arrays
 from index.errors import CairnError
 from learning.mining.homographies import MapOptions, PhotoFeatures
 from learning.mining.image_pairs import MinedPair, MinedPhoto, Overlaps, mine_pair
@@ -65,13 +64,11 @@ class Chunk:
             marked = [np.insert(pairs, 0, row, axis=1) for row, pairs in enumerate(lists)]
             return np.concatenate([np.zeros((0, 3), np.int32), *marked]).astype(np.int32)
 
-        file = io.BytesIO()
-        np.savez(
-            file,
-            numbers=np.array([one.number for one in found], np.int64),
-            homographies=np.array([one.homography for one in found]).reshape(-1, 3, 3),
-            inliers=np.array([one.inliers for one in found], np.int64),
-            positives=rows([one.positives for one in found]),
-            ambiguous=rows([one.ambiguous for one in found]),
-        )
-        save_bytes(self.file, file.getvalue())
+        arrays = {
+            "numbers": np.array([one.number for one in found], np.int64),
+            "homographies": np.array([one.homography for one in found]).reshape(-1, 3, 3),
+            "inliers": np.array([one.inliers for one in found], np.int64),
+            "positives": rows([one.positives for one in found]),
+            "ambiguous": rows([one.ambiguous for one in found]),
+        }
+        save_arrays(self.file, arrays)

@@ -98,10 +98,7 @@ class BinaryCode:
         return self.decode(self.encode(rows))
 
     def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first.
-
-        `index.signatures.from_bytes` makes signatures of them, whose Hamming distances are counted fast.
-        """
+        """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first."""
         rows = _check_rows(rows, self.source_dim)
         thresholds = 0 if self.thresholds is None else self.thresholds
         packed = np.empty((len(rows), self.bytes), np.uint8)

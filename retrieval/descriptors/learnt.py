@@ -1,8 +1,5 @@
 """Learnt descriptors: the file that holds one, and what applies it."""
 
-import io
-import json
-import zipfile
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.archive import open_archive
-from index.arrays import check_format, fingerprint, reading, save_bytes
+from index.arrays import check_format, fingerprint, reading, save_arrays
 from index.errors import CairnError
 from index.kernels.products import product
 from index.parallel import one_thread
@@ -231,15 +228,8 @@ def save_model(path: Path, model: LearntModel) -> None:
     version = 2 if model.centre is not None or model.extent != 1 else 1
     version = FORMAT if getattr(model.base_model, "signs", None) is not None else version
     meta = {"format": version, **_shape(model), "provenance": model.provenance}
-    file = io.BytesIO()
-    # By hand rather than by np.savez, which stamps each entry with the time: the same model is the same file.
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("meta.json"), json.dumps(meta, indent=2, sort_keys=True))
-        for name, array in arrays.items():
-            entry = io.BytesIO()
-            np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), zipfile.ZIP_DEFLATED)
-    save_bytes(path, file.getvalue())
+    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    save_arrays(path, plain, meta, deflated=True)
 
 
 def load_model(path: Path) -> LearntModel:

@@ -255,18 +255,6 @@ def _one_to_one(pairs: NDArray[np.integer], rows: NDArray[np.int64]) -> NDArray[
     return rows
 
 
-def wide_alarms(
-    query: Frames, image: Frames, pairs: NDArray[np.integer], chosen: NDArray[np.int64], options: VerificationOptions
-) -> float:
-    """Expected number of maps by chance that as many matches agree with as those chosen, whose rows are given.
-
-    The other arguments are those of `verify`.
-    """
-    features = min(len(np.unique(pairs[:, side])) for side in (0, 1))
-    expected = len(pairs) * np.pi * options.threshold**2 / 2
-    return _alarms(_seen(query.centres[chosen], image.centres[chosen], options), features, expected, options)
-
-
 def narrow_alarms(
     query: Frames,
     image: Frames,

@@ -46,14 +46,15 @@ TURNED_REGIONS = 2_000
 
 
 @dataclass(frozen=True)
-class DescribedQuery:
-    """A photo or a box in one, described: it does not depend on a vocabulary."""
+class Query:
+    """A photo or a box in one, ready to be searched for."""
 
     path: Path
     width: int  # pixels of the upright original
     height: int
     box: Box | None
-    views: Sequence[DescribedView]  # the first is upright
+    views: Sequence[View]  # the first is upright
+    source: "Source | None" = None  # where views at other turns come from
 
     @property
     def side(self) -> int:
@@ -69,14 +70,6 @@ class DescribedQuery:
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
         return self.views[view].frames.at(features).ellipses(self.side)
-
-
-@dataclass(frozen=True)
-class Query(DescribedQuery):
-    """A photo or a box in one, ready to be searched for."""
-
-    views: Sequence[View]  # the first is upright
-    source: "Source | None" = None  # where views at other turns come from
 
     def moved(self, path: Path) -> "Query":
         """The same query of a file of the same content."""
@@ -192,19 +185,23 @@ def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
     return 2 * np.pi * np.arange(turns if turned else 1) / turns
 
 
-def read_query(
-    collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1, signed: int = 0
+def extract_query(
+    collection: Collection,
+    source: Source,
+    turns: int = 1,
+    *,
+    soft: int = 1,
+    signed: int = 0,
+    keep_descriptors: bool = True,
 ) -> Query:
-    """Extract the features of a query.
+    """Extract the features of a query from its photo.
 
     Parameters
     ----------
     collection : Collection
-        Whose descriptor, regions and vocabulary are used.
-    path : Path
-        The photo.
-    box : tuple of four floats, optional
-        Only features whose centre lies in this box are used; corners in any order.
+        Whose vocabulary is used.
+    source : Source
+        The photo and the box.
     turns : int
         Number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose patches
         are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
@@ -215,26 +212,14 @@ def read_query(
     signed : int
         Nearest words by which a feature gets signatures, of a collection that has them; 0: it gets none. Those of
         turned views get theirs by one word.
+    keep_descriptors : bool
+        Whether the views have them.
 
     Raises
     ------
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    source = Source(collection.extractor, collection.options.image, path, box)
-    return extract_query(collection, source, turns, soft=soft, signed=signed)
-
-
-def extract_query(
-    collection: Collection,
-    source: Source,
-    turns: int = 1,
-    *,
-    soft: int = 1,
-    signed: int = 0,
-    keep_descriptors: bool = True,
-) -> Query:
-    """Extract the features of a query from its photo, and keep their descriptors or not: see `read_query`."""
     signatures = collection.signatures if signed else None
     describe = partial(
         _views_at,
@@ -273,8 +258,8 @@ def recall_query(
     source : Source
         A file of its content, and the box.
     turns, signed : int
-        See `read_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by other
-        words are told from it.
+        See `extract_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by
+        other words are told from it.
     photos : PhotoFeatures, optional
         Where its features are; in the collection otherwise.
 
@@ -315,7 +300,7 @@ def recall_described(
     image : ImageFeatures
         The features of the photo, with the column ``descriptor``.
     soft, signed : int
-        See `read_query`.
+        See `extract_query`.
 
     Raises
     ------
@@ -335,56 +320,6 @@ def recall_described(
     return Query(source.path, width, height, clipped, [view], source)
 
 
-def describe_query(
-    extractor: Extractor, image: ImageOptions, path: Path, box: Box | None = None, turns: int = 1
-) -> DescribedQuery:
-    """Detect and describe the features of a query at all turns: what of `read_query` no vocabulary has a say in.
-
-    Parameters
-    ----------
-    extractor : Extractor
-        Regions, patches and descriptor.
-    image : ImageOptions
-        How the photo is read.
-    path, box, turns
-        See `read_query`.
-
-    Raises
-    ------
-    CairnError
-        The photo cannot be read, or the box lies outside it.
-    """
-    source = Source(extractor, image, path, box)
-    photo, clipped, _ = source.read()
-    views = [source.describe(turn) for turn in turns_of(extractor, turns).tolist()]
-    return DescribedQuery(path, photo.width, photo.height, clipped, views)
-
-
-def quantise_query(
-    described: DescribedQuery,
-    vocabulary: Vocabulary,
-    *,
-    soft: int = 1,
-    source: SignatureSource | None = None,
-    signed: int = 0,
-) -> Query:
-    """Give each feature of a described query its word: the other part of `read_query`.
-
-    Parameters
-    ----------
-    described : DescribedQuery
-        From `describe_query`, with the extractor that the vocabulary was made with.
-    vocabulary : Vocabulary
-        The words.
-    source : SignatureSource, optional
-        Of signatures by these words.
-    soft, signed : int
-        See `read_query`.
-    """
-    views = quantise_views(described.views, vocabulary, soft, source, signed)
-    return Query(described.path, described.width, described.height, described.box, views)
-
-
 def quantise_views(
     views: Sequence[DescribedView],
     vocabulary: Vocabulary,
@@ -392,7 +327,7 @@ def quantise_views(
     source: SignatureSource | None = None,
     signed: int = 0,
 ) -> list[View]:
-    """Give each feature of some views its word, those of turned views in a quick search: see `quantise_query`."""
+    """Give each feature of some views its word, those of turned views in a quick search: see `extract_query`."""
     found: dict[int, View] = {}
     for quick in (False, True):
         places = [place for place, view in enumerate(views) if (view.turn != 0) == quick]
@@ -437,7 +372,7 @@ def _views_at(
 
 
 def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFeatures, signed: int) -> SignedFeatures:
-    """Look features up by several words that are indexed by one, without their descriptors: see `read_query`."""
+    """Look features up by several words that are indexed by one, without their descriptors: see `extract_query`."""
     words, signatures = features.words[:, 0], features.signatures[:, 0]
     beside = vocabulary.words_beside(words)[:, : signed - 1]
     if not beside.size:

@@ -42,8 +42,9 @@ from retrieval.shards.cluster import ClusterHolders
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import Holder
-from retrieval.shards.holders import Holders, LocalHolders
+from retrieval.shards.holders import Holders
 from retrieval.shards.shards import Shards
+from tests.support.sharded import LocalHolders
 
 SHARES = (50, 95)
 _COPIED = ("catalogue.sqlite", "collection.id", "collection.toml")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import fingerprint, load_array, load_json, publish_folder, save_array, save_arrays, save_json
 from index.errors import CairnError
 
 DTYPES = st.sampled_from([np.float32, np.float16, np.int32, np.uint8, np.bool_])
@@ -125,3 +125,22 @@ def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
         save_array(tmp_path / "a.npy", np.zeros(3))
     assert raised.value.filename == str(tmp_path / "a.npy")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+def test_the_same_arrays_make_the_same_archive_at_any_time(tmp_path, monkeypatch, deflated):
+    arrays = {"rows": np.arange(6.0).reshape(2, 3).T, "one": np.float32(2.5), "none": np.zeros((0, 4), np.int32)}
+    save_arrays(tmp_path / "a.npz", arrays, {"b": 1, "a": "ä"}, deflated=deflated)
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    save_arrays(tmp_path / "b.npz", arrays, {"a": "ä", "b": 1}, deflated=deflated)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as found:
+        assert json.loads(found["meta.json"]) == {"b": 1, "a": "ä"}
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+            assert found[name].dtype == np.asarray(array).dtype
+    with pytest.raises(ValueError, match="Object"):
+        save_arrays(tmp_path / "a.npz", {"one": np.array([{}])})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.npz"]
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as found:
+        assert found["one"] == np.float32(2.5)

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from index.arrays import load_array, save_array
 from index.borrowed import Borrowed
-from index.hamming.voting import BORROWED, SignedFeatures, VotingOptions, match, vote
+from index.hamming.voting import BORROWED, SignedFeatures, VotingOptions, match
 from index.inverted import InvertedIndex, ScoringOptions
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix
+from tests.support.voted import vote
 
 WORDS = 12
 

@@ -43,9 +43,9 @@ from retrieval.integrity.check import check_collection
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import DescribedQuery, describe_query, quantise_query
+from retrieval.search.query import Source, quantise_views, turns_of
 from retrieval.search.searcher import Searcher
-from tests.support.searching import answer_to
+from retrieval.search.views import DescribedView
 
 OPERATIONS = ("create", "index", "remove", "compact", "retrain", "describe", "backup")
 KILLED_SOON, KILLED = "killed at a time", "killed at a call"
@@ -71,6 +71,7 @@ CALLS = ",".join(
     )
 )
 SIDE = 120  # pixels of a photo
+_WHOLE = np.array([0, 0, 1, 0.75])  # a photo, in units of its longer side
 _OPTIONS = CollectionOptions(words=40, iterations=2, batch=2, image=ImageOptions(max_side=SIDE), signature="none")
 _PATIENCE = 1800.0  # seconds, for a victim that should end, where the machine is busy
 _PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
@@ -278,12 +279,14 @@ class Scene:
         self._inspect()
         return sorted(sys.modules)
 
-    def _describe(self) -> list[DescribedQuery]:
+    def _describe(self) -> list[list[DescribedView]]:
         if self.operation == "create":
             self.run()
         with Collection.open(self.place) as collection:
             names = [path for path in sorted(self.photos.iterdir()) if path.name in ("p2.png", "p4.png")]
-            return [describe_query(collection.extractor, collection.options.image, path, turns=2) for path in names]
+            extractor, image = collection.extractor, collection.options.image
+            sources = [Source(extractor, image, path, None) for path in names]
+            return [[source.describe(turn) for turn in turns_of(extractor, 2).tolist()] for source in sources]
 
     def _inspect(self) -> dict[str, Any]:
         if not (self.place / "collection.toml").is_file():
@@ -308,10 +311,9 @@ class Scene:
                 state["images"][str(row.name)] = digest.hexdigest()
             searcher = Searcher(collection, SearchOptions(expand="average"))
             for described in self.queries:
-                query = quantise_query(
-                    described, collection.vocabulary, source=collection.signatures, signed=searcher.options.signed
-                )
-                hits = answer_to(query, searcher).hits
+                signed = searcher.options.signed
+                views = quantise_views(described, collection.vocabulary, 1, collection.signatures, signed)
+                hits = searcher.search(views, region=_WHOLE).hits
                 names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])
                 answer = [(name, hit.score, hit.verification.inliers) for name, hit in zip(names, hits, strict=True)]
                 nothing = sorted(one for one in answer if one[1:] == (0.0, 0))

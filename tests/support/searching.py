@@ -1,4 +1,4 @@
-"""Searches with a query that was read from a photo."""
+"""Queries that are read from a photo, and searches with them."""
 
 from pathlib import Path
 
@@ -9,9 +9,17 @@ from retrieval.library.answers import Answer
 from retrieval.library.searches import Searches
 from retrieval.search.answers import find_photo
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import Box, Query
+from retrieval.search.query import Box, Query, Source, extract_query
 from retrieval.search.searcher import Answer as Ranked
 from retrieval.search.searcher import Searcher
+
+
+def read_query(
+    collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1, signed: int = 0
+) -> Query:
+    """Extract the features of a photo, or of a box in it: see `extract_query`."""
+    source = Source(collection.extractor, collection.options.image, path, box)
+    return extract_query(collection, source, turns, soft=soft, signed=signed)
 
 
 def answer_to(query: Query, searcher: Searcher, among: np.ndarray | None = None) -> Ranked:

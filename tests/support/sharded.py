@@ -1,8 +1,10 @@
 """A small collection of many segments, with what makes answers hard to share: ties, removed photos, loans."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +14,56 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.features.encoding import frames_of
 from retrieval.indexing.removal import remove_photos
-from retrieval.search.query import DescribedQuery, Query, quantise_query
+from retrieval.search.query import Query
 from retrieval.search.views import DescribedView
 from retrieval.shards.epoch import open_epoch
-from retrieval.shards.holders import LocalHolders
+from retrieval.shards.holder import Call, Holder
+from retrieval.shards.holders import Holders, Lost
 from retrieval.shards.shards import Patience, Shards
-from tests.support.written_photos import SIDE, Album, extraction_from_files, features_of, similarity, write_vocabulary
+from tests.support.written_photos import (
+    SIDE,
+    Album,
+    extraction_from_files,
+    features_of,
+    query_of_views,
+    similarity,
+    write_vocabulary,
+)
 
 PHOTOS, BATCH = 36, 4  # nine segments: ten would be merged
+
+
+class LocalHolders(Holders):
+    """Holders in this process.
+
+    Parameters
+    ----------
+    number : int
+        How many.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.there: dict[str, Holder] = {f"holder-{one}": Holder() for one in range(number)}
+        self.seconds: dict[str, float] = dict.fromkeys(self.there, 0.0)  # of processor time that each has taken
+        self.messages = 0
+
+    def members(self) -> list[str]:
+        """Names of the holders: see `Holders.members`."""
+        return list(self.there)
+
+    def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
+        """Ask several, one after another: see `Holders.ask`."""
+        found: dict[str, list[Any] | Exception] = {}
+        for member, some in calls.items():
+            self.messages += 1
+            began = time.process_time()
+            try:
+                found[member] = self.there[member].run(some) if member in self.there else Lost([member])
+            except Exception as error:  # as it would come back from another machine
+                found[member] = error
+            if member in self.seconds:
+                self.seconds[member] += time.process_time() - began
+        return found
 
 
 def make_album(folder: Path, seed: int, *, borrowing: bool = True) -> Album:
@@ -62,8 +106,7 @@ def query_at_turns(collection: Collection, *numbers: int) -> Query:
         DescribedView(float(turn), frames_of(features, SIDE), features.descriptors)
         for turn, features in enumerate(map(features_of, numbers))
     ]
-    described = DescribedQuery(Path("query"), SIDE, SIDE, None, views)
-    return quantise_query(described, collection.vocabulary, source=collection.signatures, signed=3)
+    return query_of_views(collection, views)
 
 
 def local_shards(collection: Collection, shards: int, holders: int, patience: Patience | None = None) -> Shards:

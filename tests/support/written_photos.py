@@ -30,7 +30,7 @@ from retrieval.features.staging import Staged, Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.indexing.discovery import IndexReport
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import DescribedQuery, Query, quantise_query
+from retrieval.search.query import Query, quantise_views
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import DescribedView
 from tests.support.searching import answer_to
@@ -131,10 +131,13 @@ def similarity(vocabulary: Vocabulary) -> SimilarityMatrix:
 def query_of(collection: Collection, number: int) -> Query:
     """The photo of a number as a query."""
     features = features_of(number)
-    view = DescribedView(0.0, frames_of(features, SIDE), features.descriptors)
-    described = DescribedQuery(Path("query"), SIDE, SIDE, None, [view])
-    source = collection.signatures
-    return quantise_query(described, collection.vocabulary, source=source, signed=3 if source is not None else 0)
+    return query_of_views(collection, [DescribedView(0.0, frames_of(features, SIDE), features.descriptors)])
+
+
+def query_of_views(collection: Collection, views: Sequence[DescribedView]) -> Query:
+    """A query with some views, which have signatures where the collection has."""
+    found = quantise_views(views, collection.vocabulary, source=collection.signatures, signed=3)
+    return Query(Path("query"), SIDE, SIDE, None, found)
 
 
 def rankings(collection: Collection, numbers: Sequence[int], options: SearchOptions) -> list[list[Found]]:

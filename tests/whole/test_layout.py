@@ -125,6 +125,24 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         raise AssertionError(f"circle: {' -> '.join(error.args[1])}") from None
 
 
+def test_no_scripts_of_the_pages_import_each_other_in_a_circle() -> None:
+    scripts = ROOT / "retrieval" / "web" / "static" / "js"
+    imported = {
+        path: {
+            (path.parent / name).resolve()
+            for name in re.findall(r"""(?:from |import\()"(\.[^"]+)\"""", path.read_text(encoding="utf-8"))
+        }
+        for path in scripts.rglob("*.js")
+    }
+    assert len(imported[scripts / "page.js"]) >= 5 and all(
+        path.is_file() for some in imported.values() for path in some
+    )
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        raise AssertionError(f"circle: {' -> '.join(path.name for path in error.args[1])}") from None
+
+
 def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made_ready() -> None:
     """Numba takes half a second to load: it is imported within functions, and a list says what there is to load."""
     compiled = {module for module in MODULES if "index.kernels.compiling" in _imported(module)}

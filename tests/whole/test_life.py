@@ -29,11 +29,10 @@ from retrieval.indexing.retraining import retrain
 from retrieval.photos.options import ImageOptions
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from tests.support.patience import patience
 from tests.support.processes import clean_forks
-from tests.support.searching import answer_to
+from tests.support.searching import answer_to, read_query
 from tests.support.written_photos import (
     WORDS,
     Album,

@@ -22,7 +22,7 @@ from retrieval.photos.options import ImageOptions, new_collection
 from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import ENGINES, Verified
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import read_query
+from tests.support.searching import read_query
 
 FILES = (
     *("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "coins.png"),

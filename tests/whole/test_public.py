@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import cairn
-from index.deprecation import DEPRECATIONS
 from scripts.documentation.public_names import RECORD, STUBS, describe, methods, public_objects, record, sections, stubs
 from tests.support.paths import ROOT
 
@@ -33,8 +32,8 @@ def _python(program: str) -> str:
 
 def test_the_interface_is_the_recorded_one() -> None:
     assert record().splitlines() == RECORD.read_text(encoding="utf-8").splitlines(), (
-        "the public interface has changed. If that is wanted: keep what there was for one minor version "
-        "(index/deprecation.py), or raise the minor version where it was announced; tell it in CHANGELOG.md; then run "
+        "the public interface has changed. If that is wanted: keep what there was, deprecated, for one minor version, "
+        "or raise the minor version where it was announced; tell it in CHANGELOG.md; then run "
         "python -m scripts.documentation.public_names. See docs/reference/stability.md."
     )
 
@@ -101,14 +100,6 @@ def _properties(one: type) -> set[str]:
         for name, value in inspect.getmembers_static(one)
         if isinstance(value, property | cached_property) and value.__doc__
     }
-
-
-def test_nothing_stays_that_was_to_be_removed_by_now() -> None:
-    for path in sorted(path for package in PACKAGES for path in ROOT.glob(f"{package}/**/*.py")):
-        if "from index.deprecation import" in path.read_text(encoding="utf-8"):
-            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    late = [str(one) for one in DEPRECATIONS if one.is_due(VERSION)]
-    assert not late, "remove these now, with their tests, and tell it in CHANGELOG.md"
 
 
 def _with_examples() -> list[str]:

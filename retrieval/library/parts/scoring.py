@@ -1,7 +1,5 @@
 """An inverted index in memory: tf-idf scores of images whose words are in arrays."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
@@ -71,17 +69,6 @@ class Index:
         self._images.append((distinct.astype(np.int32), counts.astype(np.int32)))
         self._built = None
         return len(self._images) - 1
-
-    def add_many(self, images: Iterable[ArrayLike]) -> None:
-        """Add several images.
-
-        Parameters
-        ----------
-        images : iterable of array_like
-            The words of each, as `add` takes them.
-        """
-        for words in images:
-            self.add(words)
 
     def score(self, words: ArrayLike, weights: ArrayLike | None = None) -> NDArray[np.float32]:
         """Score all images for the words of a query.

@@ -59,7 +59,7 @@ def signed_of(view: View) -> SignedFeatures:
 
 
 class Signatures(SignedEngine):
-    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.vote`.
+    """Ranks by words and signatures (Jégou, Douze, Schmid, ECCV 2008 and CVPR 2009): see `voting.count_votes`.
 
     A true match may differ in more bits than chance allows, and votes for nothing. So the words alone count a little.
     """

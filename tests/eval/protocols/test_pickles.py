@@ -1,5 +1,6 @@
 """Pickles of plain data are read as Python reads them, and nothing else is: no name in one is ever called."""
 
+import copyreg
 import os
 import pickle
 import random
@@ -105,6 +106,14 @@ HOSTILE = {
     "a huge array": _swollen((2**30,)),
     "a huge text": b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"a.",
     "a huge place in the memo": b"\x80\x02]r\xff\xff\xff\x7fh\x01.",
+    "huge bytes": b"\x80\x05\x96" + (2**40).to_bytes(8, "little") + b"a.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "a number of its writer": b"P1\n.",
+    "an object of old Python": b"(S'touch called'\nios\nsystem\n.",
+    "a state of a name": b"\x80\x02cnumpy\nndarray\n}(U\x05_callK\x01ub.",
+    "a state of a list": b"\x80\x02](NN}b.",
+    "a call of an array": pickle.dumps(np.zeros(3), 2)[:-1] + b")R.",
+    "a name as a key": b"\x80\x02}cnumpy\nndarray\nK\x01s.",
     "a lonely name": b"\x80\x02cnumpy\nndarray\n.",
     "an array without contents": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR.",
     "no pickle": b"all_souls_000013 1 2 3 4",
@@ -124,6 +133,21 @@ def test_what_is_no_plain_data_is_refused_in_one_sentence(
     sentence = str(refused.value)
     assert sentence.endswith(".") and "\n" not in sentence and len(sentence) < 400
     assert [one.name for one in tmp_path.iterdir()] == ["gnd.pkl"]
+
+
+def test_an_extension_that_the_process_knows_is_not_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's reader looks these up by number, and asks nobody for those that it has found before."""
+    monkeypatch.chdir(tmp_path)
+    module = os.system.__module__
+    copyreg.add_extension(module, "system", 250)
+    try:
+        assert pickle.loads(b"\x80\x02\x82\xfa.") is os.system
+        (tmp_path / "gnd.pkl").write_bytes(b"\x80\x02\x82\xfaX\x0c\x00\x00\x00touch called\x85R.")
+        with pytest.raises(CairnError, match="no plain data"):
+            read_pickle(tmp_path / "gnd.pkl")
+    finally:
+        copyreg.remove_extension(module, "system", 250)
+    assert not (tmp_path / "called").exists()
 
 
 def test_a_large_file_and_a_missing_one_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

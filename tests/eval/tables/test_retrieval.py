@@ -27,7 +27,7 @@ from eval.tables.retrieval import (
     read_result,
 )
 from eval.tables.sets import RetrievalSet
-from eval.tables.staged import load_described, save_described, stage_photos, stage_queries
+from eval.tables.staged import stage_photos
 from index.arrays import save_json
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
@@ -41,7 +41,6 @@ from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.answers import Asked, ask_with_file, search_photo
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import describe_query, quantise_query, read_query
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
@@ -252,31 +251,6 @@ def test_a_set_that_has_changed_is_measured_anew(sets: tuple[RetrievalSet, Retri
         RetrievalSet.find(copied)
 
 
-@pytest.mark.parametrize(("boxed", "turns", "soft"), [(True, 3, 1), (False, 1, 3)])
-def test_a_query_is_the_same_in_two_steps_and_from_disk(
-    indexed: Indexed, opened: Collection, tmp_path: Path, boxed: bool, turns: int, soft: int
-) -> None:
-    path = indexed.photos / "coffee_001.jpg"
-    box = indexed.boxes["coffee_001"] if boxed else None
-    whole = read_query(opened, path, box, turns, soft=soft)
-    save_described(tmp_path / "query.npz", describe_query(opened.extractor, opened.options.image, path, box, turns))
-    kept = quantise_query(load_described(tmp_path / "query.npz", path), opened.vocabulary, soft=soft)
-    assert (kept.path, kept.width, kept.height, kept.box) == (whole.path, whole.width, whole.height, whole.box)
-    assert [view.turn for view in kept.views] == pytest.approx(2 * np.pi * np.arange(turns) / turns)
-    regions = opened.extractor.detect(read_photo(path, opened.options.image))
-    for one, other in zip(kept.views, whole.views, strict=True):
-        assert one.turn == other.turn
-        for name in ("words", "descriptors", "terms", "weights"):
-            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-        np.testing.assert_array_equal(one.frames.centres, other.frames.centres)
-        np.testing.assert_array_equal(one.frames.linear, other.frames.linear)
-        np.testing.assert_array_equal(one.words, opened.vocabulary.assign(one.descriptors.astype(np.float32)))
-        assert len(one.words) == (len(regions) if not boxed else len(whole.views[0].words)) <= len(regions)
-    (tmp_path / "query.npz").write_bytes(b"PK")
-    with pytest.raises(CairnError, match=r"query\.npz"):
-        load_described(tmp_path / "query.npz", path)
-
-
 def test_several_scales_share_one_detection(
     sets: tuple[RetrievalSet, RetrievalSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,9 +268,6 @@ def test_several_scales_share_one_detection(
     readable = len(few.photos) - 1
     assert counts[-1] == (len(few.photos),) * 2
     assert len(detected) == readable
-    counts = list(stage_queries(tmp_path, few, extractors[0], image, 1, 1))
-    assert counts[-1] == (len(few.asked),) * 2
-    assert len(detected) == readable + len(few.asked)
 
     path = few.images / "coffee_002.jpg"
     for extractor in extractors:

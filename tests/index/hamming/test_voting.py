@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from index.hamming import voting
-from index.hamming.voting import SignedFeatures, SignedMatches, VotingOptions, join_signed, match, vote, without_common
+from index.hamming.voting import SignedFeatures, SignedMatches, VotingOptions, join_signed, match, without_common
 from index.inverted import InvertedIndex
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
+from tests.support.voted import vote
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+GRIDS = ("mu", "gamma", "projection_mu", "projection_gamma")
+
+
 class TestChoices:
     def test_labelled_patches(self) -> None:
         found = of_descriptors(values())
         wanted = {"stage": "both", "patch_size": 64, "augment": 0, "power": 1.0, "quantile": 0.8, "keep": 0.0}
         assert found.items() >= {**wanted, "balanced": False, "symmetric": True, "pool_step": 0.5}.items()
-        assert len(found["mu"]) * len(found["gamma"]) > 20 and len(found["projection_mu"]) > 5
+        assert found.keys() == {*wanted, "balanced", "symmetric", "pool_step", *GRIDS}
+        # From models that drop nearly all to models that keep nearly all.
+        assert all(found[name] == sorted({*found[name]}, reverse=True) for name in ("mu", "projection_mu"))
+        assert max(found["mu"]) == 0.9 and min(found["mu"]) == 0.05
         of_sift = of_descriptors(values(base="rootsift"))
         assert of_sift["stage"] == "projection" and of_sift.keys().isdisjoint({"patch_size", "power", "mu"})
         with pytest.raises(CairnError, match="no whitening"):

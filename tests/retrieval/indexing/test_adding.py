@@ -36,7 +36,6 @@ from retrieval.photos.apart import TOO_LONG, is_apart
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
 from tests.support.heavy_photos import slow
@@ -44,7 +43,7 @@ from tests.support.hostile import photo
 from tests.support.paths import ROOT
 from tests.support.patience import patience
 from tests.support.processes import clean_forks
-from tests.support.searching import answer_to
+from tests.support.searching import answer_to, read_query
 
 # Several batches, so that a run can be stopped between them.
 SMALL = CollectionOptions(words=100, iterations=4, batch=4, image=ImageOptions(max_side=200), signature="none")

@@ -17,11 +17,11 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.search.options import SearchOptions
 from retrieval.search.picture import _BOX, PictureOptions, check_picture, draw_matches
-from retrieval.search.query import Query, read_query
+from retrieval.search.query import Query
 from retrieval.search.ranking import Hit
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
-from tests.support.searching import answer_to
+from tests.support.searching import answer_to, read_query
 
 OPTIONS = PictureOptions(tile=320, columns=1, pairs=2)
 # Of a view of 640 x 480 pixels.

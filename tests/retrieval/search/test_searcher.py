@@ -16,18 +16,19 @@ from index.similarity import SimilarityMatrix, nearest_pairs
 from retrieval.catalogue.photos import all_indexed, names_in_order, rows_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
+from retrieval.photos.decoding import read_photo
 from retrieval.search.answers import ask_with_photo, find_photo, make_query
 from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import CALIBRATIONS
-from retrieval.search.query import Query, Source, clip_box, inside_box, read_query, recall_query
+from retrieval.search.query import Query, Source, clip_box, inside_box, quantise_views, recall_query, turns_of
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import LazyViews, View, indexed_view
 from tests.conftest import OBJECTS, Indexed, Ran
-from tests.support.searching import answer_to, ask_for
+from tests.support.searching import answer_to, ask_for, read_query
 
 QUERIES = tuple(f"{name}_001" for name in OBJECTS)
 UPRIGHT = SearchOptions(engine="tf-idf-sp", turns=1)
@@ -404,6 +405,28 @@ def test_a_photo_of_the_collection_is_not_read_again(
     for options in (SearchOptions(engine="raw", turns=1), SearchOptions(soft=3, turns=1)):
         make_query(Searcher(collection, options), find_photo(collection, "coffee_001.jpg", box))
     assert len(read) >= 2
+
+
+@pytest.mark.parametrize(("boxed", "turns", "soft"), [(True, 3, 1), (False, 1, 3)])
+def test_views_are_the_same_quantised_together_as_one_after_another(
+    indexed: Indexed, collection: Collection, boxed: bool, turns: int, soft: int
+) -> None:
+    path = indexed.photos / "coffee_001.jpg"
+    box = indexed.boxes["coffee_001"] if boxed else None
+    whole = read_query(collection, path, box, turns, soft=soft)
+    source = Source(collection.extractor, collection.options.image, path, box)
+    described = [source.describe(turn) for turn in turns_of(collection.extractor, turns).tolist()]
+    views = quantise_views(described, collection.vocabulary, soft)
+    assert [view.turn for view in views] == pytest.approx(2 * np.pi * np.arange(turns) / turns)
+    regions = collection.extractor.detect(read_photo(path, collection.options.image))
+    for one, other in zip(views, whole.views, strict=True):
+        assert one.turn == other.turn
+        for name in ("words", "descriptors", "terms", "weights"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        np.testing.assert_array_equal(one.frames.centres, other.frames.centres)
+        np.testing.assert_array_equal(one.frames.linear, other.frames.linear)
+        np.testing.assert_array_equal(one.words, collection.vocabulary.assign(one.descriptors.astype(np.float32)))
+        assert len(one.words) == (len(regions) if not boxed else len(whole.views[0].words)) <= len(regions)
 
 
 def test_what_a_turned_view_is_made_from_can_be_let_go(collection: Collection, indexed: Indexed) -> None:

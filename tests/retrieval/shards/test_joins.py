@@ -8,10 +8,9 @@ from learning.mining.proposals import LocalRanker, ShardedRanker
 from retrieval.groups.links import _OPTIONS, ask_photos, ask_shards
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import indexed_view
-from retrieval.shards.holders import LocalHolders
 from retrieval.shards.joins import AT_ONCE, Joins
 from retrieval.shards.shards import Patience
-from tests.support.sharded import SharedAlbum, local_shards
+from tests.support.sharded import LocalHolders, SharedAlbum, local_shards
 
 
 @pytest.mark.parametrize(("shards", "holders"), [(1, 1), (3, 2), (8, 3)])

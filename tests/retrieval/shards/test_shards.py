@@ -17,9 +17,9 @@ from retrieval.search.searcher import Searcher
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import PARTS, SEARCHES, Call, Gone, Holder
-from retrieval.shards.holders import LocalHolders, Lost
+from retrieval.shards.holders import Lost
 from retrieval.shards.shards import Patience, Shards
-from tests.support.sharded import SharedAlbum, query_at_turns
+from tests.support.sharded import LocalHolders, SharedAlbum, query_at_turns
 
 QUICK = Patience(loading=0.2, look=0.0, avoided=0.0)
 OPTIONS = SearchOptions(engine="signatures-sp")

@@ -2,10 +2,10 @@
 
 import { address, change, json } from "./api.js";
 import { selection } from "./choosing.js";
-import { at, debounce, el } from "./dom.js";
+import { at, complain, debounce, el } from "./dom.js";
 import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./filters.js";
 import { parts, t, tn } from "./language.js";
-import { complain, start } from "./page.js";
+import { start } from "./page.js";
 import { drawer } from "./photos/drawer.js";
 import { timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";

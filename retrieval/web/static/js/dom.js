@@ -70,3 +70,9 @@ export function save(blob, name) {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
+
+/** Show a sentence in the page's place for errors; an empty one hides it. */
+export function complain(error, id = "error") {
+  if (error && error.name === "AbortError") return;
+  at(id).textContent = error ? error.message || String(error) : "";
+}

@@ -2,10 +2,10 @@
 
 import { address, change, groups as read } from "./api.js";
 import { selection, tick } from "./choosing.js";
-import { at, el } from "./dom.js";
+import { at, complain, el } from "./dom.js";
 import { paginate, tiles } from "./grid.js";
 import { t, tn } from "./language.js";
-import { complain, start } from "./page.js";
+import { start } from "./page.js";
 import { nameList } from "./photos/list.js";
 import { advise } from "./jobs/jobs.js";
 

@@ -1,10 +1,10 @@
 // One query and one photo: which of their features match, and the two laid over each other.
 
 import { address, image, match, matchAddress, photo as read } from "./api.js";
-import { at, corners, el, outline, save, svg } from "./dom.js";
+import { at, complain, corners, el, outline, save, svg } from "./dom.js";
 import { ellipse, toCss } from "./homography.js";
 import { fixed, parts, percent, t, tn } from "./language.js";
-import { complain, entitle, start } from "./page.js";
+import { entitle, start } from "./page.js";
 import { parse, resolve } from "./query.js";
 
 const FLICKER = 500; // milliseconds that each photo is seen: two changes a second, below what is unsafe

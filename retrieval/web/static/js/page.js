@@ -1,15 +1,9 @@
-// What every page does: the header, whose collection it is, and what went wrong, as a sentence.
+// What every page does: the header, and whose collection it is.
 
 import { showUser } from "./access/signing.js";
 import { health } from "./api.js";
-import { at, el } from "./dom.js";
+import { at, complain, el } from "./dom.js";
 import { t, tn } from "./language.js";
-
-/** Show a sentence in the page's place for errors; an empty one hides it. */
-export function complain(error, id = "error") {
-  if (error && error.name === "AbortError") return;
-  at(id).textContent = error ? error.message || String(error) : "";
-}
 
 // Header
 
@@ -96,7 +90,7 @@ export async function start(main) {
       if (shelf) leadBack(shelf);
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
-      // Later, and not above: that module needs this one.
+      // Not above: pages of no collection do without.
       import("./jobs/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
     })
     .catch(() => {}); // the page's own request says what is wrong

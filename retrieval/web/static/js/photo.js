@@ -3,9 +3,9 @@
 import { address, image, photo as read, thumbnail } from "./api.js";
 import { boxTool } from "./box.js";
 import { editFacts } from "./curation/editing.js";
-import { at, el } from "./dom.js";
+import { at, complain, el } from "./dom.js";
 import { figure, fixed, moment, t, taken, tn } from "./language.js";
-import { complain, entitle, start } from "./page.js";
+import { entitle, start } from "./page.js";
 import { listAddress, numbersOf } from "./photos/list.js";
 import { objects } from "./photos/objects.js";
 import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";

@@ -3,11 +3,11 @@
 
 import { address, search } from "./api.js";
 import { boxTool } from "./box.js";
-import { at, corners, el, stopwatch } from "./dom.js";
+import { at, complain, corners, el, stopwatch } from "./dom.js";
 import { TEXTS, joinTags, offer, splitTags } from "./filters.js";
 import { frame, nameLine } from "./grid.js";
 import { t } from "./language.js";
-import { complain, start } from "./page.js";
+import { start } from "./page.js";
 import { format, parse, resolve, searchAddress } from "./query.js";
 import { rememberSearch } from "./curation/recent.js";
 import { anyResults, clearResults, listenToResults, showResults } from "./results.js";

@@ -85,10 +85,10 @@ class TestNames:
         np.testing.assert_allclose(found.pooled(patches).reshape(3, 9, 8), expected, rtol=1e-4, atol=1e-3)
 
     def test_the_number_of_parameters_is_the_paper_s(self):
-        """Typically 5 to 11 (section IV)."""
+        """Smoothing and clipping; and three distances, or three radii, four widths and a phase (section IV)."""
         for name in BEST:
             transform, _, spatial = name.partition("-")
-            assert 5 <= len(block_parameters(transform, spatial)) <= 11
+            assert len(block_parameters(transform, spatial)) == {"S2-17": 2 + 3, "S4-25": 2 + 3 + 4 + 1}[spatial]
 
     def test_parameters_scale_with_the_patch(self):
         small, large = (named_blocks("T4-S4-25", size).parameters for size in (32, 64))

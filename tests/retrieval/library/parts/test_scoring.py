@@ -33,7 +33,8 @@ def test_scores_are_those_of_an_index_on_disk(
         on_disk = InvertedIndex([segment], WORDS, options=ScoringOptions(tf))
         expected = on_disk.score(np.array(query, np.int32), weights).scores
     index = Index(WORDS, tf=tf)
-    index.add_many(images)
+    for words in images:
+        index.add(words)
     scores = index.score(query, weights)
     assert scores.dtype == np.float32 and np.array_equal(scores, expected)
     assert np.array_equal(index.idf, on_disk.idf)
@@ -41,7 +42,8 @@ def test_scores_are_those_of_an_index_on_disk(
 
 def test_scores_are_cosines() -> None:
     index = Index(5)
-    index.add_many([[0, 0, 1], [1, 2], [3, 4]])
+    for words in ([0, 0, 1], [1, 2], [3, 4]):
+        index.add(words)
     # ln 3 for a word of one image, ln 1.5 for word 1, which two have.
     rare, common = np.log(3), np.log(1.5)
     query, first, second = np.array([rare, common, 0]), np.array([2 * rare, common, 0]), np.array([0, common, rare])
@@ -52,7 +54,8 @@ def test_scores_are_cosines() -> None:
 
 def test_the_best_come_first_and_what_has_nothing_in_common_is_left_out() -> None:
     index = Index(9)
-    index.add_many([[0, 1], [2, 3], [0, 4], [0, 1], []])
+    for words in ([0, 1], [2, 3], [0, 4], [0, 1], []):
+        index.add(words)
     assert [number for number, _ in index.top([0, 1])] == [0, 3, 2]
     assert [number for number, _ in index.top([0, 1], 1)] == [0]
     assert index.top([0, 1], 0) == index.top([8]) == []

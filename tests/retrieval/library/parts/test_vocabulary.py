@@ -67,7 +67,8 @@ def test_words_and_scores_are_those_of_a_collection(tmp_path: Path) -> None:
         assert report.added == 3
         index = Index(made.words)
         words = [made.assign(rows) for rows in described]
-        index.add_many(words)
+        for own in words:
+            index.add(own)
         for number, own in zip(collection.index.image_numbers.tolist(), words, strict=True):
             assert np.array_equal(collection.index.images.features(number).words, np.sort(own))
         for own in words:

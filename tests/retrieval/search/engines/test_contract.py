@@ -21,12 +21,12 @@ from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine, load_engine, settle
 from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED, Verified, find_engine
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import read_query
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import View
 from retrieval.web.pool.workers import Pool, PoolOptions
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
+from tests.support.searching import read_query
 from tests.support.toy_engine import ENTRIES, make_jobs
 
 NAMES = tuple(ENGINES)

@@ -18,11 +18,11 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
 from retrieval.search.answers import find_photo, make_query
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import Query, read_query
+from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed, Ran
 from tests.support.live import serving
-from tests.support.searching import answer_to
+from tests.support.searching import answer_to, read_query
 
 NAMES = ("signatures", "signatures-sp")
 SIGNED = SearchOptions(engine="signatures-sp", turns=1)

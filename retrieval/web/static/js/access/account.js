@@ -1,9 +1,9 @@
 // Where one is signed in, and the way out of each device.
 
 import { change, json } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { moment, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { server } from "../root.js";
 
 /** A device in words: what its browser and its system are called, as far as they are known. */

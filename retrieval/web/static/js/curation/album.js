@@ -2,10 +2,10 @@
 
 import { address, change, json } from "../api.js";
 import { selection, tick } from "../choosing.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { tiles } from "../grid.js";
 import { t, tn } from "../language.js";
-import { complain, entitle, start } from "../page.js";
+import { entitle, start } from "../page.js";
 import { ask, field } from "./dialogs.js";
 import { notice } from "./notice.js";
 

@@ -1,10 +1,10 @@
 // What lies in the bin, and how it is put back: one photo, or those that are ticked.
 
 import { address, change, json } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { nameLine } from "../grid.js";
 import { moment, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { notice } from "./notice.js";
 
 const MOST = 1000; // that are listed

@@ -1,10 +1,10 @@
 // Near duplicates, one set after another: side by side or flickering, the best one proposed; keep, hide, or to the bin.
 
 import { address, change, image, json } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { nameLine } from "../grid.js";
 import { figure, t, taken, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { notice } from "./notice.js";
 import { advise } from "../jobs/jobs.js";
 

@@ -1,9 +1,9 @@
 // A table that says something of the photos: chosen, looked at, understood otherwise where need be, and imported.
 
 import { address, ask } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 
 const MEANINGS = [
   ["photo", t("Which photo")],

@@ -1,10 +1,10 @@
 // Saved searches: run, rename, favourite, standing or not, forget; what standing ones have found; recent searches.
 
 import { address, change, json, thumbnail } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { frame, nameLine } from "../grid.js";
 import { moment, percent, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { ask, field } from "./dialogs.js";
 import { notice } from "./notice.js";
 import { forgetRecent, recentSearches } from "./recent.js";

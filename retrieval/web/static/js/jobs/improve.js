@@ -1,9 +1,9 @@
 // Improve search: learn from the collection's own photos, and say what it is worth.
 
 import { address, json } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { begin, isOpen, showCards, watch } from "./jobs.js";
 
 const SECONDS = 2; // for each photo, roughly, on one core: to learn, to judge and to index anew

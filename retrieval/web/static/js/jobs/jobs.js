@@ -2,9 +2,8 @@
 // open only while there is work and the page is seen: browsers have few connections to one server.
 
 import { address, change, json } from "../api.js";
-import { el } from "../dom.js";
+import { complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
-import { complain } from "../page.js";
 import { toldReason } from "./reasons.js";
 
 const IDLE = 15_000; // milliseconds between two looks where no work is known

@@ -1,9 +1,8 @@
 // The drawer of the photos page: albums, folders as a tree, tags and cameras with their numbers, to narrow down what is shown.
 
 import { json } from "../api.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { figure, t, tn } from "../language.js";
-import { complain } from "../page.js";
 
 const MOST = 60; // tags and cameras that are listed before the rest is asked for
 

@@ -1,10 +1,10 @@
 // A map of the photos that say where they were taken: an outline of the land that is kept here, and photos gathered on it.
 
 import { address, json, thumbnail } from "../api.js";
-import { at, debounce, el } from "../dom.js";
+import { at, complain, debounce, el } from "../dom.js";
 import { everyFilter, inForce } from "../filters.js";
 import { figure, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { root } from "../root.js";
 import { fit, gather, project, unproject, within } from "./mercator.js";
 

@@ -1,9 +1,8 @@
 // The photo that stands for a collection, where that is one of several.
 
 import { change } from "../api.js";
-import { at } from "../dom.js";
+import { at, complain } from "../dom.js";
 import { t } from "../language.js";
-import { complain } from "../page.js";
 import { root, server } from "../root.js";
 
 /** Let a photo be made the cover; `current()` gives the photo that is shown. Gives what forgets what was said of it. */

@@ -2,9 +2,9 @@
 
 import { address, change, json } from "../api.js";
 import { ask, field } from "../curation/dialogs.js";
-import { at, el } from "../dom.js";
+import { at, complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
-import { complain, start } from "../page.js";
+import { start } from "../page.js";
 import { making } from "./making.js";
 
 const LOOK = 5000; // milliseconds between two looks where work is under way
