@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 
+WEIGHTING = 1
+"""Version of how words are weighted. Collections keep norms: raise it with every change that changes one."""
+
 
 @dataclass(frozen=True)
 class ScoringOptions:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint, save_bytes
 from index.files.reading import IrregularFile, open_regular, read_regular
 from index.inverted import InvertedIndex, ScoringOptions
+from index.word_weights import WEIGHTING
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.collection.segments import is_there
 
@@ -82,6 +83,7 @@ def content_key(
             "vocabulary": vocabulary_fingerprint,
             "tf": ScoringOptions().tf,
             "format": _PLAIN_FORMAT,
+            **({"weighting": WEIGHTING} if WEIGHTING > 1 else {}),  # the first version had no name
         },
     )
 

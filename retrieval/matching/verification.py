@@ -42,7 +42,10 @@ class VerificationOptions:
     patience: int = 35  # ... until none of the last so many passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5
-    threshold: float = 0.025  # largest symmetric transfer error, as a part of the photos' longer sides
+    # Largest symmetric transfer error, as a part of the photos' longer sides. Fitted with it, and to be fitted again where
+    # it changes: `false_alarms` and `unsure_alarms`, all of `EvidenceOptions`, the numbers of `ShortlistOptions.least`,
+    # `LocalOptions.sure` and `unsure`, and the weights of `retrieval.search.probability` (`scripts/panel --calibrate`).
+    threshold: float = 0.025
     scale_ratio: float = 2.0  # largest ratio between a match's scale change and the hypothesis's
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
     max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees

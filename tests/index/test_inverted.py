@@ -18,6 +18,7 @@ from index.inverted import InvertedIndex, Scores, ScoringOptions, rank
 from index.segments.segment import Segment
 from index.segments.writing import write_segment
 from index.similarity import SimilarityMatrix
+from index.word_weights import WEIGHTING
 from tests.index.test_similarity import dense, matrices
 from tests.support.segments_of_format_1 import write_segment_of_format_1
 
@@ -56,6 +57,7 @@ def test_three_documents_by_hand(tmp_path: Path) -> None:
     L, l = 1.0986122886681098, 0.4054651081081644  # noqa: E741
     assert index_.idf == pytest.approx([0, l, L, L, 0])
     assert index_.norms == pytest.approx([np.hypot(2 * l, L), l, L])
+    assert WEIGHTING == 1, "collections keep the norms above under this version"
     assert index_.common_idf == pytest.approx((3 * l + 2 * L) / 9)
     # The query (1, 2): (l, L)/√(l²+L²) · (2l, L)/√(4l²+L²), and with image 20 it shares word 1: l/√(l²+L²).
     scores = index_.score(np.array([2, 1]))

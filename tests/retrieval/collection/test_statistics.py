@@ -15,6 +15,7 @@ from index.segments.segment import Segment
 from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.segment_rows import segments_and_tombstones
 from retrieval.catalogue.settings import keep_setting
+from retrieval.collection import statistics
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS, STATISTICS
 from retrieval.collection.sealing import seal
@@ -53,6 +54,15 @@ def test_other_scoring_computes_its_own_norms(folder: Path) -> None:
         _, removed = collection.catalogue.read(segments_and_tombstones)
         expected = InvertedIndex(collection.segments, collection.vocabulary.words, removed, options=rooted)
         np.testing.assert_array_equal(collection.scored_index(rooted).norms, expected.norms)
+
+
+def test_norms_of_another_weighting_are_computed_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, before = computed(folder), statistics_key(folder / STATISTICS)
+    monkeypatch.setattr(statistics, "WEIGHTING", 2)
+    assert opened(folder) == expected
+    with Collection.open(folder) as collection:
+        seal(collection)
+    assert statistics_key(folder / STATISTICS) != before
 
 
 def test_every_command_that_changes_photos_keeps_them_anew(folder: Path) -> None:
