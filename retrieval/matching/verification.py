@@ -42,7 +42,7 @@ class VerificationOptions:
     patience: int = 35  # ... until none of the last so many passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5
-    # Largest symmetric transfer error, as a part of the photos' longer sides. Fitted with it, and to be fitted again where
+    # Largest symmetric transfer error, as a part of the photos' longer sides. Fitted with it, and again to be where
     # it changes: `false_alarms` and `unsure_alarms`, all of `EvidenceOptions`, the numbers of `ShortlistOptions.least`,
     # `LocalOptions.sure` and `unsure`, and the weights of `retrieval.search.probability` (`scripts/panel --calibrate`).
     threshold: float = 0.025
