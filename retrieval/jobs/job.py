@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from index.errors import CairnError
+from index.messages import said
 from retrieval.jobs.kinds import KINDS, Work
 
 
@@ -36,7 +37,7 @@ class Job:
     @property
     def title(self) -> str:
         """What it does, in English."""
-        return KINDS[self.kind].title if self.kind in KINDS else "Damaged work"
+        return KINDS[self.kind].title if self.kind in KINDS else said("Damaged work")
 
     @property
     def about(self) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from index.errors import CairnError
+from index.messages import said
 from retrieval.collection.layout import UPLOADS
 from retrieval.photos.listing import stays_below
 
@@ -96,7 +97,7 @@ class Index(Work):
     """Add photos: files, and folders of them."""
 
     kind = "index"
-    title = "Add photos"
+    title = said("Add photos")
     places: list[Place] = Field(min_length=1, max_length=MOST)
 
     @property
@@ -123,7 +124,7 @@ class Group(Work):
     """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
 
     kind = "group"
-    title = "Find groups"
+    title = said("Find groups")
     augment: bool | None = None
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
@@ -135,7 +136,7 @@ class Retrain(Work):
     """Make a new vocabulary from all photos."""
 
     kind = "retrain"
-    title = "Make a new vocabulary"
+    title = said("Make a new vocabulary")
     drop_missing: bool = False
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
@@ -147,14 +148,14 @@ class Compact(Work):
     """Give back the room of what was removed."""
 
     kind = "compact"
-    title = "Give back room"
+    title = said("Give back room")
 
 
 class Remove(Work):
     """Take photos out, by their names or all whose files have gone; their files stay."""
 
     kind = "remove"
-    title = "Remove photos"
+    title = said("Remove photos")
     names: list[Text] = Field(default=[], max_length=MOST)
     missing: bool = False
     for_good: bool = False
@@ -184,7 +185,7 @@ class Metadata(Work):
     """Read again what the photos' files say of them."""
 
     kind = "metadata"
-    title = "Read what the files say of photos"
+    title = said("Read what the files say of photos")
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
         """Have files read."""
@@ -195,25 +196,48 @@ class Check(Work):
     """Read every file of the collection."""
 
     kind = "check"
-    title = "Check all files"
+    title = said("Check all files")
 
 
 class Improve(Work):
     """Learn from the collection's own photos how to find more in them."""
 
     kind = "improve"
-    title = "Improve search for these photos"
+    title = said("Improve search for these photos")
 
 
 class Searches(Work):
     """Ask the standing searches for photos that are new."""
 
     kind = "searches"
-    title = "Ask the saved searches"
+    title = said("Ask the saved searches")
 
     def _words(self) -> list[str]:
         return ["searches", "ask"]
 
+
+STEPS = {
+    "Looking": said("Looking"),
+    "Features": said("Finding features"),
+    "Vocabulary": said("Making the vocabulary"),
+    "Indexing": said("Indexing"),
+    "Verifying": said("Comparing photos"),
+    "Comparing looks": said("Comparing looks"),
+    "Borrowing": said("Sharing features"),
+    "Checking": said("Checking"),
+    "Reading": said("Reading"),
+    "Copying": said("Copying"),
+    "Views": said("Rendering views"),
+    "Image pairs": said("Comparing photos"),
+    "Patches": said("Cutting out what matches"),
+    "Describing": said("Describing what matches"),
+    "Whitenings": said("Learning"),
+    "Judge: indexing": said("Judging: indexing"),
+    "Judge: linking": said("Judging: comparing photos"),
+    "Judge: matching": said("Judging: comparing photos"),
+    "Judge: searches": said("Judging: searches"),
+}
+"""What pages call a step, by its title on the command line."""
 
 KINDS: dict[str, type[Work]] = {
     one.kind: one for one in (Index, Group, Retrain, Compact, Remove, Metadata, Check, Improve, Searches)

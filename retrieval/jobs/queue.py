@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError
+from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.jobs.job import Job, JobNotFound
@@ -34,9 +35,9 @@ TRIES = 3
 
 _log = logging.getLogger("cairn.jobs")
 
-_WAITING = "Another command is changing the collection: this waits until it has ended."
-_DAMAGED = "What the list of work says of this job is damaged: begin it again."
-_KILLED = "The process was killed, most likely for want of memory; it will begin again."
+_WAITING = said("Another command is changing the collection: this waits until it has ended.")
+_DAMAGED = said("What the list of work says of this job is damaged: begin it again.")
+_KILLED = said("The process was killed, most likely for want of memory; it will begin again.")
 
 
 class Queue:
@@ -330,7 +331,7 @@ class Queue:
             if row.state != QUEUED:
                 continue
             if held.get(row.collection, row.id) != row.id:  # a paused job holds the collection
-                self._note(row.id, "A paused job holds the collection: let it go on, or cancel it.")
+                self._note(row.id, said("A paused job holds the collection: let it go on, or cancel it."))
             elif row.id not in self._locked or self._is_free(row):
                 return row
         return None

@@ -175,6 +175,9 @@ def error_texts() -> Iterator[tuple[Path, str]]:
                     text = argument.value if isinstance(argument, ast.Constant) else ""
                     if isinstance(text, str) and text.endswith(".") and " " in text:
                         yield path, text
+            for node in _calls(path, ("said",)):
+                if isinstance(argument := node.args[0], ast.Constant):
+                    yield path, str(argument.value)
     yield from picture_texts()
 
 

@@ -27,9 +27,11 @@ from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.limits import CLIENT, Place
 from retrieval.web.access.rights import STILL, WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
+from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.rendering import language_of
 from retrieval.web.routes.adding import folder_below, known_folders, under_known_names
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, service_of
@@ -64,11 +66,11 @@ class Job(BaseModel):
 
     id: int
     kind: str = Field(description=f"{', '.join(kinds.KINDS)}.")
-    title: str = Field(description="What it does.")
+    title: str = Field(description="What it does, in the language of Accept-Language.")
     about: str = Field(description="With what, such as the name of a folder; may be empty.")
     state: Literal["queued", "running", "paused", "done", "failed", "cancelled"]
     step: str = Field(description="What it is at; empty where it has not said so.")
-    title_of_step: str
+    title_of_step: str = Field(description="The same for people.")
     done: int = Field(description="How much of the step is done.")
     of: int = Field(description="How much there is; 0: not known.")
     unit: str
@@ -147,13 +149,13 @@ Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Plain, Body(discrimin
 @router.get("")
 def jobs(request: Request) -> Jobs:
     """List the work on the collection: what is under way, what waits, and what has ended lately."""
-    return list_jobs(service_of(request))
+    return list_jobs(service_of(request), language_of(request))
 
 
 @router.post("", status_code=201, dependencies=WRITING)
 def begin_job(request: Request, asked: Asked) -> Job:
     """Queue work; where just the same waits already, that is given."""
-    return describe_job(*begin(service_of(request), asked))
+    return describe_job(*begin(service_of(request), asked), language_of(request))
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
@@ -171,7 +173,7 @@ async def job_events(request: Request) -> Response:
 def job(request: Request, number: JobNumber) -> Job:
     """Tell about one job, with all of its result."""
     service = service_of(request)
-    return describe_job(service, _own(service, number))
+    return describe_job(service, _own(service, number), language_of(request))
 
 
 @router.get(
@@ -196,19 +198,19 @@ async def glimpse(request: Request, number: JobNumber, place: Annotated[int, InP
 @router.post("/{number}/pause", dependencies=WRITING)
 def pause_job(request: Request, number: JobNumber) -> Job:
     """Let a job stand still."""
-    return _act(service_of(request), number, "pause")
+    return _act(request, number, "pause")
 
 
 @router.post("/{number}/resume", dependencies=WRITING)
 def resume_job(request: Request, number: JobNumber) -> Job:
     """Let a paused job go on."""
-    return _act(service_of(request), number, "resume")
+    return _act(request, number, "resume")
 
 
 @router.post("/{number}/cancel", dependencies=WRITING)
 def cancel_job(request: Request, number: JobNumber) -> Job:
     """End a job; what it has done stays."""
-    return _act(service_of(request), number, "cancel")
+    return _act(request, number, "cancel")
 
 
 @router.delete("/{number}", status_code=204, response_class=Response, dependencies=WRITING)
@@ -245,15 +247,18 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
             return kinds.KINDS[asked.kind]()
 
 
-def list_jobs(service: Service) -> Jobs:
-    """All work that is open, and the last that ended."""
+def list_jobs(service: Service, language: str) -> Jobs:
+    """All work that is open, and the last that ended, in a language."""
     found = service.queue.jobs(service.in_queue, ended=MOST)
-    return Jobs(jobs=[describe_job(service, one, LISTED) for one in found])
+    return Jobs(jobs=[describe_job(service, one, language, LISTED) for one in found])
 
 
-def describe_job(service: Service, job: QueuedJob, most: int | None = None) -> Job:
+def describe_job(service: Service, job: QueuedJob, language: str, most: int | None = None) -> Job:
     """A job as the API shows it: nothing in it says where files lie. `most`: entries of lists in its result."""
     facts = {name: getattr(job, name) for name in Job.model_fields if name != "result"}
+    facts["title"] = translate(job.title, language)
+    facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
+    facts["note"] = translate(job.note, language) if job.note is not None else None
     if job.error is not None:
         facts["error"] = without_paths(job.error, service.places)
     try:
@@ -316,11 +321,12 @@ def _taken_from(service: Service, places: list[Path]) -> list[Path]:
     return found
 
 
-def _act(service: Service, number: int, act: str) -> Job:
+def _act(request: Request, number: int, act: str) -> Job:
+    service = service_of(request)
     _own(service, number)
     with refusing():
         getattr(service.queue, act)(number)
-        return describe_job(service, service.queue.job(number))
+        return describe_job(service, service.queue.job(number), language_of(request))
 
 
 def _being_added(service: Service, number: int, place: int) -> Path | None:
@@ -355,7 +361,7 @@ async def _events(request: Request, service: Service, place: Place) -> AsyncIter
             now = time.monotonic()
             if service.queue.version != version or now - looked >= OTHERS:
                 version, looked = service.queue.version, now
-                text = (await run_in_threadpool(list_jobs, service)).model_dump_json()
+                text = (await run_in_threadpool(list_jobs, service, language_of(request))).model_dump_json()
                 if text != before:
                     before, said = text, now
                     yield f"event: jobs\ndata: {text}\n\n"

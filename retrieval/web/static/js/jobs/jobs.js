@@ -99,38 +99,6 @@ export function ended(number) {
 
 // What a card says
 
-const TITLES = {
-  index: t("Add photos"),
-  group: t("Find groups"),
-  retrain: t("Make a new vocabulary"),
-  compact: t("Give back room"),
-  remove: t("Remove photos"),
-  metadata: t("Read what the files say of photos"),
-  check: t("Check all files"),
-  improve: t("Improve search for these photos"),
-  searches: t("Ask the saved searches"),
-};
-const STEPS = {
-  Looking: t("Looking"),
-  Features: t("Finding features"),
-  Vocabulary: t("Making the vocabulary"),
-  Indexing: t("Indexing"),
-  Verifying: t("Comparing photos"),
-  "Comparing looks": t("Comparing looks"),
-  Borrowing: t("Sharing features"),
-  Checking: t("Checking"),
-  Reading: t("Reading"),
-  Copying: t("Copying"),
-  Views: t("Rendering views"),
-  "Image pairs": t("Comparing photos"),
-  Patches: t("Cutting out what matches"),
-  Describing: t("Describing what matches"),
-  Whitenings: t("Learning"),
-  "Judge: indexing": t("Judging: indexing"),
-  "Judge: linking": t("Judging: comparing photos"),
-  "Judge: matching": t("Judging: comparing photos"),
-  "Judge: searches": t("Judging: searches"),
-};
 const STATES = {
   queued: t("Waiting"),
   running: t("Running"),
@@ -139,15 +107,8 @@ const STATES = {
   failed: t("Failed"),
   cancelled: t("Cancelled"),
 };
-// What the server says of a job that waits.
-const NOTES = {
-  "Another command is changing the collection: this waits until it has ended.": t("Another command is changing the collection: this waits until it has ended."),
-  "A paused job holds the collection: let it go on, or cancel it.": t("A paused job holds the collection: let it go on, or cancel it."),
-  "The process was killed, most likely for want of memory; it will begin again.": t("The process was killed, most likely for want of memory; it will begin again."),
-};
-
 /** What a job does, as a heading. */
-const titleOf = ({ kind, title, about }) => (about ? `${TITLES[kind] ?? title}: ${about}` : TITLES[kind] ?? title);
+const titleOf = ({ title, about }) => (about ? `${title}: ${about}` : title);
 
 /** How long something takes, in words. */
 function lasting(seconds) {
@@ -160,13 +121,12 @@ function lasting(seconds) {
 
 /** How far a running job is. */
 function reached({ title_of_step: step, done, of, unit, seconds_left: left, state, note }) {
-  if (state === "queued") return note ? NOTES[note] ?? note : t("It begins as soon as what is before it has ended.");
+  if (state === "queued") return note || t("It begins as soon as what is before it has ended.");
   if (!step) return state === "paused" ? "" : t("Starting");
-  const name = STEPS[step] ?? step;
   const share = figure(of ? done / of : 0, { style: "percent" });
   const amount = unit === "%" ? share : t("{done} of {of} ({share})", { done: figure(done), of: figure(of), share });
   const rest = left === null ? "" : t("about {time} left", { time: lasting(left) });
-  return [name, amount, rest].filter(Boolean).join(" · ");
+  return [step, amount, rest].filter(Boolean).join(" · ");
 }
 
 /** What became of a job that has ended well. */
