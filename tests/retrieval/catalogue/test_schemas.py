@@ -10,7 +10,8 @@ from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.database import Database
-from retrieval.catalogue.failures import Failure, keep_failures
+from retrieval.catalogue.failures import Failure, failures_in, keep_failures
+from retrieval.catalogue.photos import counts_of_photos
 from retrieval.catalogue.schema import Base, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment
 from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
@@ -42,11 +43,11 @@ def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: C
         rome.write(make_tombstones, [0])
         oslo.write(keep_failures, [Failure("/x.jpg", "It is empty.")])
         rome.write(keep_setting, "key", "value")
-        assert [one.counts()["indexed"] for one in (rome, oslo, plain)] == [2, 5, 7]
-        assert [one.counts()["removed"] for one in (rome, oslo, plain)] == [1, 0, 0]
-        assert [len(one.failures()) for one in (rome, oslo, plain)] == [0, 1, 0]
-        assert [one.setting("key") for one in (rome, oslo, plain)] == ["value", None, None]
-        assert [one.reserve_numbers(1) for one in (rome, oslo, plain)] == [3, 6, 7]
+        assert [one.read(counts_of_photos)["indexed"] for one in (rome, oslo, plain)] == [2, 5, 7]
+        assert [one.read(counts_of_photos)["removed"] for one in (rome, oslo, plain)] == [1, 0, 0]
+        assert [len(one.read(failures_in)) for one in (rome, oslo, plain)] == [0, 1, 0]
+        assert [one.read(setting_of, "key") for one in (rome, oslo, plain)] == ["value", None, None]
+        assert [one.write(reserve_numbers, 1) for one in (rome, oslo, plain)] == [3, 6, 7]
         assert sa.make_url(str(rome)) == sa.make_url(f"{address}&schema=rome")
     engine = sa.create_engine(address)
     for schema in ("rome", "oslo_2", "public"):
