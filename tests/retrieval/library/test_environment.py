@@ -124,10 +124,11 @@ def test_failed_tests_come_with_it_before_the_closing_line(tmp_path: Path) -> No
     for name, line in outcomes.items():
         path = tmp_path / f"test_{name}.py"
         path.write_text(f"def test_{name}():\n    {line}\n")
-        arguments = ("-p", "tests.support.failure_report", "-p", "no:cacheprovider", "-n", "2", str(path))
+        plugins = ("-p", "xdist", "-p", "tests.support.failure_report", "-p", "no:cacheprovider")
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-c", os.devnull, *arguments],
+            [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-c", os.devnull, *plugins, "-n", "2", str(path)],
             cwd=ROOT,
+            env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # all others take seconds to load
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
