@@ -93,6 +93,14 @@ def no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """Let work whose number of processes is not said be done in this one: others run tests on the other cores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+        yield
+
+
 class _Statements(dict[Any, Any]):
     """What SQLAlchemy has compiled, by all of a key but the engine's dialect."""
 
