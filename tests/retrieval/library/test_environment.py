@@ -124,9 +124,19 @@ def test_failed_tests_come_with_it_before_the_closing_line(tmp_path: Path) -> No
     for name, line in outcomes.items():
         path = tmp_path / f"test_{name}.py"
         path.write_text(f"def test_{name}():\n    {line}\n")
-        plugins = ("-p", "xdist", "-p", "tests.support.failure_report", "-p", "no:cacheprovider")
+        arguments = (
+            "-p",
+            "xdist",
+            "-p",
+            "tests.support.failure_report",
+            "-p",
+            "no:cacheprovider",
+            "-n",
+            "2",
+            str(path),
+        )
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-c", os.devnull, *plugins, "-n", "2", str(path)],
+            [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-c", os.devnull, *arguments],
             cwd=ROOT,
             env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # all others take seconds to load
             stdout=subprocess.PIPE,
