@@ -94,6 +94,40 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def one_core() -> Iterator[None]:
+    """Let work whose number of processes is not said be done in this one: others run tests on the other cores."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+        yield
+
+
+class _Statements(dict[Any, Any]):
+    """What SQLAlchemy has compiled, by all of a key but the engine's dialect."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: Any, compiled: Any) -> None:
+        super().__setitem__(key[1:], compiled)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements_are_compiled_once() -> Iterator[None]:
+    """Let all SQLite catalogues of this process share their compiled statements: tests open thousands of catalogues."""
+    import sqlalchemy as sa
+
+    create_engine, statements = sa.create_engine, _Statements()
+
+    def create(address: Any, **options: Any) -> Any:
+        engine = create_engine(address, **options)
+        return engine.execution_options(compiled_cache=statements) if engine.dialect.name == "sqlite" else engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sa, "create_engine", create)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let no test write to the state folder of who runs it."""
     from retrieval.state.folder import STATE

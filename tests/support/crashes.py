@@ -40,6 +40,7 @@ from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.indexing.retraining import retrain
 from retrieval.integrity.backup import back_up
 from retrieval.integrity.check import check_collection
+from retrieval.library.compiled import compile_all
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.search.options import SearchOptions
@@ -123,6 +124,7 @@ class Scene:
         self.source = folder / "source.cairn"  # that a backup is of; then `place` is the backup
         self.photos.mkdir(parents=True)
         self.command, self.queries = [""], []
+        compile_all()  # once, and not in each child
         in_child(self._prepare)
         self.command = self._command()
         self.queries = in_child(self._describe)

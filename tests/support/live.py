@@ -40,7 +40,9 @@ def listening(app: Any, backlog: int = 128, **config: Any) -> Iterator[str]:
     """Let an application answer on a free port from a thread; give the base address, such as http://127.0.0.1:40123."""
     import uvicorn
 
-    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
+    from tests.support.server_processes import started_at_once
+
+    with started_at_once(), socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
         server = uvicorn.Server(uvicorn.Config(app, **{"log_level": "warning", "access_log": False, **config}))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

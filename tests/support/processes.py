@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import tempfile
 import traceback
 from collections.abc import Callable
 from multiprocessing import forkserver
@@ -12,6 +13,7 @@ from unittest import mock
 
 T = TypeVar("T")
 
+_SERVERS = "tests.support.server_processes"
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -24,8 +26,10 @@ def clean_forks(module: str) -> ForkServerContext:
         What that process loads when it begins, so that its forks need not.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([module])
-    with mock.patch.dict(os.environ, _ONE_THREAD):
+    # The first call decides for all: servers take longest to load.
+    context.set_forkserver_preload([_SERVERS, module])
+    # Its socket is not to lie where a test has its temporary files.
+    with mock.patch.dict(os.environ, _ONE_THREAD), mock.patch.object(tempfile, "tempdir", None):
         forkserver.ensure_running()
     return context
 

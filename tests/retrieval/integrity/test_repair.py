@@ -132,9 +132,10 @@ def contents(folder: Path, catalogue: str | None = None) -> dict[str, Any]:
         features = {}
         for number in numbers:
             image = collection.index.images.features(number)
-            features[number] = (image.words.tolist(), [column.tolist() for column in image.columns.values()])
+            columns = [image.words, *image.columns.values()]
             if all(segment.signatures is not None for segment in collection.segments):
-                features[number][1].append(collection.index.images.signatures(number).tolist())
+                columns.append(collection.index.images.signatures(number))
+            features[number] = [(column.dtype.str, column.shape, column.tobytes()) for column in columns]
         return {
             "options": collection.options,
             "signature": collection.signature,

@@ -124,10 +124,12 @@ def test_failed_tests_come_with_it_before_the_closing_line(tmp_path: Path) -> No
     for name, line in outcomes.items():
         path = tmp_path / f"test_{name}.py"
         path.write_text(f"def test_{name}():\n    {line}\n")
-        arguments = ("-p", "tests.support.failure_report", "-p", "no:cacheprovider", "-n", "2", str(path))
+        plugins = ("xdist", "tests.support.failure_report", "no:cacheprovider")
+        arguments = [*(f"-p{plugin}" for plugin in plugins), "-n2", str(path)]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), "-c", os.devnull, *arguments],
             cwd=ROOT,
+            env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # all others take seconds to load
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,0 +1,44 @@
+"""Processes of servers, forked from one that has loaded what they need: to load it takes each of them seconds."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import retrieval.web.jobs  # noqa: F401 (what most of them load)
+from retrieval.library.compiled import compile_all
+from retrieval.web.pool import hiring
+from tests.support.processes import clean_forks
+
+compile_all()
+
+
+class _Context:
+    """What `multiprocessing.get_context("spawn")` gives otherwise."""
+
+    Pipe = staticmethod(multiprocessing.Pipe)
+
+    def Process(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> BaseProcess:
+        """A fork with the environment that a new process would have."""
+        forks = clean_forks(__name__)
+        return forks.Process(target=_run, args=(dict(os.environ), target, args), daemon=daemon)
+
+
+def _run(environment: dict[str, str], target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*arguments)
+
+
+@contextmanager
+def started_at_once() -> Iterator[None]:
+    """Let servers of this process fork their processes within a block, where they would spawn them."""
+    with pytest.MonkeyPatch.context() as patch:
+        forking = SimpleNamespace(get_context=lambda method: _Context(), Pipe=multiprocessing.Pipe)
+        patch.setattr(hiring, "multiprocessing", forking)
+        yield
