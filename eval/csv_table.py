@@ -1,12 +1,10 @@
 """Figures as a table (CSV)."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from index.arrays import save_bytes
+from index.arrays import save_rows
 from index.errors import CairnError
 
 
@@ -20,8 +18,4 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     if not path.parent.is_dir():
         raise CairnError(f"{path.parent} is not a folder: make it first, or write the table elsewhere.")
-    lines = io.StringIO()
-    writer = csv.DictWriter(lines, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    save_bytes(path, lines.getvalue().encode())
+    save_rows(path, [rows[0], *(row.values() for row in rows)])

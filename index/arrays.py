@@ -1,5 +1,6 @@
 """Arrays and JSON on disk: fingerprints, crash-safe writing, and reading that never unpickles."""
 
+import csv
 import dataclasses
 import errno
 import hashlib
@@ -10,7 +11,7 @@ import os
 import secrets
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from mmap import ACCESS_READ
 from mmap import mmap as map_file
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
+from index.text import printable
 
 _REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
 
@@ -161,6 +163,13 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = N
             np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue(), kind)
     save_bytes(path, contents.getvalue())
+
+
+def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
+    """Write the rows of a table as CSV (see `printable`), so that it is there whole or not at all."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    save_bytes(path, printable(text.getvalue()).encode())
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.rankings.files import check_table, read_rankings, write_rows
+from eval.rankings.files import check_table, read_rankings
 from eval.rankings.ground_truth import read_truth_of_rankings
 from eval.rankings.scoring import ScoredQuery, score_rankings
+from index.arrays import save_rows
 from index.errors import CairnError
 from index.text import shown
 from retrieval.catalogue.tables.reading import open_csv
@@ -118,7 +119,7 @@ def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
         See `check_table`.
     """
     check_table(path)
-    write_rows(path, _written(protocols))
+    save_rows(path, _written(protocols))
 
 
 def _written(protocols: Mapping[str, Curves]) -> Iterator[tuple[str, ...]]:

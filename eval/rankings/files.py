@@ -1,18 +1,16 @@
 """Files of rankings: a table (CSV), a folder of text files as the Oxford benchmark's `compute_ap` takes, or JSON."""
 
-import csv
-import io
 import re
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from index.arrays import load_json, save_bytes
+from index.arrays import load_json, save_rows
 from index.errors import CairnError
-from index.text import printable, shown
+from index.text import shown
 from retrieval.catalogue.tables.reading import CsvFile, open_csv
 
 HEADER = ("query", "rank", "photo")
@@ -95,7 +93,7 @@ def write_rankings(path: Path, rankings: Rankings) -> None:
         See `check_table`.
     """
     check_table(path)
-    write_rows(path, _written(rankings))
+    save_rows(path, _written(rankings))
 
 
 def _written(rankings: Rankings) -> Iterator[list[object]]:
@@ -107,13 +105,6 @@ def _written(rankings: Rankings) -> Iterator[list[object]]:
             for rank, photo in enumerate(photos, start=1):
                 marked = [int(photo in rankings.distractors)] * has_distractor
                 yield [*[protocol] * has_protocol, query, rank, photo, *marked]
-
-
-def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
-    """Write the rows of a table as CSV, so that it is there whole or not at all."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    save_bytes(Path(path), printable(text.getvalue()).encode())
 
 
 def check_table(path: Path) -> None:

@@ -1,7 +1,5 @@
 """What an experiment ends in: a page with tables and plots, and the same numbers as CSV and JSON."""
 
-import csv
-import io
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +11,7 @@ from typing import Any
 from eval.reproduce.measures import Measure, Results
 from eval.reproduce.plan import Experiment, Picture, Plot, Series, Table
 from eval.reproduce.running import Bench, printed
-from index.arrays import load_json, save_bytes, save_json
+from index.arrays import load_json, save_json, save_rows
 from index.errors import CairnError
 from learning.reports.figures import image_bytes, new_figure, require_matplotlib
 from learning.reports.html import document, write_html
@@ -162,7 +160,7 @@ def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
     told = outcome.as_json()
     save_json(page.with_suffix(".json"), told)
-    save_bytes(page.with_suffix(".csv"), _csv(told).encode())
+    save_rows(page.with_suffix(".csv"), _rows(told))
     write_html(page, _page(outcome, told, bench), "page")
     return page
 
@@ -201,24 +199,21 @@ def _share(share: float) -> str:
     return "" if share == 1 else f" (scale {share:g})"
 
 
-def _csv(told: Mapping[str, Any]) -> str:
+def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
     """All numbers, one a line."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["part", "row", "column", "ours", "published", "difference", "unit", "detail", "published_detail"])
+    yield ["part", "row", "column", "ours", "published", "difference", "unit", "detail", "published_detail"]
     for table in told["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
-            writer.writerow([table["title"], *values, table["unit"], cell["detail"], cell["published_detail"]])
+            yield [table["title"], *values, table["unit"], cell["detail"], cell["published_detail"]]
     for plot in told["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:
-                writer.writerow([plot["title"], series["label"], x, y, "", "", plot["y"], "", ""])
+                yield [plot["title"], series["label"], x, y, "", "", plot["y"], "", ""]
             for x, y in series["published"]:
-                writer.writerow([plot["title"], series["label"], x, "", y, "", plot["y"], "", ""])
+                yield [plot["title"], series["label"], x, "", y, "", plot["y"], "", ""]
             if series["level"] is not None:
-                writer.writerow([plot["title"], series["label"], "", series["level"], "", "", plot["y"], "", ""])
-    return file.getvalue()
+                yield [plot["title"], series["label"], "", series["level"], "", "", plot["y"], "", ""]
 
 
 def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:

@@ -1,7 +1,5 @@
 """Learning a descriptor from labelled patches: from choices to its file."""
 
-import csv
-import io
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from index.arrays import save_bytes
+from index.arrays import save_rows
 from index.progress import Progress
 from learning.convex.candidates import PoolOptions
 from learning.convex.descriptor import RING_DISTANCES, LearningOptions, Learnt, learn_descriptor
@@ -122,14 +120,12 @@ def _errors(learnt: Learnt, record: Record) -> dict[str, float]:
 def _write_tested(path: Path, learnt: Learnt) -> None:
     """Write a table (CSV) of all models tried: dimensions, and errors on validation and on test pairs."""
     names = list(learnt.tested[0].errors)
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    writer.writerow(["stage", "dim", "rings", "mu", "gamma", "validation", *names, "chosen"])
+    rows: list[list[object]] = [["stage", "dim", "rings", "mu", "gamma", "validation", *names, "chosen"]]
     for one in learnt.tested:
         record = one.record
         settings = [record.stage, record.dim, record.rings, record.mu, record.gamma, record.fpr95]
-        writer.writerow([*settings, *(one.errors[name] for name in names), int(record in _chosen(learnt))])
-    save_bytes(path, lines.getvalue().encode())
+        rows.append([*settings, *(one.errors[name] for name in names), int(record in _chosen(learnt))])
+    save_rows(path, rows)
 
 
 def _provenance(sources: Sequence[Source], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """The iterations of learning a similarity as a table: what Fig. 6 of Yan13 draws."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from index.arrays import save_bytes
+from index.arrays import save_rows
 from index.errors import CairnError
 from learning.similarity.learning import Iteration
 
@@ -21,8 +19,4 @@ def check_curve(path: Path) -> None:
 
 def write_curve(path: Path, history: Sequence[Iteration]) -> None:
     """Write a line an iteration, that of tf-idf first: what is not known is empty."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["iteration", *(field.name for field in fields(Iteration)[1:])])
-    table.writerows(astuple(entry) for entry in history)
-    save_bytes(path, text.getvalue().encode())
+    save_rows(path, [["iteration", *(field.name for field in fields(Iteration)[1:])], *map(astuple, history)])

@@ -2,11 +2,9 @@
 
 import os
 import stat
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
@@ -14,7 +12,7 @@ from pathlib import Path
 
 from index.arrays import hash_file
 from index.errors import CairnError
-from index.progress import Progress
+from index.progress import Progress, Timed
 from index.text import check_storable, printable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move, mark_missing, move_photos
@@ -30,7 +28,7 @@ _OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
 
 @dataclass
-class IndexReport:
+class IndexReport(Timed):
     """What a run of indexing did."""
 
     added: int = 0  # photos that are new, and photos that have changed
@@ -53,15 +51,6 @@ class IndexReport:
         """Note a file that is left out."""
         self.kept_out.append(path)
         self.kept_out_reasons.append({"path": printable(path), "reason": reason})
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Add the time of a block to a step."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[step] += time.perf_counter() - start
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
 from index.hamming.sources import make_source
-from index.progress import Progress
+from index.progress import Progress, Timed
 from index.segments.segment import ImageFeatures, Segment
 from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
@@ -59,7 +59,7 @@ SUCCESSOR = {"faiss": "ivf"}
 
 
 @dataclass
-class RetrainReport:
+class RetrainReport(Timed):
     """What retraining did."""
 
     words: tuple[int, int] = (0, 0)  # before and after
@@ -70,15 +70,6 @@ class RetrainReport:
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "total": 0.0}
     )
-
-    @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
-        """Add the time of a block to a step."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[step] += time.perf_counter() - start
 
 
 def retrain(
