@@ -3,6 +3,7 @@
 A `Message` is a sentence in English with places in it. ``{name}`` is a value; ``{--max-side}`` is an option, and
 ``{cairn retrain}`` a command, which are named as the reader writes them: ``--max-side`` or ``max_side``, ``cairn
 retrain`` or ``Collection.retrain``. Where an option has another name in Python, that follows a bar: ``{--gt|labels}``.
+A command may have options: ``{cairn retrain --signature}`` is ``Collection.retrain(signature=…)``.
 """
 
 import re
@@ -34,9 +35,13 @@ def in_python(place: str) -> str:
     here, _, there = place.partition("|")
     if there:
         return there
-    if not here.startswith("--"):
-        return _FUNCTIONS.get(here, here)
-    return here.removeprefix("--").removeprefix("no-").split("/")[0].replace("-", "_")
+    command, *options = re.split(r"(?:^| )--", here)
+    names = [one.removeprefix("no-").split("/")[0].replace("-", "_") for one in options]
+    if not command:
+        return names[0]
+    if command not in _FUNCTIONS:
+        return here
+    return f"{_FUNCTIONS[command]}({', '.join(f'{name}=…' for name in names)})" if names else _FUNCTIONS[command]
 
 
 def on_command_line(place: str) -> str:

@@ -360,7 +360,7 @@ class Segment:
     def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
         """The lists of words, and the signatures of the features in them; CairnError where there are none."""
         if self.signatures is None or isinstance(self._lists, PlainLists):
-            raise CairnError("{folder} has no signatures: run cairn retrain {--signature}.", folder=self.folder)
+            raise CairnError("{folder} has no signatures: run {cairn retrain --signature}.", folder=self.folder)
         return self._lists, self.signatures
 
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:

@@ -235,12 +235,12 @@ def learn_similarity(
         _refuse(asked, ("vocabulary", "related"), "of arrays")
         if (labels is None) == (not verified):
             raise CairnError(
-                "Say what to learn from: either labels ({--gt}), or photos that geometry verifies ({--verified})."
+                "Say what to learn from: either labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
             )
     if file is not None:
         check_similarity_path(file)
     if not 0 < share <= 1 or (verified and share < 1):
-        raise CairnError("{--share} is more than 0 and at most 1, and goes with {--gt} alone.")
+        raise CairnError("{--share} is more than 0 and at most 1, and goes with {--gt|labels} alone.")
     if test_queries and not test_gt:
         raise CairnError("{--test-queries} goes with {--test-gt}, whose photos they are.")
     if table is not None:

@@ -124,6 +124,6 @@ def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocab
     if similarity.vocabulary != vocabulary.fingerprint:
         raise CairnError(
             "{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "
-            "collection that it was learnt on with cairn index {--vocabulary}.",
+            "collection that it was learnt on with {cairn index --vocabulary}.",
             path=path,
         )

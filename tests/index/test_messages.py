@@ -24,7 +24,12 @@ def test_options_and_commands_are_named_as_the_reader_writes_them() -> None:
 
 @pytest.mark.parametrize(
     ("place", "argument"),
-    [("--max-side", "max_side"), ("--no-judge", "judge"), ("--upright/--rotated", "upright"), ("--gt|truth", "truth")],
+    [
+        *[("--max-side", "max_side"), ("--no-judge", "judge"), ("--upright/--rotated", "upright")],
+        *[("--gt|truth", "truth"), ("cairn retrain --signature", "Collection.retrain(signature=…)")],
+        *[("cairn index --words --max-side", "Collection.add(words=…, max_side=…)")],
+        *[("cairn repair --drop-missing", "cairn repair --drop-missing"), ("cairn check", "Collection.check")],
+    ],
 )
 def test_an_option_is_an_argument_in_python(place: str, argument: str) -> None:
     assert in_python(place) == argument

@@ -189,3 +189,22 @@ def test_errors_below_commands_name_no_option_and_no_command_in_their_text() -> 
             texts = [str(one.value) for one in ast.walk(node.exc) if isinstance(one, ast.Constant)]
             wrong += [f"{module}, line {node.lineno}" for text in texts if re.search(r"(?<![{\w-])--[a-z]", text)]
     assert not wrong
+
+
+def test_sentences_with_places_are_given_the_values_of_these() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise):
+                node = node.exc
+            elif not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Message"):
+                continue
+            if not isinstance(node, ast.Call):
+                continue
+            given = {one.arg for one in node.keywords} - {"cause", "kind", "retry"}
+            for text in [
+                one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            ][:1]:
+                if {*re.findall(r"\{([A-Za-z_]+)\}", text)} != given:
+                    wrong.append(f"{module}, line {node.lineno}: {text}")
+    assert not wrong

@@ -60,7 +60,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
     if found == FORMAT:
         return
     if found is None and not create:
-        raise CairnError("{database} holds no collection: make one with {cairn index}.", database=database)
+        raise CairnError("{database} holds no collection: make one with {cairn index|cairn.create}.", database=database)
     if found is not None and before_migration is not None:
         before_migration()
     try:
