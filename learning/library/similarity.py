@@ -235,7 +235,7 @@ def learn_similarity(
         _refuse(asked, ("vocabulary", "related"), "of arrays")
         if (labels is None) == (not verified):
             raise CairnError(
-                "Say what to learn from: either labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
+                "Say what to learn from: labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
             )
     if file is not None:
         check_similarity_path(file)

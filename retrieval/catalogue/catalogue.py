@@ -90,7 +90,9 @@ class Catalogue:
                 if create:
                     file.parent.mkdir(parents=True, exist_ok=True)
                 elif not file.is_file():
-                    raise CairnError("{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=file.parent)
+                    raise CairnError(
+                        "{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=file.parent
+                    )
             except OSError as error:
                 raise CairnError(
                     f"{file.parent} cannot be made a collection ({error.strerror or error}): choose another folder."

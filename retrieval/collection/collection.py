@@ -113,7 +113,9 @@ class Collection:
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
             refuse_damaged(folder)
-            raise CollectionNotFound("There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder)
+            raise CollectionNotFound(
+                "There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder
+            )
         options = read_options(folder / OPTIONS)
         if catalogue is None:
             refuse_without_catalogue(folder)

@@ -142,7 +142,9 @@ def read_options(path: Path) -> CollectionOptions:
             raise CairnError("{path} is not a file of options: run {cairn check}, then {cairn repair}.", path=path)
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CairnError("{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=path.parent) from None
+        raise CairnError(
+            "{parent} is not a collection: make one with {cairn index|cairn.create}.", parent=path.parent
+        ) from None
     except OSError as error:
         refuse_unreadable(path, error)
         raise CairnError(f"{path} cannot be read ({error.strerror or error}): restore it from a copy.") from error
