@@ -72,7 +72,11 @@ class Ran:
         assert self.err.startswith("cairn: ") and self.err.endswith((".\n", "…\n")), self.err
         assert self.err.count("\n") == 1
         sentence = self.err.removeprefix("cairn: ").strip()
-        assert self.out == "" if not self.wants_json else json.loads(self.out) == {"error": sentence}
+        if not self.wants_json:
+            assert self.out == ""
+        else:
+            told = json.loads(self.out)
+            assert told["error"] == sentence and told.keys() <= {"error", "kind"}
         return sentence
 
 

@@ -152,7 +152,7 @@ def test_the_test_pairs_are_taken(flat: Path, names: list[str], expected: str | 
         write_pair_file(flat, name, [(0, 1)], np.zeros(10, int))
     patches = PatchSet.open(flat)
     if expected is None:
-        with pytest.raises(CairnError, match="--pairs"):
+        with pytest.raises(CairnError, match="pairs"):
             default_pair_file(patches)
     else:
         assert default_pair_file(patches) == expected

@@ -256,7 +256,7 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
     # A folder of something else's is left alone.
     folder = Path(report.work["folder"])
     (folder / "about.json").unlink()
-    with pytest.raises(CairnError, match="--work"):
+    with pytest.raises(CairnError, match="work"):
         run()
 
 

@@ -316,9 +316,9 @@ def test_signatures_that_are_missing_or_others_are_refused_in_a_sentence(tmp_pat
         descriptor_fingerprint="d",
     )
     query = SignedFeatures(np.zeros((1, 1), np.int32), np.zeros((1, 1, 8), np.uint8))
-    with pytest.raises(CairnError, match=r"another length: run cairn retrain.*\.$"):
+    with pytest.raises(CairnError, match=r"another length: run Collection.retrain.*\.$"):
         match(InvertedIndex([first, second], 1), query, 22)
-    with pytest.raises(CairnError, match=r"has no signatures: run cairn retrain --signature.*\.$"):
+    with pytest.raises(CairnError, match=r"has no signatures: run Collection.retrain.signature=…..*\.$"):
         match(InvertedIndex([first, bare], 1), query, 22)
 
 

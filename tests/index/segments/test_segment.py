@@ -422,7 +422,7 @@ def test_without_signatures_a_sentence_says_what_to_do(tmp_path: Path, form: int
     segment = write_as(form, tmp_path / "s", [[1], [2]])
     assert segment.signatures is None and "signatures" not in segment.bytes
     for ask in (lambda: list(segment.signed_blocks(9)), lambda: segment.signatures_of(np.array([0]))):
-        with pytest.raises(CairnError, match=r"s has no signatures: run cairn retrain --signature"):
+        with pytest.raises(CairnError, match=r"s has no signatures: run Collection.retrain.signature=…."):
             ask()
 
 
@@ -433,7 +433,7 @@ def test_signatures_that_do_not_fit_are_damage(tmp_path: Path, what: str) -> Non
     assert segment.signatures is not None
     other = segment.signatures[:2] if what == "fewer" else segment.signatures.astype(np.uint16)
     np.save(folder / "posting_signatures.npy", other)
-    with pytest.raises(CairnError, match=r"posting_signatures.npy is damaged: run cairn check"):
+    with pytest.raises(CairnError, match=r"posting_signatures.npy is damaged: run Collection.check"):
         Segment.open(folder)
     assert verify_segment(folder) == ["posting_signatures.npy"]
 

@@ -90,7 +90,7 @@ def test_what_cannot_be_is_refused(wrong: dict[str, float]) -> None:
 
 
 def test_regions_have_no_jitter(tmp_path: Path) -> None:
-    with pytest.raises(CairnError, match="--detector sift or harris"):
+    with pytest.raises(CairnError, match="detector sift or harris"):
         build_from_sequences(tmp_path / "set", [tmp_path], DetectionOptions("dog-affine"), noise=JitterOptions())
 
 

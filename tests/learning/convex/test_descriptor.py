@@ -428,7 +428,7 @@ class TestRefusals:
 
     def test_no_regions_that_fit(self, sources: list[Source], tmp_path: Path) -> None:
         selection = replace(SMALL.selection, keep=0, mus=(0.1,))
-        with pytest.raises(CairnError, match=r"has 8 dimensions or fewer: allow more \(--max-pooled-dim\)"):
+        with pytest.raises(CairnError, match=r"has 8 dimensions or fewer: allow more \(max_pooled_dim\)"):
             learn_descriptor(sources, tmp_path, replace(SMALL, selection=selection, max_pooled_dim=8))
 
     def test_no_regions_at_all(self, sources: list[Source], tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ class TestRefusals:
 
     def test_no_projection_that_fits(self, sources: list[Source], tmp_path: Path) -> None:
         options = replace(PROJECTED, dim=2, projection=replace(SMALL.projection, norm="frobenius"))
-        with pytest.raises(CairnError, match=r"has 2 dimensions or fewer: allow more \(--dim\)"):
+        with pytest.raises(CairnError, match=r"has 2 dimensions or fewer: allow more \(dim\)"):
             learn_descriptor(sources, tmp_path, options)
 
     def test_damaged_records(self, sources: list[Source], tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_fewer_dimensions_are_met(mined: MinedMatches, spy: Spy, tmp_path: Path)
 
 
 def test_too_few_dimensions_for_any_selection_are_refused(mined: MinedMatches, tmp_path: Path) -> None:
-    with pytest.raises(CairnError, match="--max-pooled-dim"):
+    with pytest.raises(CairnError, match="max_pooled_dim"):
         learn_unlabelled(mined, tmp_path, replace(QUICK, max_pooled_dim=8, selection=replace(QUICK.selection, keep=0)))
 
 

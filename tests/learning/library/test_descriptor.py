@@ -118,7 +118,7 @@ def test_a_papers_choices_are_under_what_is_given() -> None:
         ((NOISE, np.arange(40) // 2), {"seed": -1}, "seed is 0 at least"),
         ((NOISE, np.arange(40) // 2), {"stage": "whitening", "as_published": True}, "no whitening"),
         ("a.npz", {"augment": 1}, "labelled patches"),
-        ("a.npz", {"photos": "b"}, "goes with --report"),
+        ("a.npz", {"photos": "b"}, "goes with report"),
         ("a.npz", {}, "a.npz"),
     ],
 )

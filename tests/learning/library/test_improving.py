@@ -222,7 +222,7 @@ def test_what_could_not_be_indexed_anew_is_refused_before_all_work(
 ) -> None:
     learnt = learning("better")
     (filled.photos / "p01.jpg").unlink()
-    with pytest.raises(CairnError, match=r"The files of 1 photos are gone, such as .*p01.jpg.*--drop-missing"):
+    with pytest.raises(CairnError, match=r"The files of 1 photos are gone, such as .*p01.jpg.*drop_missing"):
         improve(filled.place, workers=1)
     assert learnt.calls == [] and not (filled.place / IMPROVING).exists()
     done = improve(filled.place, ImproveOptions(drop_missing=True), workers=1)

@@ -77,14 +77,14 @@ def test_a_collection_gives_what_the_command_writes(cairn: Cairn, indexed: Index
         ((WORDS, LABELS), {"neighbours": 0, "share": 0.5}, "share is of a collection"),
         ((WORDS, LABELS), {"related": [(1, 2), (3,)]}, "several lengths"),
         ((3, 4), {}, "a row of words and a label"),
-        ((WORDS, LABELS), {"neighbours": 0, "workers": -1}, "workers must be"),
+        ((WORDS, LABELS), {"neighbours": 0, "workers": -1}, "workers is 0 at least"),
         ((WORDS, LABELS), {"neighbours": 0, "margin_on": "angle"}, "cosine or similarity"),
         ((WORDS, LABELS), {"neighbours": 0, "triplets": "some"}, "or all"),
         ((WORDS, LABELS), {"neighbours": 0, "out": "s.txt"}, "must end with .npz"),
         ("nowhere", {}, "Say what to learn from"),
         ("nowhere", {"verified": True}, "nowhere"),
         ("nowhere", {"labels": {}, "share": 0}, "more than 0"),
-        ("nowhere", {"labels": {}, "test_queries": "q"}, "goes with --test-gt"),
+        ("nowhere", {"labels": {}, "test_queries": "q"}, "goes with test_gt"),
     ],
 )
 def test_what_cannot_be_learnt_from_is_said(source: Any, options: dict[str, Any], sentence: str) -> None:

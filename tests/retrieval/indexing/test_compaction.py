@@ -436,7 +436,7 @@ def test_a_damaged_segment_is_not_written_again_as_if_it_was_sound(filled: Album
         contents = bytearray(file.read_bytes())
         contents[-1] ^= 1
         file.write_bytes(contents)
-        with pytest.raises(CairnError, match=r"column_geometry.npy is damaged: run cairn check"):
+        with pytest.raises(CairnError, match=r"column_geometry.npy is damaged: run Collection.check"):
             compact(collection)
         assert collection.catalogue.read(segments_in) == rows
         assert {path.name for path in (filled.place / "segments").iterdir()} == {row.folder for row in rows}
@@ -549,7 +549,7 @@ def test_where_some_segments_have_other_signatures_or_none_a_sentence_says_so(
     words = {"none": "has no signatures", "hamming-32": "another length"}[other]
     with album.open() as collection:
         for name in ("signatures", "signatures-sp"):
-            with pytest.raises(CairnError, match=rf"{words}: run cairn retrain"):
+            with pytest.raises(CairnError, match=rf"{words}: run Collection.retrain"):
                 rankings(collection, (0,), SearchOptions(engine=name, turns=1))
         assert rankings(collection, (0,), SearchOptions(engine="tf-idf-sp", turns=1))[0][0][0] == "a.jpg"
         compact(collection)  # signatures that cannot be put together are left out

@@ -335,7 +335,7 @@ def signatures_in(album: Album) -> str:
         for row in collection.catalogue.read(all_indexed):
             number = PHOTOS[str(row.name).removesuffix(".jpg")]
             if source is None:
-                with pytest.raises(CairnError, match=r"has no signatures: run cairn retrain --signature"):
+                with pytest.raises(CairnError, match=r"has no signatures: run Collection.retrain.signature=…."):
                     collection.index.images.signatures(row.number)
                 continue
             # Descriptors that are kept are in the order of the words before.

@@ -206,10 +206,10 @@ def test_paths_may_begin_in_the_folder_of_the_table(tmp_path: Path) -> None:
     ("content", "options", "sentence"),
     [
         ("", {}, "says which photo"),
-        ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*--name-column"),
+        ("title,date\nx,1923\n", {}, r"columns are 'title', 'date'.*name_column"),
         ("name,title\n", {"name_column": "signature"}, "no column 'signature'"),
-        ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': keep one of them, .*--map DATE=date"),
-        ("name,lat,LAT,lon\n", {}, "2 columns for the latitude.*--map LATITUDE=lat"),
+        ("name,date,Date\n", {}, "2 columns for the date, 'date', 'Date': keep one of them, .*map DATE=date"),
+        ("name,lat,LAT,lon\n", {}, "2 columns for the latitude.*map LATITUDE=lat"),
         ('name,title\na.jpg,"never closed\nrome/1.jpg,x\n', {}, "from line 2 on: the quotes do not pair"),
         ('name,title\na.jpg,x\nrome/1.jpg,"x" y\n', {}, "from line 3 on"),
         ("name,title\na.jpg," + "x" * 200_000, {}, "from line 2 on"),
@@ -259,9 +259,9 @@ def test_the_column_that_names_photos_is_told_by_its_cells(
 ) -> None:
     report = import_table(catalogue, table(content))
     assert (report.columns["photo"], report.matched) == (photo, matched)
-    warning = " ".join(report.columns["warnings"])
-    assert f"{photo!r} is read" in warning and "--name-column" in warning
-    assert any("--name-column" in note for note in report.notes) == (not matched)
+    warning = " ".join(map(str, report.columns["warnings"]))
+    assert f"{photo!r} is read" in warning and "name_column" in warning
+    assert any("name_column" in note for note in report.notes) == (not matched)
 
 
 def test_cells_tell_the_column_of_files_where_no_collection_is_known(table: Any) -> None:
@@ -365,8 +365,8 @@ def test_only_places_that_are_clear_are_read(
         ("file;Breite;L\u00e4nge\na;2400,125;1800,125\n", ["Breite", "L\u00e4nge"], "do not look like places"),
         ("file;L\u00e4nge\na;13,3777\n", ["L\u00e4nge"], ""),
         ("file,Data\na,raw\nb,1923\nc,none\n", ["Data"], ""),
-        ("file,Made\na,31/12/1923\nb,03/04/1923\n", ["Made"], "--map DATE=Made"),
-        ("file,Year\na,1923\nb,1924\n", ["Year"], "--map DATE=Year"),
+        ("file,Made\na,31/12/1923\nb,03/04/1923\n", ["Made"], "map DATE=Made"),
+        ("file,Year\na,1923\nb,1924\n", ["Year"], "map DATE=Year"),
         ("file,No.\na,1923\nb,1924\n", ["No."], ""),
         ("file,N,E\na,48.8584,2.2945\n", ["N", "E"], "look like coordinates"),
         ('file,GPS\na,"48.8584, 2.2945"\n', ["GPS"], "looks like coordinates"),
@@ -381,7 +381,7 @@ def test_columns_that_may_mislead_are_kept_as_text_and_told(
     assert read.columns.report["kept"] == kept
     assert all(name.casefold() in read.rows[0].values for name in kept)
     warnings = read.columns.report["warnings"]
-    assert bool(warnings) == bool(warned) and warned in " ".join(warnings)
+    assert bool(warnings) == bool(warned) and warned in " ".join(map(str, warnings))
 
 
 def test_data_is_a_date_in_an_italian_table(table: Any) -> None:

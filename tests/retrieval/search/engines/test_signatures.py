@@ -167,5 +167,5 @@ def test_a_view_without_signatures_is_a_mistake_and_a_collection_without_is_refu
     with pytest.raises(ValueError, match="no signatures"):
         Searcher(opened, SIGNED).search([view])
     bare = replace(opened, options=replace(opened.options, signature="none"))
-    with pytest.raises(CairnError, match=r"needs signatures of features.*retrain --signature\.$"):
+    with pytest.raises(CairnError, match=r"needs signatures of features.*retrain.signature=….\.$"):
         Searcher(bare, SIGNED)

@@ -30,7 +30,7 @@ def test_without_a_password_nobody_but_this_machine_is_answered(without_password
     visitor = Visitor(without_password, address)
     for path in ("/", "/api/things/1", "/static/js/api.js", "/metrics", "/login", "/api/ready", "/nothing"):
         refused = visitor.get(path)
-        assert refused.status_code == 403 and "--password-file" in refused.json()["detail"], path
+        assert refused.status_code == 403 and "password_file" in refused.json()["detail"], path
     # What a stranger says of where they are is not believed.
     for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):
         assert visitor.get("/", headers={name: "127.0.0.1"}).status_code == 403
@@ -48,7 +48,7 @@ def test_this_machine_may_do_all_without_a_password(without_password: Any, addre
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 def test_without_a_password_nobody_is_answered_through_a_proxy(without_password: Any, name: str) -> None:
     refused = Visitor(without_password, MACHINE).get("/", headers={name: STRANGER})
-    assert refused.status_code == 403 and "--password-file" in refused.json()["detail"]
+    assert refused.status_code == 403 and "password_file" in refused.json()["detail"]
 
 
 def test_with_a_password_a_stranger_gets_the_login_page_and_nothing_else(visit: Visit) -> None:
@@ -225,7 +225,7 @@ def test_names_of_the_server_are_those_that_are_allowed(visit: Visit) -> None:
     ],
 )
 def test_options_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(CairnError, match=r"^--(forwarded-from|cors|root-path) takes"):
+    with pytest.raises(CairnError, match=r"^(forwarded_from|cors|root_path) takes"):
         NetworkOptions(**wrong).access_options("127.0.0.1")
 
 
@@ -321,8 +321,8 @@ def test_what_the_proxy_says_is_a_name_of_the_file_and_only_one(visit: Visit, pa
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"trusted_user_header": HEADER}, "needs --forwarded-from"),
-        ({"trusted_user_header": HEADER, "forwarded_from": ["10.0.0.1"]}, "--password-file"),
+        ({"trusted_user_header": HEADER}, "needs forwarded_from"),
+        ({"trusted_user_header": HEADER, "forwarded_from": ["10.0.0.1"]}, "password_file"),
         (
             {"trusted_user_header": "a b", "forwarded_from": ["10.0.0.1"], "password_file": Path("people")},
             "takes a name",
