@@ -169,5 +169,5 @@ def test_a_query_is_aggregated_by_several_words_a_feature() -> None:
 def test_signatures_of_another_length_are_refused(tmp_path: Path) -> None:
     photos = make_photos(2)
     index = make_index(tmp_path / "one", photos, [range(PHOTOS)])
-    with pytest.raises(CairnError, match="another length: run Collection.retrain"):
+    with pytest.raises(CairnError, match=r"another length: run Collection\.retrain"):
         score_aggregated(index, [], 64, AggregationOptions())

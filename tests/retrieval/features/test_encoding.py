@@ -198,5 +198,5 @@ def test_columns_are_of_the_shape_and_type_that_is_written() -> None:
 def test_angles_that_are_no_numbers_are_refused(value: float) -> None:
     columns = {"geometry": np.full((3, 5), 77, np.uint8), "angle": np.array([0, value, 0], np.float16)}
     decode_geometry(columns, np.array([0, 2]))
-    with pytest.raises(CairnError, match="no numbers: run Collection.check, then cairn repair"):
+    with pytest.raises(CairnError, match=r"no numbers: run Collection\.check, then cairn repair"):
         decode_geometry(columns, np.arange(3))

@@ -440,6 +440,6 @@ def test_other_words_are_never_mixed(copy: Collection) -> None:
     basis = copy.basis
     other = store.Basis(basis.vocabulary, basis.descriptor, "hamming-128")
     assert open_augmentation(copy.folder, other) is None
-    with pytest.raises(CairnError, match="Collection.group"):
+    with pytest.raises(CairnError, match=r"Collection\.group"):
         (copy.folder / AUGMENTATION / MANIFEST).write_text('{"format": 1}')
         open_augmentation(copy.folder, basis)

@@ -423,7 +423,7 @@ def test_a_damaged_collection_leaves_the_earlier_backup_whole(
         file.unlink()
     else:
         flip(file)
-    with Collection.open(folder) as collection, pytest.raises(CairnError, match="Collection.check"):
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match=r"Collection\.check"):
         back_up(collection, target)
     assert state_of(target) == whole
     after = contents(target)
