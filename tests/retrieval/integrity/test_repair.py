@@ -623,7 +623,7 @@ def test_a_search_in_a_damaged_segment_names_the_repair(folder: Path, name: str,
         np.save(path, np.array([{}]), allow_pickle=True)
     else:
         flip(path, place)
-    with Collection.open(folder) as collection, pytest.raises(CairnError, match=r"Collection\.check, then cairn repair"):
+    with Collection.open(folder) as collection, pytest.raises(CairnError, match=r"Collection\.check, then cairn rep"):
         list(ask_photos(collection, [0]))
 
 
