@@ -192,7 +192,9 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
     """
     path = collection.folder / FILE
     if not path.is_file():
-        raise NotGrouped(f"Groups have not been looked for yet: run cairn group {collection.folder}.")
+        raise NotGrouped(
+            "Groups have not been looked for yet in {folder}: run {cairn group}.", folder=collection.folder
+        )
     there = collection.catalogue.read(numbers_of)
     known = set(there.tolist())
     rejected = collection.catalogue.read(rejected_pairs)
@@ -205,7 +207,7 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
         shown = _without(groups, unseen)
         return Groups(shown, _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise CairnError(f"{path} is damaged: run cairn group {collection.folder} again.") from error
+        raise CairnError("{path} is damaged: run {cairn group} again.", path=path) from error
 
 
 def groups_are_whole(path: Path) -> bool | None:

@@ -105,7 +105,7 @@ def read_entries(path: Path) -> list[Entry]:
                 raise CairnError(f"Others may write {path}: take that away with chmod 600 {path}.")
             text = file.read(1 << 20)
     except FileNotFoundError:
-        raise CairnError(f"There is no file {path}: make it with cairn password {path} NAME.") from None
+        raise CairnError("There is no file {path}: make it with {cairn password} {path} NAME.", path=path) from None
     except (OSError, UnicodeError) as error:
         raise CairnError(f"The file of passwords {path} cannot be read ({error}).") from None
     return list(_parse(text, path))

@@ -194,7 +194,7 @@ REPEATED = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chels
 
 
 def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> None:
-    with pytest.raises(NotGrouped, match=r"run Collection.group .*copy\.cairn\.$"):
+    with pytest.raises(NotGrouped, match=r"in .*copy\.cairn: run Collection\.group\.$"):
         read_groups(photos)
     found = group_photos(photos)
     assert (found.inliers, found.photos, found.out_of_date) == (20, 10, False)
