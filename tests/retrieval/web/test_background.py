@@ -56,6 +56,19 @@ def own(indexed: Indexed, roots: Path, tmp_path_factory: pytest.TempPathFactory)
         yield client, folder
 
 
+def test_work_is_named_in_the_language_of_who_asks(own: tuple[httpx.Client, Path]) -> None:
+    client, _ = own
+    job = client.post("/api/jobs", json={"kind": "check"}, headers={"Accept-Language": "de-AT"}).json()
+    assert job["title"] == "Alle Dateien prüfen"
+    ended(client, job["id"])
+    assert client.get(f"/api/jobs/{job['id']}").json()["title"] == "Check all files"
+    refused = client.get("/api/jobs/999999", headers={"Accept-Language": "de"}).json()
+    assert refused["detail"] == "There is no such job: it may have been forgotten."
+    assert refused["said"].startswith("Diese Aufgabe gibt es nicht: ")
+    assert "said" not in client.get("/api/jobs/999999").json()
+    assert client.delete(f"/api/jobs/{job['id']}").status_code == 204
+
+
 def test_only_folders_below_a_root_are_listed(own: tuple[httpx.Client, Path], roots: Path) -> None:
     client, _ = own
     assert [one["name"] for one in client.get("/api/roots").json()["roots"]] == ["Pictures", "gone"]
@@ -335,7 +348,7 @@ def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
     (file,) = tmp_path.glob("queues/*/jobs.sqlite")
     with contextlib.closing(sqlite3.connect(file)) as rows, rows:
         rows.execute("UPDATE jobs SET state = 'done', result = ?", [result])
-    told = jobs.list_jobs(service)
+    told = jobs.list_jobs(service, "en")
     assert [one.state for one in told.jobs] == ["done"]
     assert json.loads(told.model_dump_json())
     service.collection.catalogue.close()
