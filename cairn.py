@@ -25,7 +25,7 @@ _PACKAGES = ("index", "retrieval", "learning", "eval")  # each imports from thos
 
 
 def _refuse_strangers(package: str) -> None:
-    """Raise ImportError where a package of Cairn, or one that it needs, is hidden by somebody else's module."""
+    """Raise ImportError if a package of Cairn, or one that it needs, is hidden by somebody else's module."""
     for name in _PACKAGES[: _PACKAGES.index(package) + 1]:
         found = find_spec(name)
         if found is not None and found.origin is not None and Path(found.origin).resolve().parent.parent != _ROOT:

@@ -47,7 +47,7 @@ class Descriptions:
         return int(self.rows.shape[1]) * self.rows.dtype.itemsize
 
     def check_number(self, patches: int, of: object) -> None:
-        """Raise a CairnError where there is not one row for each patch of a set."""
+        """Raise a CairnError if there is not one row for each patch of a set."""
         if len(self.rows) != patches:
             raise CairnError(
                 f"{self.name} describes {len(self.rows):,} patches, but {of} has {patches:,}: give a row for every "

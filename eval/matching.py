@@ -77,7 +77,7 @@ class PairScore:
     pair: str
     features: int  # of the first photo that have a positive: what recall and ap count over
     regions: tuple[int, int]  # detected in the photos
-    recall: float | None  # None where no feature has a positive
+    recall: float | None  # None if no feature has a positive
     ap: float | None
 
 
@@ -253,7 +253,7 @@ def match_features(
     sets : OverlapSets
         Which pairs are positive, and which ambiguous; all the others are negative.
     ratio : bool
-        Score matches by the ratio of the distances to the nearest and the second nearest of P(x) ∪ N(x): 0 where there
+        Score matches by the ratio of the distances to the nearest and the second nearest of P(x) ∪ N(x): 0 if there
         is no second, 1 where both distances are 0.
 
     Returns

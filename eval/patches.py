@@ -33,7 +33,7 @@ class PatchReport:
     """What was measured with one descriptor on one list of pairs."""
 
     folder: str
-    pair_file: str  # its name; empty where pairs were given as they are
+    pair_file: str  # its name; empty if pairs were given as they are
     descriptor: str
     dim: int
     bytes: int  # of one descriptor as it is kept

@@ -60,7 +60,7 @@ class PhotoSet:
     shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be too
 
     def same(self, one: str, other: str) -> bool | None:
-        """Whether two photos, by their stems, show the same; None where nobody knows."""
+        """Whether two photos, by their stems, show the same; None if nobody knows."""
         (first, source, vague), (second, beside, unsure) = self.shown(one), self.shown(other)
         if first & second:
             return None if vague else True
@@ -68,7 +68,7 @@ class PhotoSet:
 
 
 def find_photo_sets(root: Path, names: Iterable[str]) -> list[PhotoSet]:
-    """Find the sets landmarks, paintings and unlabelled below a folder; CairnError where there is no such set."""
+    """Find the sets landmarks, paintings and unlabelled below a folder; raises CairnError if there is no such set."""
     makers = {"landmarks": _landmarks, "paintings": _paintings, "unlabelled": _unlabelled}
     sets = []
     for name in names:

@@ -94,7 +94,7 @@ def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:
 
 
 def check_text(array: NDArray[Any]) -> None:
-    """Raise ValueError where an array of text has what is no character."""
+    """Raise ValueError if an array of text has what is no character."""
     if array.dtype.itemsize == 0 or array.size == 0:
         return
     order = array.dtype.byteorder

@@ -1,4 +1,4 @@
-"""Features that images are scored by beside their own: those of other images that show the same."""
+"""Features that images are scored by besides their own: those of other images that show the same."""
 
 from dataclasses import dataclass
 

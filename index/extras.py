@@ -35,7 +35,7 @@ def install_command(extra: str) -> str:
 
 
 def require_matplotlib() -> None:
-    """Raise a CairnError where matplotlib is not installed."""
+    """Raise a CairnError if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:

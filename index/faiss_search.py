@@ -29,7 +29,7 @@ MOST_LIST_FACTOR = 16
 
 
 def check_list_factor(factor: object) -> None:
-    """Raise CairnError where a factor is none that `number_of_lists` takes."""
+    """Raise CairnError if a factor is none that `number_of_lists` takes."""
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
         raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
 

@@ -194,6 +194,6 @@ class IndexedImages:
                 yield words
 
     def refuse_unknown(self, words: NDArray[np.integer], segment: Segment) -> None:
-        """Raise CairnError where words of a segment's images are not of the vocabulary, as in a damaged file."""
+        """Raise CairnError if words of a segment's images are not of the vocabulary, as in a damaged file."""
         if len(words) and (words.min() < 0 or words.max() >= self.words):
             raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)

@@ -97,7 +97,7 @@ class InvertedIndex(WordWeights):
     document_frequency : ndarray, shape (words,), int64, optional
         That of an index of the same segments, words and removed images, which saves a look at every word of each.
     borrowed : Borrowed, optional
-        Features of other images that images are scored by beside their own; a similarity goes without. Where their
+        Features of other images that images are scored by besides their own; a similarity goes without. Where their
         files turn out to be damaged, they are left out from then on.
     scored_norms : ndarray, shape (N,), float64, optional
         `scored_norms` of an index of the same, which saves a pass over what is borrowed.

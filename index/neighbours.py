@@ -247,7 +247,7 @@ class NearestNeighbours(abc.ABC):
         return self._candidates(queries, k)
 
     def _write(self, file: Path) -> bool:
-        """Write the index; False where there is nothing that building again would not give soon."""
+        """Write the index; False if there is nothing that building again would not give soon."""
         return False
 
     def _read(self, contents: bytes) -> None:
@@ -273,7 +273,7 @@ def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries
     Returns
     -------
     float
-        In [0, 1]; 1.0 where there are no queries.
+        In [0, 1]; 1.0 if there are no queries.
     """
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if len(queries) == 0:
@@ -292,7 +292,7 @@ def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _checked(points: NDArray[Any]) -> NDArray[np.float32]:
-    """Points as float32; ValueError where there are none."""
+    """Points as float32; raises ValueError if there are none."""
     points = np.asarray(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must be (N, D) with N and D at least 1, not {points.shape}")
@@ -306,7 +306,7 @@ def _read_only(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def check_whole(options: SearchOptions, **least: int) -> None:
-    """Raise CairnError where an option is no whole number of 31 bits, or less than it may be."""
+    """Raise CairnError if an option is no whole number of 31 bits, or less than it may be."""
     for name, smallest in least.items():
         value = getattr(options, name)
         if type(value) is not int or not smallest <= value < 1 << 31:

@@ -25,7 +25,7 @@ def search_backend(name: str) -> "type[NearestNeighbours]":
     Raises
     ------
     CairnError
-        There is none of that name, or what it needs is not installed.
+        The name is unknown, or what it needs is not installed.
     """
     if name not in BACKENDS:
         raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")

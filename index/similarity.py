@@ -171,7 +171,7 @@ class SimilarityMatrix:
 
 
 def check_similarity_path(path: Path) -> None:
-    """Raise CairnError where no similarity file can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no similarity file can be written to a path, so that it is known before any work."""
     if path.suffix != ".npz":
         raise CairnError(f"{path} must end with .npz, by which a similarity file is known: choose {path}.npz.")
     if not path.parent.is_dir():
@@ -190,7 +190,7 @@ def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], ND
     vocabulary : Vocabulary
         With K words.
     k : int
-        At least 0; K - 1 where that is less.
+        At least 0; K - 1 if that is less.
 
     Returns
     -------
@@ -294,7 +294,7 @@ def _keys(first: NDArray[np.integer], second: NDArray[np.integer], words: int) -
 
 
 def _read_row(archive: Archive, name: str, kind: str) -> NDArray[Any]:
-    """Read a one-dimensional array of a known type; ValueError where it is another."""
+    """Read a one-dimensional array of a known type; raises ValueError if it is another."""
     array = archive.array(name)
     if array.dtype != np.dtype(kind) or array.ndim != 1:
         raise ValueError(f"{name} is not a row of {np.dtype(kind)}")

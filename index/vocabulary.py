@@ -56,7 +56,7 @@ def default_words(descriptors: int) -> int:
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """What is recorded of a vocabulary beside its arrays; see `Vocabulary`."""
+    """What is recorded of a vocabulary besides its arrays; see `Vocabulary`."""
 
     words: int
     dim: int
@@ -110,7 +110,7 @@ class VocabularyFacts:
 
 
 def recorded_fingerprint(folder: Path) -> str | None:
-    """What a vocabulary's folder says that its fingerprint is; None where it says nothing that can be read."""
+    """What a vocabulary's folder says that its fingerprint is; None if it says nothing that can be read."""
     try:
         meta = load_json(folder / META_FILE)
     except CairnError:
@@ -127,7 +127,7 @@ def _beside_fingerprint(beside: NDArray[np.int32]) -> str:
 
 
 def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
-    """Read the words beside each word; None where they are not there or damaged: they are found again then."""
+    """Read the words beside each word; None if they are not there or damaged: they are found again then."""
     try:
         beside = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
         if beside.shape != _beside_shape(words) or beside.dtype != np.int32:
@@ -280,7 +280,7 @@ class Vocabulary:
 
     @property
     def facts(self) -> VocabularyFacts:
-        """What is recorded of it beside its arrays."""
+        """What is recorded of it besides its arrays."""
         return VocabularyFacts(
             words=self.words,
             dim=self.dim,
@@ -350,7 +350,7 @@ class Vocabulary:
         return np.full(_beside_shape(self.words), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
-        """Mean squared distance of descriptors to the words that they were given; 0.0 where there are none.
+        """Mean squared distance of descriptors to the words that they were given; 0.0 if there are none.
 
         Beside `quantisation_error` it tells how well the vocabulary fits descriptors that it was not trained on.
 
@@ -402,7 +402,7 @@ class Vocabulary:
         return words, weights.astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
-        """What is recorded of it beside its arrays, as in `meta.json`."""
+        """What is recorded of it besides its arrays, as in `meta.json`."""
         return {
             "format": FORMAT,
             "fingerprint": self.fingerprint,

@@ -70,7 +70,7 @@ class Matching:
     found: dict[str, dict[str, float]]  # share of patches whose nearest neighbour is right
 
     def mean_of(self, kind: str, noise: str) -> float | None:
-        """Mean over the sequences of a kind, such as illumination; None where there is none."""
+        """Mean over the sequences of a kind, such as illumination; None if there is none."""
         letter = next(letter for letter, name in KINDS.items() if name == kind)
         values = [by_noise[noise] for name, by_noise in self.ap.items() if name.startswith(letter)]
         return float(np.mean(values)) if values else None

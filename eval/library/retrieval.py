@@ -279,7 +279,7 @@ _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evalua
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:
-    """Raise CairnError where options of a search are given for rankings that are made."""
+    """Raise CairnError if options of a search are given for rankings that are made."""
     given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
     given += ["queries"] if options["queries"] is not None else []
     if given:

@@ -57,7 +57,7 @@ class Part:
 
 
 def find_parts(root: Path) -> list[Part]:
-    """Find the parts of the panel below a folder of sets; CairnError where a set is missing."""
+    """Find the parts of the panel below a folder of sets; raises CairnError if a set is missing."""
     landmarks, paintings, hard, wild, solid = (
         find_set(root, name) for name in ("landmarks", "paintings", sets.HARD, "wild", sets.SOLID)
     )

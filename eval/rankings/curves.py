@@ -89,7 +89,7 @@ def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArra
     Returns
     -------
     list of (str, ndarray (101,), str)
-        For each protocol: its name, empty where it is the only one; the curve; and mAP, empty where it is not known.
+        For each protocol: its name, empty if it is the only one; the curve; and mAP, empty if it is not known.
 
     Raises
     ------

@@ -108,7 +108,7 @@ def _written(rankings: Rankings) -> Iterator[list[object]]:
 
 
 def check_table(path: Path) -> None:
-    """Raise a CairnError where no table can be written to a path: before the work that it is to keep."""
+    """Raise a CairnError if no table can be written to a path: before the work that it is to keep."""
     path = Path(path)
     if path.suffix.lower() != ".csv":
         raise CairnError(f"{path.name} is no name for a table: let it end with .csv.")

@@ -23,7 +23,7 @@ class Outputs:
     page: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raise a CairnError where one cannot be written: before the work that it is to keep."""
+        """Raise a CairnError if one cannot be written: before the work that it is to keep."""
         for table in (self.rankings, self.curves):
             if table is not None:
                 check_table(table)

@@ -44,7 +44,7 @@ th, td { text-align: left; padding: .2rem 1.2rem .2rem 0; border-bottom: 1px sol
 
 
 def check_page(path: Path) -> None:
-    """Raise a CairnError where no page can be written to a path: before the work that it is to show."""
+    """Raise a CairnError if no page can be written to a path: before the work that it is to show."""
     check_html(path, "page")
 
 
@@ -184,7 +184,7 @@ class _Drawing:
         return f'<figure class="{kind}" title="{_text(name)}">{shown}</figure>'
 
     def _class(self, path: Path | None) -> str | None:
-        """The style's class that shows a photo; None where it cannot be shown."""
+        """The style's class that shows a photo; None if it cannot be shown."""
         if path is None:
             return None
         if path not in self._classes:

@@ -42,7 +42,7 @@ class PhotoFiles:
         return len(self.paths)
 
     def find(self, name: str) -> Path | None:
-        """Give the file that a name stands for, with or without folder and ending; None where there is none."""
+        """Give the file that a name stands for, with or without folder and ending; None if there is none."""
         return self._by_name.get(name) or self._by_name.get(plain_name(name))
 
 
@@ -56,7 +56,7 @@ class Picture:
 
 
 def picture(path: Path, side: int) -> Picture | None:
-    """Make a picture whose longer side has some pixels; None where the photo cannot be read."""
+    """Make a picture whose longer side has some pixels; None if the photo cannot be read."""
     try:
         pixels, width, height = read_colour_sized(path, ImageOptions(max_side=side))
     except CairnError:

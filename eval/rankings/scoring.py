@@ -26,7 +26,7 @@ class ScoredQuery:
     query : Judged
         What it was scored by.
     ap : float
-        Average precision, 0 to 1; 0 where there is no ranking.
+        Average precision, 0 to 1; 0 if there is no ranking.
     photos : sequence of str
         The ranking, junk included.
     is_ranked : bool
@@ -71,7 +71,7 @@ class RankingReport:
     unranked : list of str
         Queries without a ranking, which score 0.
     source : str
-        The file that the rankings are from; empty where they were made here.
+        The file that the rankings are from; empty if they were made here.
     notes : list of str
         What a reader of the figures should know, a sentence each.
     cutoffs : tuple of int

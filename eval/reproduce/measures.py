@@ -22,7 +22,7 @@ class Measure:
         raise NotImplementedError
 
     def of(self, results: Results) -> float | None:
-        """Give the number; None where a step printed none."""
+        """Give the number; None if a step printed none."""
         raise NotImplementedError
 
 
@@ -63,7 +63,7 @@ class _OfSeveral(Measure):
 
 @dataclass(frozen=True)
 class Mean(_OfSeveral):
-    """The mean of numbers; None where one of them is None."""
+    """The mean of numbers; None if one of them is None."""
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
@@ -155,7 +155,7 @@ class Listed:
 
 
 def look_up(printed: Any, path: Sequence[str | int]) -> Any:
-    """Follow a path into a JSON object; None where it does not go on.
+    """Follow a path into a JSON object; None if it does not go on.
 
     Raises
     ------

@@ -139,7 +139,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def check_pages(experiments: Sequence[Experiment]) -> None:
-    """Raise a CairnError where a plot could not be drawn in the end: before the work that it is to tell of."""
+    """Raise a CairnError if a plot could not be drawn in the end: before the work that it is to tell of."""
     if any(isinstance(part, Plot | Picture) for one in experiments for part in one.parts):
         require_matplotlib()
 

@@ -21,7 +21,7 @@ class Cell:
     ours : Measure or None
         None for what others published of methods that are not built here.
     published : float or None
-        None where nothing was published.
+        None if nothing was published.
     detail : Measure or None
         A number to be told with ours, such as the dimensions of the descriptor.
     published_detail : float or None

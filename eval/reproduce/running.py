@@ -68,7 +68,7 @@ class Bench:
     _data: dict[str, str] = field(default_factory=dict, init=False)
 
     def check_data(self, names: Iterable[str]) -> None:
-        """Raise a CairnError where one of some sets is not below the root."""
+        """Raise a CairnError if one of some sets is not below the root."""
         for name in names:
             self._place(Data(name))
 
@@ -86,7 +86,7 @@ class Bench:
         return shlex.join(["cairn", *self.arguments(step)])
 
     def result(self, step: Step) -> dict[str, Any] | None:
-        """What a step printed; None where it is yet to be run, or was run on data that lie elsewhere."""
+        """What a step printed; None if it is yet to be run, or was run on data that lie elsewhere."""
         path = self.home(step) / RESULT
         if not path.is_file():
             return None

@@ -58,7 +58,7 @@ class RunFolder:
         save_json(self.path / _ABOUT, self._about)
 
     def noted(self, name: str) -> Any:
-        """What was noted; None where it was not."""
+        """What was noted; None if it was not."""
         return self._about.get(name)
 
     def answers(self, key: str) -> "Answers":
@@ -182,7 +182,7 @@ class Answers:
         self._known[answered.key] = number, round(answered.seconds, 6)
 
     def read(self, key: str) -> tuple[NDArray[np.uint32], float]:
-        """A ranking, and the seconds that it took; KeyError where the query was not answered."""
+        """A ranking, and the seconds that it took; raises KeyError if the query was not answered."""
         number, seconds = self._known[key]
         return load_array(self._file(number)), seconds
 

@@ -137,7 +137,7 @@ class QueryRun:
             without = np.array(sorted(self._numbers[name] for name in junk), np.uint32)
         if not self._truth.cropped:
             return Job(job, path, box, without)
-        if query.name not in self._cuts:  # anew in each run: the photo may have changed
+        if query.name not in self._cuts:  # again in each run: the photo may have changed
             # The folder is hidden: a work folder may lie in one of photos.
             cut = scratch / ".cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
             cut.parent.mkdir(exist_ok=True)

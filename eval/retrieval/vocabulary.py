@@ -57,7 +57,7 @@ def find_source(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> MadeVocabulary | None:
-    """Make the vocabulary that a benchmark takes, unless it is there; None where it is made from the searched photos.
+    """Make the vocabulary that a benchmark takes, unless it is there; None if it is made from the searched photos.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class LocatedSet:
         Its photos, in a reproducible order, without those that are known to be corrupt; none for sets of patches.
     ground_truth : Path, optional
         Folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which is never
-        to be unpickled; None where the names of the photos say what belongs together.
+        to be unpickled; None if the names of the photos say what belongs together.
     """
 
     name: str
@@ -183,7 +183,7 @@ def find_photos(name: str, root: Path) -> Path | None:
     Parameters
     ----------
     name : {"oxford5k", "paris6k", "roxford5k", "rparis6k"}
-        A Revisited set has the photos of the set it is made of, and prefers those beside its own ground truth.
+        A Revisited set has the photos of the set it is made of, and prefers those besides its own ground truth.
     root : Path
         A folder that holds sets, or the folder of this one.
     """

@@ -2,7 +2,7 @@
 
 A manifest says where the files of a set are published, with mirrors in the order in which they are tried, and what must
 be there once all is unpacked. A size or a hash that nobody has confirmed is null, and belongs to one address: a mirror
-may have packed the same files anew.
+may have packed the same files again.
 """
 
 import json

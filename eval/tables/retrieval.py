@@ -163,7 +163,7 @@ def measure(
     workers : int
         Processes; no score depends on it.
     again : bool
-        Measure anew what was measured by other code than this (see `Result.is_stale`).
+        Measure again what was measured by other code than this (see `Result.is_stale`).
     progress : callable, optional
         Told how far each step is.
 

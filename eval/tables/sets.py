@@ -78,7 +78,7 @@ class RetrievalSet(PhotoSet):
 
     @cached_property
     def asked(self) -> list[Query]:
-        """The queries that have positives; CairnError where there is none."""
+        """The queries that have positives; raises CairnError if there is none."""
         asked = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
         if not asked:
             raise CairnError(f"No query of {self.ground_truth} has a positive.")
@@ -86,7 +86,7 @@ class RetrievalSet(PhotoSet):
 
     @cached_property
     def query_files(self) -> list[Path]:
-        """The photo of each query; CairnError where one is in neither folder."""
+        """The photo of each query; raises CairnError if one is in neither folder."""
         paths: dict[str, Path] = {}
         for folder in (self.images, self.queries):
             for _, path in list_photos([folder] if folder is not None else []):
@@ -119,7 +119,7 @@ class GroupedSet(RetrievalSet):
 
     @cached_property
     def asked(self) -> list[Query]:
-        """A few photos of each group of two and more; CairnError where there is none."""
+        """A few photos of each group of two and more; raises CairnError if there is none."""
         groups: dict[str, list[str]] = defaultdict(list)
         for name, stems in read_groups(self.ground_truth, self.images.name).items():
             if not self.kinds or name.split(":")[0] in self.kinds:
@@ -157,7 +157,7 @@ def shrunk(query: Query, part: float) -> Query:
 
 
 def find_set(root: Path, name: str) -> RetrievalSet:
-    """Find a set below a folder of sets, by the name of its folder; CairnError where there is none.
+    """Find a set below a folder of sets, by the name of its folder; raises CairnError if there is none.
 
     The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets: there it
     shows what turns bring and what they cost upright photos, where the easier sets are solved. The set `SOLID` are
@@ -173,7 +173,7 @@ def find_set(root: Path, name: str) -> RetrievalSet:
 
 
 def _find_solid(root: Path) -> GroupedSet:
-    """The set `SOLID`; CairnError where its photos are not there."""
+    """The set `SOLID`; raises CairnError if its photos are not there."""
     folders = tuple(root / folder for folder in ("unlabelled", "distractors"))
     table = folders[0] / "groups.tsv"
     for path in (*folders, table):
@@ -183,7 +183,7 @@ def _find_solid(root: Path) -> GroupedSet:
 
 
 def find_photos(root: Path, name: str) -> PhotoSet:
-    """Find photos below a folder of sets: those of a set, or all of a folder; CairnError where there are none."""
+    """Find photos below a folder of sets: those of a set, or all of a folder; raises CairnError if there are none."""
     if name in (HARD, SOLID) or (root / name / "gt").is_dir():
         return find_set(root, name)
     if not (root / name).is_dir():

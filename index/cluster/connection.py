@@ -137,7 +137,7 @@ class Cluster:
         self.client.run(function, *arguments)
 
     def check_sees(self, folder: Path) -> None:
-        """Raise ClusterError where a worker does not see what is in a folder of this machine."""
+        """Raise ClusterError if a worker does not see what is in a folder of this machine."""
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=".cairn-", dir=folder.resolve()) as probe:
             for worker, is_there in self.client.run(Path(probe.name).is_file).items():
@@ -147,7 +147,7 @@ class Cluster:
                     )
 
     def check_versions(self) -> None:
-        """Raise ClusterError where a worker has other versions of what results depend on than this process."""
+        """Raise ClusterError if a worker has other versions of what results depend on than this process."""
         for worker, found in self._versions().items():
             compare_versions(own_versions(), found, worker)
 
@@ -246,7 +246,7 @@ class Cluster:
 
 
 def check_address(address: str) -> str:
-    """Give an address of a cluster back; ClusterError where it is none."""
+    """Give an address of a cluster back; raises ClusterError if it is none."""
     is_local = address == "local" or address.startswith("local:")
     if (LOCAL if is_local else _SCHEDULER).fullmatch(address) is None:
         raise ClusterError(

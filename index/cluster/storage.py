@@ -38,7 +38,7 @@ class Storage(Protocol):
         """Whether there is a file or folder of this name."""
 
     def fetch(self, name: str) -> Path:
-        """Give a file or folder as a path of this machine, as it is there now; CairnError where there is none."""
+        """Give a file or folder as a path of this machine, as it is there now; raises CairnError if there is none."""
 
     def send(self, name: str, source: Path) -> None:
         """Put a file or folder of this machine in the store, in place of what is there."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
 WAITING = 4  # times as many results as that may wait for one that comes before them
-TRIES = 2  # times that a task is given out anew of which the scheduler says that it killed workers
+TRIES = 2  # times that a task is given out again of which the scheduler says that it killed workers
 _MALLOC = {-8: 1, -3: 32 << 20, -1: 1 << 29}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 _LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
 _COUNT = 5.0  # seconds after which workers are counted again
@@ -45,7 +45,7 @@ class Connected(Protocol):
         """Threads of all workers that are there now."""
 
     def reconnect(self, lost: "Client") -> None:
-        """Connect again; CairnError where that cannot be done in some time."""
+        """Connect again; raises CairnError if that cannot be done in some time."""
 
     def mend(self) -> None:
         """Start workers in place of those that have died, where that can be done from here."""
@@ -165,7 +165,7 @@ class Tasks(Generic[T]):
         return alone_since or now
 
     def _results(self, batch: _Batch[T]) -> list[T] | None:
-        """Fetch the results of a batch that is done; None where it is given out anew."""
+        """Fetch the results of a batch that is done; None if it is given out again."""
         from distributed import CancelledError, KilledWorker
 
         future = batch.future

@@ -108,13 +108,13 @@ class Blocks(Protocol):
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor; 0 where there are none to tell."""
+        """Length of a descriptor; 0 if there are none to tell."""
 
     def __len__(self) -> int:
         """Number of descriptors that take part."""
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """What tells descriptors apart (see `row_hashes`), in order; ValueError where one is not finite."""
+        """What tells descriptors apart (see `row_hashes`), in order; raises ValueError if one is not finite."""
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
         """The descriptors of ascending numbers, (n, D)."""
@@ -231,7 +231,7 @@ def gathered(parts: Iterator[NDArray[np.float32]], dim: int) -> NDArray[np.float
 
 
 def hash_block(block: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Tell the descriptors of a block apart: see `row_hashes`; ValueError where one is not finite."""
+    """Tell the descriptors of a block apart: see `row_hashes`; raises ValueError if one is not finite."""
     if not np.isfinite(block).all():
         raise ValueError("descriptors must be finite")
     return row_hashes(block)

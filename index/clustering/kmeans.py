@@ -13,7 +13,7 @@ from index.errors import CairnError
 from index.progress import Step
 from index.search_backends import search_backend
 
-# What the steps cost in processor time, beside each other (microseconds of one core, 128 dimensions, 500,000 words):
+# What the steps cost in processor time, side by side (microseconds of one core, 128 dimensions, 500,000 words):
 # progress is told by them, so that the time that is left can be estimated.
 COST_READ = 2  # of a descriptor: read, and told from those before it
 COST_SEARCH = 21  # of a descriptor that is searched among all centres
@@ -78,7 +78,7 @@ def approximate_kmeans(
 ) -> KMeansResult:
     """Cluster descriptors with an approximate nearest centre in place of the exact one (Philbin et al., CVPR 2007).
 
-    The search is built anew over the centres in each pass. In most passes it is asked for the neighbours of the
+    The search is rebuilt over the centres in each pass. In most passes it is asked for the neighbours of the
     centres, and a descriptor is compared with those of its last centre, where its new one nearly always is (cluster
     closures: Wang et al., CVPR 2012); in every `refresh`-th it is asked for the descriptors themselves as well, and
     the nearer answer is taken. Sums are kept in float64. A cluster left empty takes over a descriptor of largest error.

@@ -19,7 +19,7 @@ class DescriptorSource(Protocol):
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor; 0 where there are none to tell."""
+        """Length of a descriptor; 0 if there are none to tell."""
 
     def __len__(self) -> int:
         """Number of descriptors."""
@@ -101,7 +101,7 @@ class FileSource:
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor; 0 where there are no files."""
+        """Length of a descriptor; 0 if there are no files."""
         return self._dim
 
     def __len__(self) -> int:

@@ -33,7 +33,7 @@ def is_plain_path(path: object) -> bool:
 
 
 def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
-    """Give a link below a folder that leads out of it; None where there is none.
+    """Give a link below a folder that leads out of it; None if there is none.
 
     Parameters
     ----------

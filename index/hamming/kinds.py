@@ -37,7 +37,7 @@ def parse_signature(name: str) -> SignatureKind | None:
     Raises
     ------
     CairnError
-        There is none of that name.
+        The name is unknown.
     """
     full = f"{_SOURCE}-{name}" if name.isdecimal() else name
     if full not in NAMES:

@@ -292,7 +292,7 @@ def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64
 
 
 def check_length(segment: Segment, length: int) -> None:
-    """Raise CairnError where a segment has signatures, and of another length in bytes."""
+    """Raise CairnError if a segment has signatures, and of another length in bytes."""
     if segment.signatures is not None and segment.signatures.shape[1] != length:
         raise CairnError(
             "The signatures of {folder} are of another length: run {cairn retrain}.", folder=segment.folder

@@ -37,7 +37,7 @@ def cache_settings() -> Iterator[None]:
 
 
 def cache_folder() -> Path | None:
-    """Folder in which functions of this package are kept; None where Numba finds none that can be written to."""
+    """Folder in which functions of this package are kept; None if Numba finds none that can be written to."""
     with cache_settings(), contextlib.suppress(RuntimeError, OSError):
         return Path(_caching.CompileResultCacheImpl(cache_folder).locator.get_cache_path())
     return None

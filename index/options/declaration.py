@@ -270,7 +270,7 @@ def _built(kind: type[T], usual: Any, tree: Mapping[str, Any]) -> T:
 
 
 def check(options: Any) -> None:
-    """Raise CairnError where an option of a dataclass, not of those within it, has a wrong type or is out of bounds."""
+    """Raise CairnError if an option of a dataclass, not of those within it, has a wrong type or is out of bounds."""
     for declared in options_of(type(options)).values():
         if len(declared.path) == 1:
             declared.taken(getattr(options, declared.path[0]))

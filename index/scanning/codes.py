@@ -14,7 +14,7 @@ class Codes(NamedTuple):
 
     bytes: NDArray[np.uint8]  # (b 32 d,): block by block, four dimensions of all its codes after another
     biases: NDArray[np.int32]  # (b 32,): what is added to the product of a query and a code
-    names: NDArray[np.int32]  # (b 32,): of codes; -1 where there is none
+    names: NDArray[np.int32]  # (b 32,): of codes; -1 if there is none
     ends: NDArray[np.int64]  # (groups + 1,): before which block each group begins, and the last one ends
 
     @classmethod

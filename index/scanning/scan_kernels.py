@@ -343,7 +343,7 @@ def scan_lists(
     Parameters
     ----------
     codes, biases, names : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
-        Of the points, in b blocks, and their numbers; -1 where there is none, whose bias is `NONE`.
+        Of the points, in b blocks, and their numbers; -1 if there is none, whose bias is `NONE`.
     ends : ndarray, shape (L + 1,), int64
         Before which block each list begins, and the last one ends.
     queries : ndarray, shape (n, d / 4), int32
@@ -355,7 +355,7 @@ def scan_lists(
     wanted : int
         How many points are found at most, at least `sure`.
     found : ndarray, shape (n, wanted), int32
-        Filled with their numbers, in no order; -1 where there are fewer.
+        Filled with their numbers, in no order; -1 if there are fewer.
     """
     number, all_lists, groups = len(queries), len(ends) - 1, 4 * queries.shape[1] // GROUP
     asked = queries.reshape(-1)

@@ -59,9 +59,9 @@ class Segment:
         Image i has the features offsets[i] to offsets[i + 1].
     columns : dict of str to ndarray, shape (features, ...)
     signatures : ndarray, shape (features, B), uint8, or None
-        In the order of the postings: by word, then by image, then as they were given; None where there are none.
+        In the order of the postings: by word, then by image, then as they were given; None if there are none.
     elongations : ndarray, shape (n,), float32, or None
-        See `ImageFeatures`; None where all are 1.
+        See `ImageFeatures`; None if all are 1.
     format : int
     vocabulary_fingerprint, descriptor_fingerprint : str
     bytes : dict of str to int
@@ -143,12 +143,12 @@ class Segment:
 
     @property
     def notes(self) -> bytes:
-        """What was written as notes; empty where nothing was."""
+        """What was written as notes; empty if nothing was."""
         return self._notes.tobytes() if self._notes is not None else b""
 
     @property
     def bytes_per_feature(self) -> float:
-        """Bytes of all array files, a feature; 0.0 where there is no feature."""
+        """Bytes of all array files, a feature; 0.0 if there is no feature."""
         return sum(self.bytes.values()) / self.features if self.features else 0.0
 
     def image(self, i: int) -> ImageFeatures:
@@ -358,7 +358,7 @@ class Segment:
             return lists.near(lists.find(query.words)[0], query, signatures, first_rank)
 
     def _signed(self) -> tuple[CodedLists, NDArray[np.uint8]]:
-        """The lists of words, and the signatures of the features in them; CairnError where there are none."""
+        """The lists of words, and the signatures of the features in them; raises CairnError if there are none."""
         if self.signatures is None or isinstance(self._lists, PlainLists):
             raise CairnError("{folder} has no signatures: run {cairn retrain --signature}.", folder=self.folder)
         return self._lists, self.signatures

@@ -81,7 +81,7 @@ def write_segment(
         raise CairnError(f"{folder} already exists: remove it first, or choose another name.")
     lengths = np.array([len(image_words) for image_words in words], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    # None where they are sorted already, as those of segments that are merged.
+    # None if they are sorted already, as those of segments that are merged.
     orders = [
         np.argsort(image_words, kind="stable") if (image_words[1:] < image_words[:-1]).any() else None
         for image_words in words

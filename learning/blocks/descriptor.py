@@ -116,7 +116,7 @@ class LearntBlocks:
     )
     pooled: float  # … with the learnt ones, before the E-block
     fpr95: float  # … of the descriptor as it is
-    seconds_per_trial: float  # 0 where none was computed in this run
+    seconds_per_trial: float  # 0 if none was computed in this run
 
     @property
     def worse(self) -> bool:

@@ -46,7 +46,7 @@ class BoostingOptions:
     kind: str = "lbgm"  # one of retrieval.descriptors.boosted.KINDS
     learners: int = 512  # weak learners, P
     dim: int = 64  # d of an embedding; no matter for the kinds without
-    draws: int = 4  # how often candidates are drawn anew, learners being shared out evenly
+    draws: int = 4  # how often candidates are drawn again, learners being shared out evenly
     responses: ResponseOptions = field(default_factory=ResponseOptions)
     candidates: CandidateOptions = field(default_factory=CandidateOptions)
     search: SearchOptions = field(default_factory=SearchOptions)

@@ -84,7 +84,7 @@ class Boosting:
         return np.asarray(weights / weights.sum())
 
     def add(self, levels: PairLevels) -> Round | None:
-        """Find one more weak learner; None where none is better than chance."""
+        """Find one more weak learner; None if none is better than chance."""
         if self.options.offset:
             self._balance()
         weights = self.weights()

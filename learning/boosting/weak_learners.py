@@ -158,7 +158,7 @@ def _memory() -> int:
 
 
 def _number_in(file: Path) -> int | None:
-    """Give the number in a file; None where there is no such file, or no number in it."""
+    """Give the number in a file; None if there is no such file, or no number in it."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
@@ -166,7 +166,7 @@ def _number_in(file: Path) -> int | None:
 
 
 def _address_space() -> int | None:
-    """Give the bytes of addresses that this process may have; None where that is not limited."""
+    """Give the bytes of addresses that this process may have; None if that is not limited."""
     try:
         import resource
     except ImportError:  # not on Windows

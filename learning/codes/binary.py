@@ -19,7 +19,7 @@ MOST_BITS = 8_192
 
 
 def tight_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Vectors (q, m) float32 of a random Parseval tight frame; CairnError where q is less than m, or too large."""
+    """Vectors (q, m) float32 of a random Parseval tight frame; raises CairnError if q is less than m, or too large."""
     _check_bits(bits)
     if bits < dim:
         raise CairnError(
@@ -32,7 +32,7 @@ def tight_frame(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.flo
 
 
 def random_projections(bits: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Normals (q, m) float32 of random hyperplanes (Charikar, STOC 2002); raises CairnError where q is out of range."""
+    """Normals (q, m) float32 of random hyperplanes (Charikar, STOC 2002); raises CairnError if q is out of range."""
     _check_bits(bits)
     return rng.standard_normal((bits, dim)).astype(np.float32)
 

@@ -140,6 +140,6 @@ def _fits(record: Any) -> bool:
 
 
 def best(records: list[Kind], limit: int) -> Kind | None:
-    """Choose the record of most merit among those with at most so many dimensions; None where there is none."""
+    """Choose the record of most merit among those with at most so many dimensions; None if there is none."""
     fitting = [record for record in records if 0 < record.dim <= limit]
     return max(fitting, key=lambda record: record.merit, default=None)

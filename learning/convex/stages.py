@@ -14,7 +14,7 @@ STAGES = ("pooling", "projection", "both", "whitening")
 
 
 def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientations: int) -> None:
-    """Raise a CairnError where options of learning do not exist or do not go together."""
+    """Raise a CairnError if options of learning do not exist or do not go together."""
     for value, known, what in ((stage, STAGES, "stage"), (base, BASES, "base")):
         if value not in known:
             raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
@@ -27,7 +27,7 @@ def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientati
 
 
 def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
-    """Raise a CairnError where a projection of pooling regions is to be learnt, and there are none."""
+    """Raise a CairnError if a projection of pooling regions is to be learnt, and there are none."""
     if stage == "projection" and base == "pooled" and pooling is None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
 

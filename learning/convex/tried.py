@@ -87,7 +87,7 @@ class Tested:
 
 
 def check_tests(folders: Sequence[Path]) -> None:
-    """Raise CairnError where models cannot be tested on folders, so that it is known before any are learnt."""
+    """Raise CairnError if models cannot be tested on folders, so that it is known before any are learnt."""
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")

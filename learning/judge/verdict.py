@@ -37,7 +37,7 @@ class RetrievalVerdict:
     learnt, other : ndarray, shape (S, E), float64
         By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
     won, lost : tuple of int
-        By engine: queries that the learnt descriptor answers better, and worse; empty where they were not counted.
+        By engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted.
     """
 
     name: str
@@ -79,7 +79,7 @@ class RetrievalVerdict:
         return mean_and_error(self._differences(engine))
 
     def better(self, engine: str) -> int:
-        """1 where the learnt descriptor finds more by an engine, beyond chance, -1 where less, 0 where none shows."""
+        """1 where the learnt descriptor finds more by an engine, beyond chance, -1 where less, 0 if none shows."""
         return beyond_chance(self._differences(engine)) if self.held_out >= _FEWEST else 0
 
     def _differences(self, engine: str) -> NDArray[np.float64]:

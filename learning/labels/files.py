@@ -72,11 +72,11 @@ class _Photos:
         self._missing: dict[str, None] = {}  # in the order in which they were found missing
 
     def by_stem(self, stem: str) -> int | None:
-        """Give the photo of a stem; CairnError where there are several."""
+        """Give the photo of a stem; raises CairnError if there are several."""
         return self._only(stem, self._lookup.find_stems(stem))
 
     def by_any(self, called: str) -> int | None:
-        """Give the photo of a name, a path or a stem, as `PhotoLookup` does; CairnError where there are several."""
+        """Give the photo of a name, a path or a stem, as `PhotoLookup` does; raises CairnError if there are several."""
         return self._only(called, self._lookup.find_all(called))
 
     def has(self, called: str) -> bool:
@@ -97,7 +97,7 @@ class _Photos:
         self._missing[called] = None
 
     def refuse_missing(self, skip: bool) -> None:
-        """Raise CairnError where photos were missed, unless they are to be skipped."""
+        """Raise CairnError if photos were missed, unless they are to be skipped."""
         if skip or not self._missing:
             return
         first, others = next(iter(self._missing)), len(self._missing) - 1
@@ -118,7 +118,7 @@ class _Assigned:
         self._labels: dict[int, str] = {}
 
     def give(self, number: int, label: str, called: str) -> None:
-        """Label a photo; CairnError where it has another label already."""
+        """Label a photo; raises CairnError if it has another label already."""
         before = self._labels.setdefault(number, label)
         if before != label:
             one, other = (shown(name) if name else "as background" for name in (before, label))

@@ -181,7 +181,7 @@ def alternate(
 def _match(
     problem: Problem[Parameters], positive: NDArray[np.number], negative: NDArray[np.number]
 ) -> tuple[NDArray[np.int64], NDArray[np.number]]:
-    """y_P of each feature, as rows (F,), and its margin (F,), below 0 where it is the nearest of all."""
+    """y_P of each feature, as rows (F,), and its margin (F,), below 0 if it is the nearest of all."""
     matches = problem.positives.nearest(positive)
     return matches, positive[matches] - problem.negatives.least(negative)
 

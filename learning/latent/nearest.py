@@ -21,7 +21,7 @@ class Nearest:
 
     positive: NDArray[np.float32]  # (F,) float32: least squared distance to P(x)
     negative: NDArray[np.float32]  # (F,) float32: least squared distance to N(x); infinite where that is empty
-    hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x); -1 where there are fewer
+    hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x); -1 if there are fewer
 
     @property
     def recall(self) -> float:

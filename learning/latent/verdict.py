@@ -45,7 +45,7 @@ class Verdict:
         return mean_and_error(self._differences(what))
 
     def better(self, what: str) -> int:
-        """1 where the learnt descriptor is better in a field of `Figures`, -1 where it is worse, 0 where none shows."""
+        """1 where the learnt descriptor is better in a field of `Figures`, -1 if it is worse, 0 if none shows."""
         return beyond_chance(self._differences(what))
 
     def _differences(self, what: str) -> NDArray[np.float64]:

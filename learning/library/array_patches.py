@@ -124,7 +124,7 @@ def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], Pairs]:
 
 
 def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
-    """Give patches (N, S, S) uint8; CairnError where they are of another shape or type."""
+    """Give patches (N, S, S) uint8; raises CairnError if they are of another shape or type."""
     patches = as_array(given, name)
     if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
         raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")
@@ -134,7 +134,7 @@ def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
 
 
 def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
-    """Give the labels (M,) bool of so many pairs; CairnError where they are no such labels."""
+    """Give the labels (M,) bool of so many pairs; raises CairnError if they are no such labels."""
     labels = as_array(given, "same")
     if labels.shape != (number,):
         raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")

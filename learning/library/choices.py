@@ -320,7 +320,7 @@ class RunChoices:
     as_published: bool = False
 
     def named(self, name: str) -> str | None:
-        """Path of a file of the folder, to be told of; None where it goes."""
+        """Path of a file of the folder, to be told of; None if it goes."""
         return None if self.goes else str(self.folder / name)
 
 

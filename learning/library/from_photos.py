@@ -224,7 +224,7 @@ def _mine(
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file; None where it cannot be looked at, which mining reports."""
+    """Size and time of a file; None if it cannot be looked at, which mining reports."""
     try:
         found = path.stat()
     except OSError:

@@ -1,6 +1,6 @@
-"""Improving the search of a collection: learn from its own photos, judge, and index anew where that is worth it.
+"""Improving the search of a collection: learn from its own photos, judge, and index again where that is worth it.
 
-Whatever happens on the way, the collection is searched as before until all photos are indexed anew. A run that was
+Whatever happens on the way, the collection is searched as before until all photos are indexed again. A run that was
 stopped is picked up by the next: what was learnt and judged waits in the folder `improve` of the collection.
 """
 
@@ -52,7 +52,7 @@ class ImproveOptions:
     """How the search of a collection is improved."""
 
     dry_run: bool = False  # learn and judge only
-    drop_missing: bool = False  # leave photos out that can no longer be read, where photos are indexed anew
+    drop_missing: bool = False  # leave photos out that can no longer be read, where photos are indexed again
     seed: int = 0  # of everything random
 
 
@@ -63,14 +63,14 @@ class Improvement:
     Attributes
     ----------
     verdict : str
-        ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, beside what is in
+        ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, besides what is in
         use.
     sentence : str
         The same, and what follows from it.
     before, after : dict
         The descriptor in use when it began and the one that was learnt: ``descriptor``, its name; ``fingerprint``; and
         ``map``, mean average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, where it was
-        measured. ``after`` is None where nothing could be learnt.
+        measured. ``after`` is None if nothing could be learnt.
     searches : dict or None
         What it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
         ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``.
@@ -124,7 +124,7 @@ def improve(
     Raises
     ------
     CollectionLocked
-        Another process improves the collection, or changes it when photos are to be indexed anew.
+        Another process improves the collection, or changes it when photos are to be indexed again.
     CairnError
         The collection's features are of another program, or photos cannot be read and are not to be left out. The
         collection is what it was.
@@ -145,7 +145,7 @@ def improve(
 
 
 def _refuse(collection: Collection, options: ImproveOptions) -> None:
-    """Refuse, before hours of work, what could not be indexed anew in the end."""
+    """Refuse, before hours of work, what could not be indexed again in the end."""
     if is_foreign(collection.options.descriptor):
         raise CairnError(
             f"{collection.folder} has features of another program, which Cairn cannot describe anew: there is nothing "
@@ -276,7 +276,7 @@ class _Improving:
         return {"state": state, "found": found}
 
     def _switch(self, after: Mapping[str, Any]) -> list[dict[str, str]]:
-        """Index all photos anew with what was learnt, which takes over at once; give those that were left out."""
+        """Index all photos again with what was learnt, which takes over at once; give those that were left out."""
         began = perf_counter()
         dropped: list[dict[str, str]] = []
         if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else an earlier run has done it

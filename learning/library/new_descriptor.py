@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class About:
-    """What is told of a descriptor beside its rows; see `NewDescriptor`."""
+    """What is told of a descriptor besides its rows; see `NewDescriptor`."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     pooling: "Record | LatentRecord | None" = None
@@ -38,7 +38,7 @@ class NewDescriptor(Descriptor):
     NAMES : tuple of str
         Descriptors that come with Cairn.
     path : Path or None
-        Its file (.npz), which `cairn.create` takes as descriptor; None where none was named.
+        Its file (.npz), which `cairn.create` takes as descriptor; None if none was named.
     model : LearntModel
         All its parameters: pooling regions, projection, centre.
     pooled_dim : int

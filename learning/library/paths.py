@@ -27,7 +27,7 @@ def as_path(given: Any, name: str = "This") -> Path:
 
 
 def as_paths(given: Any, name: str) -> list[Path]:
-    """Give several paths where one is given or an iterable of them; CairnError where there is none."""
+    """Give several paths where one is given or an iterable of them; raises CairnError if there is none."""
     if is_path(given) or hasattr(given, "folder"):
         return [as_path(given, name)]
     if not isinstance(given, Iterable):

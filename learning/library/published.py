@@ -26,7 +26,7 @@ def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[
     Parameters
     ----------
     choices : callable
-        Told the values of all parameters, gives those of the paper by their names. It may raise a CairnError where what
+        Told the values of all parameters, gives those of the paper by their names. It may raise a CairnError if what
         was given contradicts the paper.
     """
 

@@ -38,7 +38,7 @@ class NewSimilarity:
     Attributes
     ----------
     path : Path or None
-        Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None where none was named.
+        Its file (.npz), which `cairn.Collection.search` takes as `similarity`; None if none was named.
     matrix : SimilarityMatrix
         All that was learnt, in the form of `index.similarity.SimilarityMatrix`.
     weights : ndarray, shape (K,), float32
@@ -46,14 +46,14 @@ class NewSimilarity:
     pairs : ndarray, shape (P, 2), int32
         Different words that may mean the same, u < v.
     pair_weights : ndarray, shape (P,), float32
-        R(u, v) of each: 0 where they do not.
+        R(u, v) of each: 0 if they do not.
     history : list of Iteration
         After each iteration: ``number``, ``objective``, ``active`` triplets, and mean average precisions ``held_out``
         and ``test``; tf-idf is the first.
     iteration : int
         The one that was taken; 0: nothing was better than tf-idf.
     held_out : tuple of float, or None
-        Mean average precision of photos held out, by tf-idf and as learnt; None where none could be held out.
+        Mean average precision of photos held out, by tf-idf and as learnt; None if none could be held out.
     verdict : str
         What came of it, in a sentence.
     notes : list of str
@@ -157,7 +157,7 @@ def learn_similarity(
     ----------
     source : path, Collection, or tuple
         A collection, or its folder. Or plain arrays ``(words, labels)``: the visual words of each image's features, a
-        row (n_i,) int each; and the object that each image shows (N,), None where it shows none.
+        row (n_i,) int each; and the object that each image shows (N,), None if it shows none.
     out : path, optional
         File (.npz) to write, which `cairn.Collection.search` takes as `similarity`.
     labels : path or dict, optional
@@ -301,7 +301,7 @@ def learn_similarity(
 
 
 def _refuse(asked: Mapping[str, Any], names: Sequence[str], of: str) -> None:
-    """Raise CairnError where something is given that the source has no use for."""
+    """Raise CairnError if something is given that the source has no use for."""
     given = [name for name in names if asked[name] is not None and asked[name] is not False]
     if given:
         raise CairnError(f"{given[0]} is {of}: leave it out.")

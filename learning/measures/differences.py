@@ -15,7 +15,7 @@ def mean_and_error(differences: NDArray[np.floating]) -> tuple[float, float]:
 
 
 def beyond_chance(differences: NDArray[np.floating]) -> int:
-    """1 where the mean of differences (K,) is above 0 beyond chance, -1 where it is below, 0 where neither shows.
+    """1 where the mean of differences (K,) is above 0 beyond chance, -1 if it is below, 0 where neither shows.
 
     By Student's t on both sides: about 2 standard errors for many differences, and far more for two or three. One
     tells nothing.

@@ -61,7 +61,7 @@ def precision_at(
     Returns
     -------
     float
-        0 to 1; 0 where no positive is in the ranking.
+        0 to 1; 0 if no positive is in the ranking.
 
     Raises
     ------

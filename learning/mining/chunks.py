@@ -47,7 +47,7 @@ class Chunk:
         return len(self.pairs)
 
     def read(self) -> Iterator[MinedPair]:
-        """Read the pairs that were kept, one after another; CairnError where the file is missing or damaged."""
+        """Read the pairs that were kept, one after another; raises CairnError if the file is missing or damaged."""
         try:
             with np.load(self.file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in _ARRAYS}

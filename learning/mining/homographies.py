@@ -76,7 +76,7 @@ def find_map(first: PhotoFeatures, second: PhotoFeatures, options: MapOptions) -
     Returns
     -------
     PhotoMap or None
-        None where too few matches agree.
+        None if too few matches agree.
 
     Notes
     -----

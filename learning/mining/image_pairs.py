@@ -80,7 +80,7 @@ def mine_pair(
     Returns
     -------
     MinedPair or None
-        None where they do not show the same, or no feature has a positive.
+        None if they do not show the same, or no feature has a positive.
     """
     found = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
     if found is None:

@@ -264,7 +264,7 @@ def _mine(
 def _refuse_too_few(
     photos: dict[int, MinedPhoto], failed: list[tuple[str, str]], source: PhotoSource, options: MiningOptions
 ) -> None:
-    """Raise CairnError where too few photos can be read."""
+    """Raise CairnError if too few photos can be read."""
     if len(photos) < (1 if options.geometry == "views" else 2) and failed:
         path, reason = failed[0]
         few = "no photo" if options.geometry == "views" else "not two photos"

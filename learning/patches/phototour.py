@@ -283,7 +283,7 @@ def _read_columns(path: Path, columns: tuple[int, ...], meaning: str) -> NDArray
 
 
 def _bad_line(path: Path, columns: tuple[int, ...]) -> int | None:
-    """The first line of a text file whose columns are no whole numbers, counted from 1; None where it is not known."""
+    """The first line of a text file whose columns are no whole numbers, counted from 1; None if it is not known."""
     with path.open(encoding="ascii", errors="replace") as file:
         for number, line in enumerate(file, 1):
             cells = line.split()

@@ -59,7 +59,7 @@ class Closeup:
     matches: tuple[Match, ...]  # those that are shown, a kind after the other
     counts: dict[str, int]  # by kind: how many there are in all
     overlaps: Overlaps  # thresholds that tell the kinds apart
-    inliers: int  # of the map between the photos; 0 where it was known
+    inliers: int  # of the map between the photos; 0 if it was known
     reference_crop: Crop
     target_crop: Crop
 
@@ -181,7 +181,7 @@ def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Pa
 
 
 def _read_as_mined(matches: MinedMatches, place: int, path: Path, image: ImageOptions) -> Photo | None:
-    """Read a photo; None where that cannot be done, or features lie beyond it: it is another one by now."""
+    """Read a photo; None if that cannot be done, or features lie beyond it: it is another one by now."""
     try:
         photo = read_photo(path, image)
     except CairnError:
@@ -191,7 +191,7 @@ def _read_as_mined(matches: MinedMatches, place: int, path: Path, image: ImageOp
 
 
 def _choose(matches: MinedMatches, pair: int, photos: tuple[Photo, Photo], scale: float) -> _Choice | None:
-    """Choose a feature of an image pair, and what of its matches is shown; None where none fits the photos."""
+    """Choose a feature of an image pair, and what of its matches is shown; None if none fits the photos."""
     features = np.array(matches.of_pair(pair))
     references = matches.reference[features]
     regions = measurement_regions(matches.ellipses[references], scale)

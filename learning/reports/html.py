@@ -36,7 +36,7 @@ def check_html(path: Path, kind: str) -> None:
 
 
 def write_html(path: Path, page: str, kind: str) -> None:
-    """Write a page, so that it is there whole or not at all; CairnError where it cannot be written."""
+    """Write a page, so that it is there whole or not at all; raises CairnError if it cannot be written."""
     try:
         save_bytes(Path(path), page.encode())
     except OSError as error:

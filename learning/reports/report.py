@@ -47,7 +47,7 @@ th { overflow-wrap: normal; }
 
 
 def check_report(path: Path) -> None:
-    """Raise a CairnError where no report can be written to a path: before the work that it is to tell of."""
+    """Raise a CairnError if no report can be written to a path: before the work that it is to tell of."""
     check_html(path, "report")
     require_matplotlib()
 
@@ -82,7 +82,7 @@ def write_report(
     tried : sequence of dict
         The models tried, in the order in which they are listed. The columns are the keys of all of them: ``stage``,
         ``share``, ``mu``, ``gamma``, ``dim``, ``recall`` and ``validation`` are known, and others are headed by
-        themselves. Recall is a share, None where it was not measured. A model with a true ``chosen`` is marked.
+        themselves. Recall is a share, None if it was not measured. A model with a true ``chosen`` is marked.
     closeups : sequence of Closeup
         Of `learning.reports.closeup.find_closeups`; may be empty.
 

@@ -10,7 +10,7 @@ from learning.similarity.learning import Iteration
 
 
 def check_curve(path: Path) -> None:
-    """Raise CairnError where no table can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no table can be written to a path, so that it is known before any work."""
     if path.suffix != ".csv":
         raise CairnError(f"{path} must end with .csv: choose {path.with_suffix('.csv')}.")
     if path.is_dir() or not path.parent.is_dir():

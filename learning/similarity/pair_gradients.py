@@ -158,7 +158,7 @@ def self_gradients(vectors: "csr_matrix", pairs: WordPairs, workers: int = 1) ->
 
 
 class _Gather:
-    """Words beside their neighbours, and images by word."""
+    """Words besides their neighbours, and images by word."""
 
     def __init__(self, vectors: "csr_matrix", pairs: WordPairs) -> None:
         self.vectors = vectors

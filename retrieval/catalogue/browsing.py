@@ -73,7 +73,7 @@ class Pages:
         self._passing: OrderedDict[PhotoFilter, _Passing] = OrderedDict()
 
     def find(self, revision: int, wanted: PhotoFilter, offset: int) -> tuple[int, tuple[int, str]] | None:
-        """How many photos pass, and the last known end of a page at or before an offset; None where it is not known."""
+        """How many photos pass, and the last known end of a page at or before an offset; None if it is not known."""
         with self._lock:
             known = self._passing.get(wanted) if revision == self._revision else None
             return None if known is None else (known.total, known.nearest(offset))
@@ -387,7 +387,7 @@ class Glance:
     """What is seen of a catalogue at a glance."""
 
     photos: int
-    cover: Cover | None  # None where there is no photo
+    cover: Cover | None  # None if there is no photo
 
 
 def glance(file: Path, chosen: int | None = None) -> Glance:

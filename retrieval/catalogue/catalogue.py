@@ -32,7 +32,7 @@ class Catalogue:
     """The rows of one collection, read and written by functions of the modules of this room, each in a transaction.
 
     Such a function takes a session first: `catalogue.read(count_indexed)` calls one in a transaction of its own,
-    `with catalogue.reading() as session` is one transaction for several. All raise CairnError where the database fails.
+    `with catalogue.reading() as session` is one transaction for several. All raise CairnError if the database fails.
     What is here itself takes several transactions, or remembers something from one to the next.
 
     Use `Catalogue.open`. It may be shared by threads, and by processes that each open it.
@@ -121,7 +121,7 @@ class Catalogue:
 
     @property
     def file(self) -> Path | None:
-        """The SQLite file; None where the catalogue is in another database."""
+        """The SQLite file; None if the catalogue is in another database."""
         return self._database.file
 
     @contextmanager

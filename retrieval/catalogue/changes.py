@@ -336,7 +336,7 @@ def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float]
     Returns
     -------
     tuple of (images, mean squared distance of their features), twice
-        Only images count that have features and whose error is known; the distance is 0.0 where there are none.
+        Only images count that have features and whose error is known; the distance is 0.0 if there are none.
     """
     measured = (ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
     sums = (sa.func.sum(ImageRow.features * ImageRow.quantisation_error), sa.func.sum(ImageRow.features))

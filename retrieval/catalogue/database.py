@@ -24,7 +24,7 @@ from retrieval.metadata.places import great_circle_km
 BUSY_TIMEOUT_MS = 60_000
 # Values in one `IN (…)`: below the limit of every database (SQLite 32,766, PostgreSQL 65,535).
 CHUNK = 5000
-# How long a server that was reached before is tried for again, before a transaction begins: while it starts anew.
+# How long a server that was reached before is tried for again, before a transaction begins: while it restarts.
 RECONNECT_SECONDS = 10.0
 _FIRST_WAIT = 0.1  # seconds, twice as long after each try
 _SCHEMA = "schema"  # what an address calls the schema that a catalogue lies in
@@ -202,7 +202,7 @@ class Database:
             ) from error
 
     def _connect(self, session: Session) -> None:
-        """Connect to the server; to one that was reached before several times, as it may be starting anew."""
+        """Connect to the server; to one that was reached before several times, as it may be starting again."""
         wait, end = _FIRST_WAIT, time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
@@ -216,7 +216,7 @@ class Database:
                 wait *= 2
 
     def shrink(self) -> None:
-        """Write an SQLite file anew without the room that nothing takes any more; readers go on meanwhile."""
+        """Write an SQLite file again without the room that nothing takes any more; readers go on meanwhile."""
         self._outside("VACUUM")  # where it is in use, or the disk is full, a larger file does no harm
 
     def _empty_log(self) -> None:
@@ -312,7 +312,7 @@ def connect_for_reading(file: Path, *, checked: bool = True, **options: Any) -> 
 
 
 def refuse_foreign_objects(connection: sqlite3.Connection, name: object) -> None:
-    """Refuse an SQLite file with what Cairn has not made beside its tables: to be called before any other question.
+    """Refuse an SQLite file with what Cairn has not made besides its tables: to be called before any other question.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def write_alone(session: Session, table: type[DeclarativeBase]) -> None:
 
 
 def _schema_of(address: sa.URL) -> str | None:
-    """The schema that an address names, None where it names none; CairnError where it cannot be one."""
+    """The schema that an address names, None if it names none; raises CairnError if it cannot be one."""
     named = address.query.get(_SCHEMA)
     if named is None:
         return None
@@ -441,7 +441,7 @@ def _set_up_sqlite(connection: sqlite3.Connection) -> None:
 
 def _renew_sqlite(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
     if isinstance(connection, _WithoutLog) and connection.is_outdated():
-        raise sa.exc.DisconnectionError  # SQLAlchemy opens it anew
+        raise sa.exc.DisconnectionError  # SQLAlchemy opens it again
 
 
 def _casefold(text: str | None) -> str | None:

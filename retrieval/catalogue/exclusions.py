@@ -29,7 +29,7 @@ class Exclusion(NamedTuple):
     removed: str = ""  # when: ISO 8601, UTC
 
     def reason(self, path: str, sha256: str | None) -> str:
-        """Why this keeps out a file at a path; its content is None where it could not be read."""
+        """Why this keeps out a file at a path; its content is None if it could not be read."""
         if sha256 is None or sha256 != self.sha256:
             return f"at the path of {self.name}, which was removed for good"
         if path == self.path:

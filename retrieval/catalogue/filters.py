@@ -102,7 +102,7 @@ class PhotoFilter:
 
 
 def parse_condition(text: str) -> tuple[str, str]:
-    """Read KEY=VALUE; CairnError where it is something else."""
+    """Read KEY=VALUE; raises CairnError if it is something else."""
     key, equals, value = text.partition("=")
     if not equals:
         raise CairnError("A condition is written KEY=VALUE, such as archive=Berlin.")

@@ -52,7 +52,7 @@ def normal_header(header: str) -> str:
 
 
 def rank_of(header: str, field: str) -> int | None:
-    """How well a header names a field: 0 is best; None where it does not."""
+    """How well a header names a field: 0 is best; None if it does not."""
     return _RANKS[field].get(normal_header(header))
 
 

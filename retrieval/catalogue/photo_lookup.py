@@ -102,7 +102,7 @@ class PhotoLookup:
 
 
 def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
-    """Find a photo by its name, else by its path or file name, as tables may call it; None where there is none.
+    """Find a photo by its name, else by its path or file name, as tables may call it; None if there is none.
 
     Raises
     ------

@@ -250,7 +250,7 @@ def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
 
 
 def names_in_order(session: Session, numbers: Sequence[int]) -> list[str]:
-    """The names of indexed photos, in the order of the numbers; KeyError where one is not indexed."""
+    """The names of indexed photos, in the order of the numbers; raises KeyError if one is not indexed."""
     found = names_of(session, numbers)
     return [found[int(number)] for number in numbers]
 
@@ -306,7 +306,7 @@ def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
 
 
 def first_and_last_added(session: Session) -> tuple[str, str] | None:
-    """When the first and the last of the indexed photos were added of which that is known; None where there is none."""
+    """When the first and the last of the indexed photos were added of which that is known; None if there is none."""
     # Each by itself, at its end of an index; indexed photos alone have names.
     ends = [sa.select(one(ImageRow.date_added)).where(ImageRow.name.is_not(None)) for one in (sa.func.min, sa.func.max)]
     first, last = session.execute(sa.select(*(one.scalar_subquery() for one in ends))).one()

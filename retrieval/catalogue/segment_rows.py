@@ -106,7 +106,7 @@ def commit_segment(
 
 
 def _committed(session: Session, segment: SegmentRow, images: Sequence[ImageRow]) -> list[str] | None:
-    """The names of the images of a segment that is part of the collection already; None where it is not.
+    """The names of the images of a segment that is part of the collection already; None if it is not.
 
     A writer that lost its connection while it committed does not know whether that was done, and does it again.
     """

@@ -155,7 +155,7 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
     Returns
     -------
     Augmentation or None
-        None where there is none, or it is of another basis or a later version.
+        None if there is none, or it is of another basis or a later version.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
 
 
 def augmentation_key(folder: Path, basis: Basis) -> str | None:
-    """What `Augmentation.key` would be; None where there is no augmentation of a basis, or its list is damaged."""
+    """What `Augmentation.key` would be; None if there is no augmentation of a basis, or its list is damaged."""
     try:
         kept = read_manifest(folder)
     except CairnError:
@@ -195,7 +195,7 @@ def augmentation_key(folder: Path, basis: Basis) -> str | None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the list of an augmentation's segments; None where there is none.
+    """Read the list of an augmentation's segments; None if there is none.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def write_manifest(folder: Path, basis: Basis, rules: str, segments: Iterable[Se
 
 
 def empty_augmentation(folder: Path) -> None:
-    """Forget what photos borrow, of a collection that has an augmentation: the next `cairn group` finds it anew.
+    """Forget what photos borrow, of a collection that has an augmentation: the next `cairn group` finds it again.
 
     Call it with `lock_links` held: `cairn group` would lose the segment that it has just written.
     """

@@ -182,7 +182,7 @@ class Collection:
         self.catalogue.close()
 
     def check_named(self, name: str) -> None:
-        """Raise CairnError where a learnt descriptor is named that is not the collection's, or one that there is not.
+        """Raise CairnError if a learnt descriptor is named that is not the collection's, or one that there is not.
 
         The file of the collection's own may have gone.
         """
@@ -248,7 +248,7 @@ class Collection:
 
     @property
     def known_extractor(self) -> "Extractor | None":
-        """The extractor that is in use; None where none was needed yet."""
+        """The extractor that is in use; None if none was needed yet."""
         return self._read.extractor
 
     def restore_extractor(self, extractor: "Extractor | None") -> None:
@@ -279,7 +279,7 @@ class Collection:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary; CairnError where it is missing, damaged or of another descriptor."""
+        """The vocabulary; raises CairnError if it is missing, damaged or of another descriptor."""
         if self._read.vocabulary is None:
             self._read.vocabulary = self._load_vocabulary()
         return self._read.vocabulary
@@ -332,7 +332,7 @@ class Collection:
         return self.vocabulary.facts
 
     def check_descriptor(self, vocabulary: Vocabulary | VocabularyFacts) -> None:
-        """Raise CairnError where a vocabulary was made from another descriptor than this collection's."""
+        """Raise CairnError if a vocabulary was made from another descriptor than this collection's."""
         if vocabulary.descriptor != self.features_fingerprint:
             raise CairnError(
                 f"The vocabulary was made from another descriptor or other regions than those of {self.folder}: "
@@ -341,14 +341,14 @@ class Collection:
 
     @property
     def signature(self) -> SignatureKind | None:
-        """The kind of signature that the collection's features have; None where they have none."""
+        """The kind of signature that the collection's features have; None if they have none."""
         if self._read.content is not None:  # of segments that are open it stays what it is
             return self._read.content.signature
         return parse_signature(self.catalogue.read(setting_of, SIGNATURE_KEY) or self.options.signature)
 
     @property
     def signatures(self) -> SignatureSource | None:
-        """Gives features their signatures as this collection's have them; None where they have none."""
+        """Gives features their signatures as this collection's have them; None if they have none."""
         kind = self.signature
         if kind is None:
             return None
@@ -364,7 +364,7 @@ class Collection:
 
     @property
     def augmentation(self) -> Augmentation | None:
-        """What photos borrow of others; None where that is nothing, or damaged, or was made with other words."""
+        """What photos borrow of others; None if that is nothing, or damaged, or was made with other words."""
         return self.content.augmentation
 
     @property
@@ -406,7 +406,7 @@ class Collection:
         raise CollectionChanged(f"{self.folder} has changed since it was opened: open it again.")
 
     def _check_widths(self, segments: Iterable[Segment]) -> None:
-        """Raise CairnError where descriptors are of another length than the collection's words."""
+        """Raise CairnError if descriptors are of another length than the collection's words."""
         for segment in segments:
             descriptors = segment.columns.get("descriptor")
             if descriptors is not None and descriptors.shape[1] != self.vocabulary.dim:

@@ -79,7 +79,7 @@ class Content:
         Returns
         -------
         bool or None
-            None where none are kept of this content.
+            None if none are kept of this content.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Content:
         return kept.are_of(self._augmented(plain, None) if lent else plain)
 
     def _statistics(self) -> Statistics | None:
-        """What is kept of all postings; None where they must be read."""
+        """What is kept of all postings; None if they must be read."""
         known = read_statistics(self.folder / STATISTICS, self.key) if self.key is not None else None
         if known is None:
             return None
@@ -120,7 +120,7 @@ class Content:
 
 
 def check_similarity(path: Path, similarity: SimilarityMatrix, vocabulary: Vocabulary | VocabularyFacts) -> None:
-    """Raise CairnError where a similarity, read from a path, was learnt for another vocabulary."""
+    """Raise CairnError if a similarity, read from a path, was learnt for another vocabulary."""
     if similarity.vocabulary != vocabulary.fingerprint:
         raise CairnError(
             "{path} was learnt for another vocabulary: learn it again for this one, or take the vocabulary of the "

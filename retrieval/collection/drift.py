@@ -28,7 +28,7 @@ class Drift:
 
     trained: tuple[int, float]  # photos that the vocabulary was made from, and their error
     added: tuple[int, float]  # photos that came later, or that another collection's vocabulary was taken for
-    ratio: float | None  # of the two errors; None where there is nothing to compare
+    ratio: float | None  # of the two errors; None if there is nothing to compare
     fit: Fit
     advice: str  # one sentence
 

@@ -32,7 +32,7 @@ class WrongCatalogueError(CairnError):
 
 
 def read_identity(folder: Path) -> str | None:
-    """The identity that a collection's folder keeps; None where there is none, or it is not what was written."""
+    """The identity that a collection's folder keeps; None if there is none, or it is not what was written."""
     path = folder / IDENTITY
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -149,7 +149,7 @@ def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = F
 
 
 def sealed_database(folder: Path) -> str | None:
-    """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None where that is lost."""
+    """What the catalogue of a collection is in, such as sqlite or postgresql, by its seal; None if that is lost."""
     seal = sound_seal(folder / SEAL)
     return seal.database[:40] if seal is not None else None
 

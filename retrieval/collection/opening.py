@@ -123,6 +123,6 @@ def _seal_migrated(folder: Path, kept: Seal | None) -> None:
 
 
 def _revision(connection: sqlite3.Connection) -> int | None:
-    """What a catalogue says that its revision is; None where it has none, as in the first format."""
+    """What a catalogue says that its revision is; None if it has none, as in the first format."""
     found = connection.execute("SELECT value FROM settings WHERE key = ?", [REVISION_KEY]).fetchone()
     return int(found[0]) if found is not None and str(found[0]).isdecimal() else None

@@ -189,7 +189,7 @@ def _plain(options: Any) -> dict[str, Any]:
 
 
 def _build(kind: type[T], table: dict[str, Any]) -> T:
-    """Build an options dataclass from its table; TypeError where a key or a type does not fit."""
+    """Build an options dataclass from its table; raises TypeError if a key or a type does not fit."""
     types_of = typing.get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in table.items():

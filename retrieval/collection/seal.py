@@ -46,7 +46,7 @@ class SealDamagedError(CairnError):
 
 
 def read_seal(path: Path) -> Seal | None:
-    """Read a seal; None where there is none.
+    """Read a seal; None if there is none.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def read_seal(path: Path) -> Seal | None:
 
 
 def sound_seal(path: Path) -> Seal | None:
-    """Read a seal; None where there is none, or it is not what was written. Otherwise as `read_seal`."""
+    """Read a seal; None if there is none, or it is not what was written. Otherwise as `read_seal`."""
     try:
         return read_seal(path)
     except SealDamagedError:

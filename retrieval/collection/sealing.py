@@ -229,7 +229,7 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
 
 
 def _bytes_of_links(file: Path) -> int:
-    """Bytes of an SQLite file that `cairn group` can make again, and may be most of it; 0 where it cannot be read."""
+    """Bytes of an SQLite file that `cairn group` can make again, and may be most of it; 0 if it cannot be read."""
     try:
         with contextlib.closing(connect_for_reading(file)) as connection:
             return int(connection.execute("SELECT coalesce(sum(length(found)), 0) FROM links").fetchone()[0])
@@ -314,7 +314,7 @@ def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> Non
 
 
 def hash_catalogue(file: Path | None) -> str | None:
-    """SHA-256 of an SQLite file with all that was committed; None where it is too large, or the log cannot be emptied.
+    """SHA-256 of an SQLite file with all that was committed; None if it is too large, or the log cannot be emptied.
 
     Readers may be in the way of that, or the disk may be full.
     """

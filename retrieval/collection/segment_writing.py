@@ -35,7 +35,7 @@ class Quantiser(Protocol):
 
     @property
     def signatures(self) -> SignatureSource | None:
-        """Gives features their signatures; None where they have none."""
+        """Gives features their signatures; None if they have none."""
 
 
 def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -> tuple[ImageFeatures, float]:

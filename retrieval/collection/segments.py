@@ -81,7 +81,7 @@ def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnEr
 
 
 def check_sound(segments: Iterable[Segment]) -> None:
-    """Raise CairnError where a file of a segment is not what was written: it must not be written again as if it was."""
+    """Raise CairnError if a file of a segment is not what was written: it must not be written again as if it was."""
     for segment in segments:
         bad = segment.verify()
         if bad:
@@ -108,7 +108,7 @@ def published(folder: Path) -> list[Path]:
 
 
 def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
-    """Whether a segment has photos of numbers that its catalogue has never given; False where it is only half there."""
+    """Whether a segment has photos of numbers that its catalogue has never given; False if it is only half there."""
     following = catalogue.read(setting_of, NEXT_NUMBER_KEY) or ""
     if not (segment / META).is_file():
         return False

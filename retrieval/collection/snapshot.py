@@ -112,7 +112,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
     Returns
     -------
     int or None
-        None where there is none, or it is not what was written.
+        None if there is none, or it is not what was written.
     """
     try:
         if not path.is_file():
@@ -138,7 +138,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
 
 
 def restore_snapshot(path: Path, file: Path) -> int | None:
-    """Write the catalogue of a snapshot to a new file; give its revision, or None where that is not sound."""
+    """Write the catalogue of a snapshot to a new file; give its revision, or None if that is not sound."""
     revision = read_snapshot(path)
     if revision is not None:
         shutil.copyfile(path, file)

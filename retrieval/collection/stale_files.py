@@ -49,7 +49,7 @@ def remove_unfinished_work(collection: Collection) -> None:
 
 
 def _remove_orphans(collection: Collection) -> bool:
-    """Remove segments that the catalogue does not name; False where they may not come from a killed run."""
+    """Remove segments that the catalogue does not name; False if they may not come from a killed run."""
     orphans = collection.catalogue.read(orphans_in, collection.folder / SEGMENTS)
     whole = [path for path in orphans if not path.name.endswith(TEMPORARY_SUFFIX)]
     for path in whole:

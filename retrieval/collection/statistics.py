@@ -60,7 +60,7 @@ class Statistics:
 def content_key(
     folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
 ) -> str | None:
-    """What statistics are computed from, as a text; None where segments are not those that the catalogue names.
+    """What statistics are computed from, as a text; None if segments are not those that the catalogue names.
 
     Parameters
     ----------
@@ -116,13 +116,13 @@ def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: s
 
 
 def statistics_key(path: Path) -> str | None:
-    """What statistics say that they were computed from; None where they are missing, or have no line that says it."""
+    """What statistics say that they were computed from; None if they are missing, or have no line that says it."""
     header = _header(path)
     return str(header["key"]) if "key" in header else None
 
 
 def statistics_augmentation(path: Path) -> str | None:
-    """Key of the augmentation that statistics say that they are with; None where they are with none, or missing."""
+    """Key of the augmentation that statistics say that they are with; None if they are with none, or missing."""
     header = _header(path)
     return str(header["augmentation"]) if "augmentation" in header else None
 
@@ -138,7 +138,7 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def is_of_later_format(path: Path) -> bool:
-    """Whether statistics are as a later version wrote them; False where they are missing, or damaged."""
+    """Whether statistics are as a later version wrote them; False if they are missing, or damaged."""
     body = _sound_body(path)
     try:
         found = json.loads(body[: body.index(b"\n")])["format"] if body is not None else None
@@ -148,7 +148,7 @@ def is_of_later_format(path: Path) -> bool:
 
 
 def _sound_body(path: Path) -> bytes | None:
-    """All of a file but its checksum; None where it is missing, or not what was written."""
+    """All of a file but its checksum; None if it is missing, or not what was written."""
     try:
         contents = read_regular(path)
     except (IrregularFile, OSError):
@@ -170,7 +170,7 @@ def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
     Returns
     -------
     Statistics or None
-        None where they are missing, damaged, of another version or computed from something else.
+        None if they are missing, damaged, of another version or computed from something else.
     """
     if key is not None and statistics_key(path) != key:
         return None

@@ -98,7 +98,7 @@ def describe_augmentation(facts: Mapping[str, Any]) -> str:
 
 
 def _augmentation(collection: Collection) -> dict[str, Any] | None:
-    """What photos borrow: how many do, how many features, and bytes; None where they are not to."""
+    """What photos borrow: how many do, how many features, and bytes; None if they are not to."""
     if not is_augmented(collection.folder):
         return None
     facts: dict[str, Any] = {"photos": 0, "features": 0, "bytes": 0, "bytes_per_feature": 0.0, "damaged": False}
@@ -122,7 +122,7 @@ def _augmentation(collection: Collection) -> dict[str, Any] | None:
 
 
 def _sizes(collection: Collection) -> tuple[list[SegmentRow], dict[str, int]]:
-    """The segments, and the bytes of their parts; CairnError where one is damaged. None of them is opened."""
+    """The segments, and the bytes of their parts; raises CairnError if one is damaged. None of them is opened."""
     for left in reversed(range(_LOOKS)):
         rows = collection.catalogue.read(segments_in)
         size: dict[str, int] = {}

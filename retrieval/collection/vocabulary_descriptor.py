@@ -23,7 +23,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
     Returns
     -------
     str or None
-        Path of its file, or its name; None where the collection's options say which it is.
+        Path of its file, or its name; None if the collection's options say which it is.
 
     Raises
     ------

@@ -158,7 +158,7 @@ def binned(folder: Path) -> Iterator[Binned]:
 
 
 def find_binned(folder: Path, entry: str) -> Binned | None:
-    """One file of a bin by its `Binned.id`; None where there is none."""
+    """One file of a bin by its `Binned.id`; None if there is none."""
     return _record(folder / entry) if _ENTRY.fullmatch(entry) else None
 
 

@@ -47,7 +47,7 @@ class DuplicateSet:
 
 
 def format_of(row: ImageRow) -> str:
-    """A photo's format, by the ending of its file's name: "jpg", "tif"; "" where it has none."""
+    """A photo's format, by the ending of its file's name: "jpg", "tif"; "" if it has none."""
     suffix = PurePosixPath(row.path).suffix.casefold().removeprefix(".")
     return {"jpeg": "jpg", "tiff": "tif"}.get(suffix, suffix)
 

@@ -292,7 +292,7 @@ def _check_packed(packed: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
 
 
 def _check_floats(array: NDArray[Any], shape: tuple[int | None, ...], name: str) -> None:
-    """Raise CairnError where an array is not of this shape (None: any length but 0), not float32 or not finite."""
+    """Raise CairnError if an array is not of this shape (None: any length but 0), not float32 or not finite."""
     fits = array.ndim == len(shape) and all(
         length > 0 and wanted in (None, length) for length, wanted in zip(array.shape, shape, strict=True)
     )

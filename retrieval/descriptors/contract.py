@@ -35,7 +35,7 @@ class Descriptor(Protocol):
 
 
 def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray[np.float32]:
-    """Give patches as float32 (N, S, S); raises ValueError where they have another shape."""
+    """Give patches as float32 (N, S, S); raises ValueError if they have another shape."""
     if patches.ndim != 3 or patches.shape[1:] != (size, size):
         raise ValueError(f"patches must have the shape (N, {size}, {size}), not {patches.shape}")
     return np.ascontiguousarray(patches, np.float32)
@@ -52,7 +52,7 @@ def signs_of(descriptor: Descriptor) -> NDArray[np.float32] | None:
 
 
 def check_distance(descriptor: Descriptor) -> None:
-    """Raise CairnError where a descriptor's rows are not compared by their distance."""
+    """Raise CairnError if a descriptor's rows are not compared by their distance."""
     if signs_of(descriptor) is not None:
         raise CairnError(
             "{descriptor} is compared by a signed inner product, which no search tells: learn it with {--comparison} "

@@ -61,7 +61,7 @@ def is_foreign(name: str) -> bool:
 
 
 def parse_foreign(name: str) -> ForeignDescriptor:
-    """Read the name of a foreign descriptor; CairnError where it is none."""
+    """Read the name of a foreign descriptor; raises CairnError if it is none."""
     found = _NAME.fullmatch(name)
     if found is None or not 1 <= int(found[2]) <= MOST_DIMENSIONS or (found[3] or UNIT) not in VALUES:
         raise CairnError(f"{name!r} names no descriptor of another program, as foreign:superpoint:256 does.")

@@ -203,7 +203,7 @@ def centred(rows: NDArray[np.float32], centre: NDArray[np.float32]) -> NDArray[n
 
 
 def check_model_path(path: Path) -> None:
-    """Raise CairnError where no descriptor file can be written to a path, so that it is known before any work."""
+    """Raise CairnError if no descriptor file can be written to a path, so that it is known before any work."""
     if path.suffix != ".npz":
         raise CairnError(f"{path} must end with .npz, by which a descriptor file is known: choose {path}.npz.")
     if not path.parent.is_dir():

@@ -54,7 +54,7 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     Raises
     ------
     CairnError
-        There is none of that name, or its file is missing or damaged.
+        The name is unknown, or its file is missing or damaged.
     """
     if name in DESCRIPTORS:
         return DESCRIPTORS[name]()

@@ -173,7 +173,7 @@ def decode_frames(geometry: NDArray[np.uint8], rows: NDArray[np.integer] | None 
 
 
 def _checked(geometry: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The column geometry in C order; ValueError where it is another array."""
+    """The column geometry in C order; raises ValueError if it is another array."""
     if geometry.ndim != 2 or geometry.shape[1] != _BYTES or geometry.dtype != np.uint8:
         raise ValueError(f"geometry must be (N, {_BYTES}) uint8, not {geometry.dtype} of shape {geometry.shape}")
     return np.ascontiguousarray(geometry)

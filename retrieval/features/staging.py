@@ -95,7 +95,7 @@ class Staging:
         return Staged(len(features), photo.width, photo.height, is_new=True)
 
     def read(self, key: str) -> Features:
-        """Read the features of a staged photo; CairnError where they are not there."""
+        """Read the features of a staged photo; raises CairnError if they are not there."""
         rows = load_array(self._geometry(key))[1:]
         return Features(
             np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5]), load_array(self.descriptors(key))

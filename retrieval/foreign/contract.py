@@ -52,7 +52,7 @@ class Entry:
     centres : ndarray, shape (N, 2), float64
         Pixels, the centre of the top-left pixel at (0, 0).
     linear : ndarray, shape (N, 2, 2), float64, or None
-        Maps from the unit circle to the regions; None where only places are known.
+        Maps from the unit circle to the regions; None if only places are known.
     descriptors : ndarray, shape (N, D)
         As they are in the file.
     scores : ndarray, shape (N,), or None

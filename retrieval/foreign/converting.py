@@ -167,7 +167,7 @@ def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.flo
 
 
 def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescriptor | None:
-    """Tell from features what descriptor they are of; None where these do not tell.
+    """Tell from features what descriptor they are of; None if these do not tell.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ class ForeignExtractor(Extractor):
         return DescribedPhoto(photo.grey, photo.width, photo.height, path, entry)
 
     def extract(self, photo: Photo) -> Features:
-        """Give the features of a photo; CairnError where they are of another kind than the collection's."""
+        """Give the features of a photo; raises CairnError if they are of another kind than the collection's."""
         assert isinstance(photo, DescribedPhoto)
         regions = self.options.regions
         try:

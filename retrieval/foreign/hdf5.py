@@ -60,7 +60,7 @@ class HlocFile:
 
 
 def _inside(group: Any, name: str) -> Any:
-    """The group of a name, by links within the file alone; None where there is none."""
+    """The group of a name, by links within the file alone; None if there is none."""
     import h5py
 
     for part in name.split("/"):

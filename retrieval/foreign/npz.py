@@ -61,7 +61,7 @@ def read_npz(path: Path) -> Entry:
 
 
 def _refuse_twin(photo: Path, stem: Path) -> None:
-    """Raise CairnError where two photos would take the same file: one of both has other features."""
+    """Raise CairnError if two photos would take the same file: one of both has other features."""
     others = [suffix for suffix in sorted(PHOTO_SUFFIXES) if suffix != photo.suffix.lower()]
     twins = (photo.with_suffix(suffix) for other in others for suffix in (other, other.upper()))
     twin = next((path for path in twins if path.is_file()), None)

@@ -34,7 +34,7 @@ from retrieval.groups.links import Link
 STEP = "borrow"
 """What the progress of `augment_photos` calls its one step."""
 
-_RULES = 1  # by which features are chosen: what was borrowed by others is borrowed anew
+_RULES = 1  # by which features are chosen: what was borrowed by others is borrowed again
 _IDLE = 0.25  # part of a segment that may have been replaced before it is written again
 _AT_ONCE = 100  # photos whose neighbours are read at a time
 
@@ -134,7 +134,7 @@ class _Augmenting:
         """What is there and can be gone on with."""
         try:
             kept = open_augmentation(self._collection.folder, self._collection.basis)
-        except CairnError:  # damaged: all is made anew
+        except CairnError:  # damaged: all is remade
             return None
         return kept if kept is not None and kept.rules == self._rules else None
 

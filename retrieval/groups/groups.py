@@ -85,7 +85,7 @@ class Groups:
     inliers: int  # fewest of a link
     photos: int  # that were asked with
     out_of_date: bool = False  # photos were added or removed since; those removed are left out
-    augmented: int | None = None  # photos that what they borrow was found for anew; None: they borrow nothing
+    augmented: int | None = None  # photos that what they borrow was found for again; None: they borrow nothing
 
 
 class NotGrouped(CairnError):
@@ -211,7 +211,7 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
 
 
 def groups_are_whole(path: Path) -> bool | None:
-    """Whether kept groups are, byte for byte, what was written; None where an earlier version wrote no checksum."""
+    """Whether kept groups are, byte for byte, what was written; None if an earlier version wrote no checksum."""
     try:
         contents = read_regular(path)
         kept = json.loads(contents)
@@ -416,7 +416,7 @@ def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]
 
 
 def _count(value: object) -> int:
-    """A whole number of a file, at least 0; ValueError where it is something else."""
+    """A whole number of a file, at least 0; raises ValueError if it is something else."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("what should be a number is none")
     return value
@@ -429,7 +429,7 @@ def _state(numbers: NDArray[np.int64], rejected: Several[tuple[int, int]]) -> st
 
 
 def check_table(path: Path) -> None:
-    """Raise CairnError where a table cannot be written: better before hours of work than after."""
+    """Raise CairnError if a table cannot be written: better before hours of work than after."""
     if path.is_dir() or not path.parent.is_dir():
         raise CairnError(f"{path} is a folder, or in a folder that is not there: choose another file for the table.")
 

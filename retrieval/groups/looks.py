@@ -76,7 +76,7 @@ def look(picture: NDArray[np.uint8], aspect: float | None = None) -> Look | None
     Returns
     -------
     Look or None
-        None where it shows next to nothing, as a blank page does: such photos are all alike.
+        None if it shows next to nothing, as a blank page does: such photos are all alike.
     """
     grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)

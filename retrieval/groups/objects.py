@@ -75,7 +75,7 @@ class PhotoObjects:
         return self._state() is not None
 
     def of(self, row: ImageRow) -> list[SeenObject]:
-        """Find the objects of a photo: see `seen_objects`. None where links were never looked for.
+        """Find the objects of a photo: see `seen_objects`. None if links were never looked for.
 
         Photos that are hidden, or that somebody called no match of this one, are left out.
         """
@@ -106,7 +106,7 @@ class PhotoObjects:
         return seen_objects(row, [link for _, link in links], there, self._options)
 
     def _state(self) -> object:
-        """What changes whenever `cairn group` ends; None where it never did."""
+        """What changes whenever `cairn group` ends; None if it never did."""
         try:
             found = (self._collection.folder / FILE).stat()
         except OSError:
@@ -114,7 +114,7 @@ class PhotoObjects:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def _pointing_to(self, number: int, state: object) -> list[int] | None:
-        """Photos that found one when they were asked with; None where that is not known yet."""
+        """Photos that found one when they were asked with; None if that is not known yet."""
         with self._lock:
             known = self._pointing
             is_new = (known is None or known.state != state) and self._reading != state
@@ -219,7 +219,7 @@ def seen_objects(
 
 
 def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] | None:
-    """Where another photo lies in a photo: corners (3 to 8, 2) within it; None where a link does not say."""
+    """Where another photo lies in a photo: corners (3 to 8, 2) within it; None if a link does not say."""
     if not (row.width and row.height and other.width and other.height):
         return None
     # Maps of links are in units of the longer sides, with the corner of the top-left pixel at (0, 0).

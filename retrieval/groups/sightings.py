@@ -63,7 +63,7 @@ def see_photos(
 
 
 def _see(path: str, sha256: str | None, width: int | None, height: int | None, cache: Path) -> Look | None:
-    """The look of one photo; None where it shows next to nothing, or cannot be read."""
+    """The look of one photo; None if it shows next to nothing, or cannot be read."""
     try:
         jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)
     except CairnError:

@@ -234,7 +234,7 @@ def _make_vocabulary(
     Returns
     -------
     bool
-        False where none of the photos has any feature to make one from. All of them are then recorded as failed, so
+        False if none of the photos has any feature to make one from. All of them are then recorded as failed, so
         that none is lost: those that can be read go in with the next run that adds photos that show something.
     """
     options = collection.options

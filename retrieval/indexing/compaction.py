@@ -44,7 +44,7 @@ class CompactOptions:
     features: int = 40_000_000
     tier: int = 10  # segments of about one size that are merged when photos are added
     # Of the files of a segment that is merged when photos are added, at most. Its largest column is put together in
-    # memory, beside what the features take.
+    # memory, besides what the features take.
     tier_bytes: int = 512_000_000
 
 

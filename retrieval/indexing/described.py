@@ -66,7 +66,7 @@ def create_described(
 
 
 def _open_many(features: Path) -> FeatureSource:
-    """Open features of many photos; CairnError where they are of one, which any photo would be given."""
+    """Open features of many photos; raises CairnError if they are of one, which any photo would be given."""
     source = open_features(features)
     if isinstance(source, NpzFile):
         raise CairnError(
@@ -77,7 +77,7 @@ def _open_many(features: Path) -> FeatureSource:
 
 
 def _refuse_other(folder: Path, own: str, label: str | None, values: str | None) -> None:
-    """Raise CairnError where a collection calls its descriptor otherwise than is wished for, or compares it so."""
+    """Raise CairnError if a collection calls its descriptor otherwise than is wished for, or compares it so."""
     made = parse_foreign(own)
     if label is not None and made.name != ForeignDescriptor(label, made.dim, made.values).name:
         raise CairnError("{folder} calls its descriptor {own}: leave out {--features-name}.", folder=folder, own=own)

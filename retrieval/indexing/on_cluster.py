@@ -175,7 +175,7 @@ class ClusterPreparer:
 
 
 def _check_seen(file: FoundFile, one: Staged) -> None:
-    """Raise CairnError where a photo that is here was not where its worker runs."""
+    """Raise CairnError if a photo that is here was not where its worker runs."""
     if one.unseen and file.path.is_file():
         raise _unseen(file.path)
 

@@ -423,7 +423,7 @@ def _described_by(collection: Collection, wanted: str) -> tuple[Extractor, dict[
 
 
 def _refuse_forbidden(path: str, error: OSError) -> None:
-    """Raise CairnError where a photo may not be read: it is there, and not to be left out as one that has gone."""
+    """Raise CairnError if a photo may not be read: it is there, and not to be left out as one that has gone."""
     if isinstance(error, PermissionError):
         raise CairnError(
             "{path} cannot be read ({value}): allow it and its folder to be read, or take the photo out with {cairn "
@@ -434,7 +434,7 @@ def _refuse_forbidden(path: str, error: OSError) -> None:
 
 
 def _words(collection: Collection) -> int:
-    """Size of the vocabulary in use; 0 where it cannot be read, which may be why there is to be another."""
+    """Size of the vocabulary in use; 0 if it cannot be read, which may be why there is to be another."""
     try:
         return collection.vocabulary.words
     except CairnError:

@@ -365,7 +365,7 @@ class _Backup:
         save_json(self.target / BACKUP, marks)
 
     def _stage_augmentation(self, leaving: contextlib.ExitStack) -> Path | None:
-        """Copy what photos borrow, unless it is there; None where it is, or there is nothing sound to be copied."""
+        """Copy what photos borrow, unless it is there; None if it is, or there is nothing sound to be copied."""
         ours, theirs = self.source / AUGMENTATION / MANIFEST, self.target / AUGMENTATION / MANIFEST
         temporary = self._temporary(AUGMENTATION, leaving)
         try:
@@ -499,7 +499,7 @@ def _look(target: Path, collection: Collection, identity: str) -> _Earlier:
 
 
 def _read_mark(target: Path, collection: Collection, identity: str) -> Sequence[int]:
-    """Which revisions the catalogue of a backup may have; CairnError where it is not of this collection."""
+    """Which revisions the catalogue of a backup may have; raises CairnError if it is not of this collection."""
     path = target / BACKUP
     kept = load_json(path)
     try:

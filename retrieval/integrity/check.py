@@ -231,7 +231,7 @@ class _Check:
             self.findings.damage(FILE, what)
 
     def _vocabulary(self) -> str | None:
-        """Folder of the vocabulary in use: the catalogue says which, else the seal; None where there is none yet."""
+        """Folder of the vocabulary in use: the catalogue says which, else the seal; None if there is none yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
         name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY

@@ -104,7 +104,7 @@ def check_snapshot(findings: Findings, seal: Seal | None) -> None:
 
 
 def check_server(database: Database, seal_file: Path) -> Finding:
-    """Compare the revision of a database, which is no file of ours, with the seal; DatabaseError where it fails."""
+    """Compare the revision of a database, which is no file of ours, with the seal; raises DatabaseError if it fails."""
     kept = sound_seal(seal_file)
     with database.transaction() as session:
         wanted = (REVISION_KEY, REVISION_COPY_KEY)

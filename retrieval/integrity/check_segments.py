@@ -35,7 +35,7 @@ def check_segments(findings: Findings, database: Database, fingerprints: Mapping
     database : Database
         The catalogue's.
     fingerprints : mapping
-        Of the collection's `vocabulary` and `descriptor`; None where it is not known.
+        Of the collection's `vocabulary` and `descriptor`; None if it is not known.
     """
     wrong: list[str] = []
     try:

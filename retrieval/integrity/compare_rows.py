@@ -51,7 +51,7 @@ def segment_ids(database: Database) -> list[int]:
 
 
 def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, list[SegmentImage]] | None:
-    """The row of a segment and those of its images by their numbers, of one moment; None where it is gone."""
+    """The row of a segment and those of its images by their numbers, of one moment; None if it is gone."""
     columns = [getattr(ImageRow, name) for name in SegmentImage._fields]
     query = sa.select(*columns).where(ImageRow.segment_id == segment).order_by(ImageRow.number)
     with database.transaction() as session:
@@ -73,7 +73,7 @@ def compare_segment(
     images : sequence of SegmentImage
         What it says of its images, by ascending numbers.
     fingerprints : mapping
-        Of the collection's `vocabulary` and `descriptor`; None where it is not known.
+        Of the collection's `vocabulary` and `descriptor`; None if it is not known.
 
     Returns
     -------

@@ -24,7 +24,7 @@ class PhotoFinder:
         self._hashes: dict[Path, str | None] = {}
 
     def find(self, row: ImageRow) -> Path | None:
-        """Where a photo is that is what was indexed; None where it is nowhere."""
+        """Where a photo is that is what was indexed; None if it is nowhere."""
         if row.sha256 is None:
             return None
         own = Path(row.path)

@@ -1,4 +1,4 @@
-"""A catalogue made anew: from its snapshot or its rows that can be read, and from what newer segments note."""
+"""A catalogue remade: from its snapshot or its rows that can be read, and from what newer segments note."""
 
 import contextlib
 import datetime
@@ -151,7 +151,7 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
 
 
 def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: bool | None, written: int) -> list[str]:
-    """Let a catalogue in a folder of its own have all that is known of a collection beside what it holds already.
+    """Let a catalogue in a folder of its own have all that is known of a collection besides what it holds already.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _is_as_indexed(row: ImageRow) -> bool:
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
-    """Restore the snapshot in a folder of its own; give its revision, or None where it is not sound: nothing is there.
+    """Restore the snapshot in a folder of its own; give its revision, or None if it is not sound: nothing is there.
 
     A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ. It may
     be another collection's.
@@ -244,7 +244,7 @@ def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
 def _read_rows(folder: Path, temporary: Path, revision: int) -> tuple[bool | None, bool]:
     """Put what can be read of the damaged catalogue in the place of a restored snapshot, if any, which fills its gaps.
 
-    Whether these are all rows, and fit the segments; None where nothing can be read, and what was there stays. Then
+    Whether these are all rows, and fit the segments; None if nothing can be read, and what was there stays. Then
     whether anything may be missing that the segments do not note.
     """
     where = temporary / "rows"
@@ -308,7 +308,7 @@ def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) ->
 def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
     """Tell the catalogue the kind of signature, where it has lost it, and the options name one of another length.
 
-    Gives the name of the kind; empty where the catalogue, or else the options, say it.
+    Gives the name of the kind; empty if the catalogue, or else the options, say it.
     """
     if catalogue.read(setting_of, SIGNATURE_KEY) is not None:
         return ""

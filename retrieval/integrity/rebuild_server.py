@@ -1,4 +1,4 @@
-"""A catalogue in PostgreSQL made anew: from its rows that can be read, and from what the segments note.
+"""A catalogue in PostgreSQL remade: from its rows that can be read, and from what the segments note.
 
 The new one is made as an SQLite file, as any other is, and written to the server in one transaction. What was there is
 moved to a schema beside it, so that nothing is deleted.
@@ -89,7 +89,7 @@ def what_is_lost(address: str, folder: Path) -> str | None:
 
 
 def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> tuple[str, list[str], list[str]]:
-    """Make the rows of a catalogue in PostgreSQL anew, and move what was there to another schema.
+    """Make the rows of a catalogue in PostgreSQL again, and move what was there to another schema.
 
     A process that is killed leaves the old catalogue.
 
@@ -147,7 +147,7 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
 def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
     """Copy the rows that can be read, and whose hashes hold, to a new SQLite catalogue.
 
-    Gives the revision that they are of, 0 where that is not known, and None where there are none; then the names of
+    Gives the revision that they are of, 0 if that is not known, and None if there are none; then the names of
     the tables that may have held more.
     """
     partial: set[str] = set()
@@ -254,7 +254,7 @@ def copy_tables(source: Session, session: Session) -> None:
 
 
 def _set_aside(session: Session) -> str | None:
-    """Move the tables of a catalogue to a schema of their own; give its name, None where there are none."""
+    """Move the tables of a catalogue to a schema of their own; give its name, None if there are none."""
     inspector = sa.inspect(session.connection())
     tables = sorted({*_KINDS, REVISIONS.name} & set(inspector.get_table_names()))
     if not tables:

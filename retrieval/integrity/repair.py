@@ -312,7 +312,7 @@ class _Repair:
         self.report.lost += done.lost
 
     def _restore_files(self, collection: Collection, row: SegmentRow, images: Sequence[SegmentImage]) -> bool:
-        """Make the damaged files of a segment again from its others; False where that is not enough."""
+        """Make the damaged files of a segment again from its others; False if that is not enough."""
         folder = self.folder / SEGMENTS / row.folder
         if row.sha256 is None or not folder.is_dir():
             return False

@@ -19,9 +19,9 @@ class Job:
     id: int
     kind: str
     collection: str  # name by which the queue knows it
-    work: Work | None  # what it was told; None where that makes no sense
+    work: Work | None  # what it was told; None if that makes no sense
     state: str  # queued, running, paused, done, failed or cancelled
-    step: str = ""  # what it is at; empty where it has not said so
+    step: str = ""  # what it is at; empty if it has not said so
     title_of_step: str = ""
     done: int = 0
     of: int = 0

@@ -246,7 +246,7 @@ KINDS: dict[str, type[Work]] = {
 
 
 def read(kind: str, told: str) -> Work:
-    """Make work of what a queue holds of it; UnreadableError where that makes no sense."""
+    """Make work of what a queue holds of it; raises UnreadableError if that makes no sense."""
     if kind not in KINDS:
         raise UnreadableError("There is no such kind of work.")
     try:

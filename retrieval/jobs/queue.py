@@ -119,7 +119,7 @@ class Queue:
         self._catalogues[collection] = address
 
     def catalogue_of(self, collection: str) -> str | None:
-        """The address of a collection's catalogue; None where that is in the collection."""
+        """The address of a collection's catalogue; None if that is in the collection."""
         return self._catalogues.get(collection)
 
     def add(self, collection: str, work: Work) -> Job:
@@ -190,7 +190,7 @@ class Queue:
                 child.pause()
 
     def resume(self, number: int) -> None:
-        """Let a paused job go on, as soon as no other one runs; CairnError where it is not paused."""
+        """Let a paused job go on, as soon as no other one runs; raises CairnError if it is not paused."""
         with self._change():
             self.job(number)
             if not self._store.change(number, [PAUSED], state=QUEUED):
@@ -215,7 +215,7 @@ class Queue:
                 self._here(child)
 
     def forget(self, number: int) -> None:
-        """Take a job that has ended off the list; CairnError where it has not."""
+        """Take a job that has ended off the list; raises CairnError if it has not."""
         with self._change():
             self.job(number)
             if not self._store.delete(number):
@@ -310,7 +310,7 @@ class Queue:
         return True
 
     def _next(self) -> Row | None:
-        """The job to begin or to go on with now; None where there is none, or one runs."""
+        """The job to begin or to go on with now; None if there is none, or one runs."""
         rows = self._store.rows(ended=0)
         for row in rows:
             if not row.is_sound:
@@ -420,7 +420,7 @@ class Queue:
             self._unwritten[number] = states, outcome
 
     def _settle(self) -> None:
-        """Write what could not be written; CairnError where it cannot be yet."""
+        """Write what could not be written; raises CairnError if it cannot be yet."""
         for number, (states, outcome) in list(self._unwritten.items()):
             self._store.change(number, states, **outcome)
             del self._unwritten[number]

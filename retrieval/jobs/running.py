@@ -96,7 +96,7 @@ class Child:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the step is done, by how fast it got on lately; None where that is not known."""
+        """Seconds until the step is done, by how fast it got on lately; None if that is not known."""
         rate = self._pace.rate()
         left = self.reached.of - self.reached.done
         return left / rate if rate > 0 and left > 0 else None
@@ -134,7 +134,7 @@ class Child:
         return self._process.wait()
 
     def result(self) -> dict[str, Any] | None:
-        """What the command has printed with ``--json``, once it has ended; None where that is no object."""
+        """What the command has printed with ``--json``, once it has ended; None if that is no object."""
         found = read_result(_text(self._out))
         return None if found is None else shortened(found)
 

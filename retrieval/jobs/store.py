@@ -137,7 +137,7 @@ class Store:
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
     def row(self, number: int) -> Row | None:
-        """Give one job; None where there is none."""
+        """Give one job; None if there is none."""
         wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
         def read(connection: sa.Connection) -> Row | None:
@@ -263,7 +263,7 @@ def _read_row(row: Mapping[Any, Any]) -> Row:
 
 
 def read_result(text: str) -> dict[str, Any] | None:
-    """Give what a command printed with ``--json``; None where that is no object, or cannot be written as JSON."""
+    """Give what a command printed with ``--json``; None if that is no object, or cannot be written as JSON."""
     try:
         found = json.loads(text, parse_constant=lambda name: None)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()

@@ -217,7 +217,7 @@ class Answer(_Drawn, Sequence[Result]):
 
     @property
     def box(self) -> Box | None:
-        """The box of a single query; None where there is none."""
+        """The box of a single query; None if there is none."""
         return self.queries[0].box if len(self.queries) == 1 else None
 
     @property

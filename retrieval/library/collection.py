@@ -124,7 +124,7 @@ class Collection:
 
     @property
     def opened(self) -> Opened:
-        """What the folder holds, for the other parts of Cairn; CairnError where it was closed."""
+        """What the folder holds, for the other parts of Cairn; raises CairnError if it was closed."""
         if self._opened is None:
             raise CairnError(f"The collection {self.folder} was closed: open it again.")
         return self._opened
@@ -443,7 +443,7 @@ class Collection:
         Returns
         -------
         Groups
-            Empty where no photos are linked.
+            Empty if no photos are linked.
 
         Raises
         ------
@@ -788,6 +788,6 @@ def paths_of(given: Paths) -> list[Path]:
 
 
 def _name_of(photo: object) -> str | None:
-    """The name that a photo of a collection is meant by; None where it is meant by none."""
+    """The name that a photo of a collection is meant by; None if it is meant by none."""
     name = os.fspath(photo) if isinstance(photo, (str, os.PathLike)) else getattr(photo, "name", None)
     return str(name) if isinstance(name, str) else None

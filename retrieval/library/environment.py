@@ -67,7 +67,7 @@ class Environment(Report):
     variables : dict of str to str
         Variables of the environment that change what is computed or kept. What may be secret is `HIDDEN`.
     caches : list of dict
-        ``of`` what, the ``folder`` (None where there is none), and whether it is ``writable``.
+        ``of`` what, the ``folder`` (None if there is none), and whether it is ``writable``.
     process : dict
         ``umask``, ``locale``, ``time_zone``, ``filesystem_encoding`` and ``output_encoding``; ``decoding``: what the
         processes that decode photos can do.

@@ -139,14 +139,14 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
         (row,) = collection.catalogue.read(rows_of, [number if abs(number) < 2**63 else -1])
     except KeyError:
         raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
-    # Numbers are given anew in each collection; a photo that was moved may have another name or path, and not both.
+    # Numbers are given again in each collection; a photo that was moved may have another name or path, and not both.
     if isinstance(photo, InCollection) and row.name != photo.name and row.path != photo.path:
         raise PhotoNotFound(f"{photo.name!r}, number {number}, is no photo of {collection.folder}, but of another one.")
     return row
 
 
 def as_box(box: Iterable[float] | None) -> Box | None:
-    """Give a box as four numbers; CairnError where it is something else."""
+    """Give a box as four numbers; raises CairnError if it is something else."""
     if box is None:
         return None
     try:

@@ -84,7 +84,7 @@ class Groups(Sequence[Group]):
     out_of_date : bool
         Whether photos were added or removed since the groups were found.
     augmented : int or None
-        Photos that borrow features anew of those they are linked with; None where none is to borrow.
+        Photos that borrow features again of those they are linked with; None if none is to borrow.
     """
 
     groups: tuple[Group, ...]

@@ -43,7 +43,7 @@ class Match(_Drawn):
     score : float
         Similarity by the engine.
     inliers : int
-        Matches that agree on one map; 0 where there is none.
+        Matches that agree on one map; 0 if there is none.
     probability : float
         That both show the same, 0 to 1.
     found : bool

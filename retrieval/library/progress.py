@@ -138,7 +138,7 @@ class Pace:
     def tell(self, done: int) -> None:
         """Take note of how far the step is."""
         now = self._clock()
-        if self._told and done < self._told[-1][1]:  # it has begun anew
+        if self._told and done < self._told[-1][1]:  # it has begun again
             self._told.clear()
         if len(self._told) > 1 and now - self._told[-2][0] < RECENT / 100:
             self._told.pop()
@@ -147,7 +147,7 @@ class Pace:
             self._told.popleft()
 
     def rate(self) -> float:
-        """How much is done in a second; 0.0 where that is not known yet."""
+        """How much is done in a second; 0.0 if that is not known yet."""
         if not self._told:
             return 0.0
         began, first = self._told[0]
@@ -307,7 +307,7 @@ class Records:
 
 @cache
 def asked_for() -> int | None:
-    """The file descriptor that another program reads progress from; None where none does.
+    """The file descriptor that another program reads progress from; None if none does.
 
     The variable is taken out of the environment: processes that this one starts have other files under that number.
     """

@@ -63,7 +63,7 @@ class Searches:
         return False
 
     def renew(self) -> None:
-        """Open what has changed of the collection; CairnError where that cannot be done."""
+        """Open what has changed of the collection; raises CairnError if that cannot be done."""
         collection = self.collection
         before = collection.vocabulary.fingerprint if self._queries else None
         self._searchers = {}

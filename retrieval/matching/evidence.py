@@ -68,7 +68,7 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
         The same of the matches that agree within the narrow tolerances, by the rate of `chance_rate`.
     rarity : float
         Of the words of that photo of the two whose words are the more common: mean idf of its features less that of
-        all features of the collection; 0 where nothing is known of it.
+        all features of the collection; 0 if nothing is known of it.
     options : EvidenceOptions
         Weights.
     """

@@ -88,7 +88,7 @@ def find_pieces(
     Returns
     -------
     list of B Pieces or None
-        None where too few agree to be weighed. What is said of a photo does not depend on the others.
+        None if too few agree to be weighed. What is said of a photo does not depend on the others.
     """
     from retrieval.matching.local_kernels import link_neighbours
 
@@ -119,6 +119,6 @@ def find_pieces(
 
 
 def largest_map(query: Frames, image: Frames, pieces: Pieces) -> NDArray[np.float64] | None:
-    """Fit the map (2, 3) of the largest piece; None where its matches fix none. Row k of both frames is a match."""
+    """Fit the map (2, 3) of the largest piece; None if its matches fix none. Row k of both frames is a match."""
     some = pieces.rows[: pieces.largest]
     return fit_affine(query.centres[some].astype(np.float64), image.centres[some].astype(np.float64))

@@ -161,7 +161,7 @@ def link_neighbours(
     pieces : ndarray, shape (B, matches), int64
         Place in `rows` of the first match of the piece that each is in: of a match without links its own.
     links : ndarray, shape (B, 2), int64
-        Matches less pieces, and the same of all shifts together; 0 where there are too few, or half as many by chance.
+        Matches less pieces, and the same of all shifts together; 0 if there are too few, or half as many by chance.
     """
     photos, size = len(starts) - 1, 8
     while size < 2 * matches:

@@ -214,7 +214,7 @@ def _one_to_one(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -
 
 @compiled(makes_arrays=False)
 def _fit(points: Any, error: Any, limit: Any, chosen: Any, transform: Any) -> Any:
-    """Fit an affine map to chosen matches by least squares, into `transform`; 0 where they do not say enough.
+    """Fit an affine map to chosen matches by least squares, into `transform`; 0 if they do not say enough.
 
     A match of squared error e has the weight (1 - e / limit)², Tukey's; with an infinite limit all have the same.
     """

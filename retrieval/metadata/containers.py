@@ -35,7 +35,7 @@ _SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
 
 @dataclass(frozen=True)
 class Blocks:
-    """The metadata of a file, as it is stored; empty where there is none."""
+    """The metadata of a file, as it is stored; empty if there is none."""
 
     exif: Exif = field(default_factory=Exif)  # read already: in a TIFF file it is no block
     iptc: bytes = b""
@@ -68,7 +68,7 @@ def find_blocks(file: BinaryIO) -> Blocks:
 
 
 def _parse(parser: Any, file: BinaryIO, most: int) -> Any:
-    """What one of Pillow's parsers makes of a file's header; None where it is damaged."""
+    """What one of Pillow's parsers makes of a file's header; None if it is damaged."""
     bounded = BoundedFile(file, most)
     image = None
     with contextlib.suppress(Exception):  # it raises whatever a damaged file leads it to

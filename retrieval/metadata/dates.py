@@ -44,7 +44,7 @@ def read_date(text: str, day_first: bool | None = None) -> str | None:
     Returns
     -------
     str or None
-        None where it is not understood, or is no date: month 13, 30 February, a year before 1000.
+        None if it is not understood, or is no date: month 13, 30 February, a year before 1000.
 
     >>> read_date("1923:05:17 14:30:00"), read_date("17.5.1923"), read_date("1923:00:00 00:00:00"), read_date("1923-13")
     ('1923-05-17T14:30:00', '1923-05-17', '1923', None)
@@ -70,7 +70,7 @@ def date_orders(text: str) -> tuple[str | None, str | None] | None:
     Returns
     -------
     tuple of (str or None, str or None), or None
-        The date with the day first, and with the month first; None where it would be no date. None where the date is
+        The date with the day first, and with the month first; None if it would be no date. None if the date is
         not written so.
 
     >>> date_orders("03/04/1923"), date_orders("31/12/1923"), date_orders("1923-04-03")
@@ -95,7 +95,7 @@ def _written(parts: dict[str, str], year: int, month: int, day: int) -> str | No
 
 
 def write_date(year: int, month: int = 0, day: int = 0) -> str | None:
-    """Write a date, whose month and day may be 0: not known; None where there is no such date."""
+    """Write a date, whose month and day may be 0: not known; None if there is no such date."""
     try:
         datetime.date(year, month or 1, day or 1)
     except ValueError:

@@ -43,7 +43,7 @@ _FILLERS = frozenset(  # what cameras write as the description of every photo
 
 @dataclass(frozen=True)
 class Exif:
-    """What is used of EXIF; empty where it is not there."""
+    """What is used of EXIF; empty if it is not there."""
 
     original: str | None = None  # DateTimeOriginal; dates are as `retrieval.metadata.dates` writes them
     digitised: str | None = None  # DateTimeDigitized

@@ -1,4 +1,4 @@
-"""What is known of a photo beside its pixels, whatever file or table it is from."""
+"""What is known of a photo besides its pixels, whatever file or table it is from."""
 
 from dataclasses import dataclass
 

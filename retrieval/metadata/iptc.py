@@ -12,7 +12,7 @@ _MOST_DATASETS = 5000
 
 @dataclass(frozen=True)
 class Iptc:
-    """What is used of IPTC-IIM; empty where it is not there."""
+    """What is used of IPTC-IIM; empty if it is not there."""
 
     title: str = ""  # 2:05, object name
     caption: str = ""  # 2:120

@@ -34,7 +34,7 @@ _COORDINATE = re.compile(
 
 @dataclass(frozen=True)
 class Xmp:
-    """What is used of XMP; empty where it is not there."""
+    """What is used of XMP; empty if it is not there."""
 
     title: str = ""  # dc:title, in its default language
     caption: str = ""  # dc:description, the same

@@ -297,7 +297,7 @@ def _warm_up() -> None:
 
 
 def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
-    """Fork a process that decodes a photo; 0 where there is none to be had, which its requester is told.
+    """Fork a process that decodes a photo; 0 if there is none to be had, which its requester is told.
 
     `highest` is the highest handle that is open: of those, the fork has the photo and its requester alone.
     """

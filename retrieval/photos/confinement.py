@@ -45,7 +45,7 @@ _OTHER_CALLS = 0x40000000  # from here on: calls of another interface
 
 
 def landlock_version() -> int:
-    """Version of Landlock's interface that this system has; 0 where there is none."""
+    """Version of Landlock's interface that this system has; 0 if there is none."""
     if sys.platform != "linux":
         return 0
     with contextlib.suppress(OSError, AttributeError):

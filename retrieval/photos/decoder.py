@@ -152,7 +152,7 @@ def is_heic(head: bytes) -> bool:
 
 
 def register_heic() -> None:
-    """Load what reads HEIC; CairnError where that is not installed."""
+    """Load what reads HEIC; raises CairnError if that is not installed."""
     try:
         importlib.import_module("pillow_heif").register_heif_opener()
     except ImportError:

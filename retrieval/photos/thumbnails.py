@@ -97,14 +97,14 @@ def is_whole(thumbnail: bytes) -> bool:
 
 
 def is_without_checksum(thumbnail: bytes) -> bool:
-    """Whether a kept thumbnail is of an earlier version, which wrote no checksum: it is made anew when it is shown."""
+    """Whether a kept thumbnail is of an earlier version, which wrote no checksum: it is remade when it is shown."""
     # Two things, so that no single damaged byte makes one of the present version look like it.
     tables = thumbnail.startswith(_HEADER) and thumbnail[_AT : _AT + 2] == _TABLES
     return tables and _COMMENT not in thumbnail[: _AT + len(_MARK)]
 
 
 def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
-    """Where a thumbnail is kept; ValueError where the hash is none, which might lead out of the cache."""
+    """Where a thumbnail is kept; raises ValueError if the hash is none, which might lead out of the cache."""
     if not re.fullmatch("[0-9a-f]{64}", sha256):
         raise ValueError(f"{sha256!r} is no SHA-256")
     return Path(cache) / THUMBNAILS / sha256[:2] / f"{sha256}-{size}.jpg"
@@ -130,7 +130,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
     Returns
     -------
     bool
-        False where it cannot be read: who decodes it says why.
+        False if it cannot be read: who decodes it says why.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def adapt_shapes(
     shapes : ndarray, shape (N, 2, 2), float64
         Maps from the unit circle to the region; determinant sigma².
     kept : ndarray, shape (N,), bool
-        False where the shape left the allowed range.
+        False if the shape left the allowed range.
     """
     number = len(centres)
     shapes = np.broadcast_to(np.eye(2), (number, 2, 2)).copy()

@@ -51,7 +51,7 @@ def detect_regions(
     Returns
     -------
     Regions
-        Sorted by falling response. Empty where the image shows nothing, or is smaller than 16 pixels.
+        Sorted by falling response. Empty if the image shows nothing, or is smaller than 16 pixels.
 
     Raises
     ------

@@ -100,7 +100,7 @@ class Frames:
 def fit_affine(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
     """Least-squares affine map (2, 3) from points (N, 2) to points (N, 2).
 
-    None where the points do not fix one: fewer than three, or all (nearly) on a line.
+    None if the points do not fix one: fewer than three, or all (nearly) on a line.
     """
     if len(source) < 3:
         return None

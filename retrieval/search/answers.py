@@ -62,7 +62,7 @@ class Chosen:
 
 
 def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Asked:
-    """Find a query's photo; CairnError where there is none.
+    """Find a query's photo; raises CairnError if there is none.
 
     A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
     name alone, where that fits one photo.
@@ -78,7 +78,7 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
-    """Ask with a photo of the collection; CairnError where its file has gone, or may not be read."""
+    """Ask with a photo of the collection; raises CairnError if its file has gone, or may not be read."""
     path = photo_file(row)
     state = path.stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
@@ -96,7 +96,7 @@ def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None
 
 
 def _content(path: Path) -> str | None:
-    """SHA-256 of a file; None where it cannot be read, which is said when it is."""
+    """SHA-256 of a file; None if it cannot be read, which is said when it is."""
     try:
         return hash_file(path)
     except OSError:
@@ -104,7 +104,7 @@ def _content(path: Path) -> str | None:
 
 
 def photo_file(row: ImageRow) -> Path:
-    """Give the file of a photo of the collection; CairnError where it has gone, or may not be read."""
+    """Give the file of a photo of the collection; raises CairnError if it has gone, or may not be read."""
     try:
         if stat.S_ISREG(os.stat(row.path).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
             return Path(row.path)

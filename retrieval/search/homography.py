@@ -95,7 +95,7 @@ def projective_map(source: NDArray[np.floating], target: NDArray[np.floating]) -
     Returns
     -------
     ndarray, shape (3, 3), float64, or None
-        None where there are fewer than `FEWEST`, where they agree on none, or where it is no view of what they cover: a
+        None if there are fewer than `FEWEST`, where they agree on none, or where it is no view of what they cover: a
         place behind the camera, or a mirrored one.
     """
     if len(source) < FEWEST:

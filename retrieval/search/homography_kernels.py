@@ -177,7 +177,7 @@ def _refine(source: Any, target: Any, agrees: Any, found: Any) -> Any:
 def _centred(points: Any, moved: Any) -> Any:
     """Move points (K, 2) so that their mean is the origin, and their mean square distance 1: (2, K).
 
-    Returns the mean, and the distance that became 1; 0 where all are one.
+    Returns the mean, and the distance that became 1; 0 if all are one.
     """
     number = len(points)
     x, y = points[:, 0].mean(), points[:, 1].mean()
@@ -234,7 +234,7 @@ def most_agreed(
     Returns
     -------
     int
-        How many matches agree with it; 0 where there is none, or where it is no view of what the matches cover: a place
+        How many matches agree with it; 0 if there is none, or where it is no view of what the matches cover: a place
         behind the camera, or a mirrored one.
     """
     number = len(source)

@@ -32,14 +32,14 @@ def found_region(
     matrix : ndarray, shape (3, 3), or None
         Its homography to the photo.
     width, height : int or None
-        Pixels of the photo; None where they are not known.
+        Pixels of the photo; None if they are not known.
 
     Returns
     -------
     list of three to eight points [x, y], or None
         The part of the outline that lies in the photo: corners of a convex polygon in pixels of the photo, none of
         them outside it, clockwise as the query has them. Where all of the outline lies in the photo, they are the four
-        corners of the box, the top left one first. None where there is no homography, or where what it gives is no
+        corners of the box, the top left one first. None if there is no homography, or where what it gives is no
         view of the box: a corner behind the camera or far beyond all others, a mirrored, needle-like or immense
         outline, or next to nothing of it in the photo.
     """
@@ -68,7 +68,7 @@ def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -
     Returns
     -------
     ndarray, shape (4, 2), float64, or None
-        A convex polygon, in the same order; None where the homography gives no view of the box (see `found_region`).
+        A convex polygon, in the same order; None if the homography gives no view of the box (see `found_region`).
     """
     # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
     rows, points = matrix.tolist(), corners.tolist()

@@ -39,7 +39,7 @@ _SHIFT = 4  # fractional bits of drawn coordinates
 
 
 def check_picture(path: Path) -> None:
-    """Raise CairnError where a picture cannot be written under that name."""
+    """Raise CairnError if a picture cannot be written under that name."""
     if path.suffix.lower() not in (".jpg", ".jpeg", ".png"):
         raise CairnError(f"A picture is written as .jpg or .png, not {path.name!r}.")
     if not path.absolute().parent.is_dir():

@@ -76,7 +76,7 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
     Returns
     -------
     float
-        From 0 to 1. The larger the evidence, where there is some, and the score, the larger; 0 where there is neither.
+        From 0 to 1. The larger the evidence, where there is some, and the score, the larger; 0 if there is neither.
         A map that speaks for little, such as that of a line of text, may make a photo less likely than none.
     """
     stands_out = contrast(score, ground)

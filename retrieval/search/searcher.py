@@ -358,7 +358,7 @@ class _Search:
         """Score again with what the best verified photos add; give what is found, where verification decides with that.
 
         Photos that the query does not find, and whose scores are the best now, are verified with the features that were
-        added beside its own. Those that are found so add theirs in the next round, and come behind in the answer.
+        added besides its own. Those that are found so add theirs in the next round, and come behind in the answer.
         """
         options = self._options.expansion
         sources = self._sources(found)

@@ -46,7 +46,7 @@ class Basics:
     whole : Whole
         Of all photos.
     borrowers : tuple, or None
-        None where photos borrow nothing.
+        None if photos borrow nothing.
     """
 
     key: str
@@ -111,7 +111,7 @@ class Epoch:
         return owners
 
     def owners_of(self, numbers: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
-        """Numbers of the shards of some photos; KeyError where one is not in the collection."""
+        """Numbers of the shards of some photos; raises KeyError if one is not in the collection."""
         every, asked = self.index.image_numbers, np.asarray(numbers, np.int64)
         at = np.minimum(np.searchsorted(every, asked), max(len(every) - 1, 0))
         missing = every[at] != asked if len(every) else np.ones(len(asked), bool)

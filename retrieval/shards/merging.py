@@ -71,7 +71,7 @@ def middle(high: Counted) -> list[tuple[int, int]]:
 
 
 def median(places: Sequence[tuple[int, int]], low: dict[int, Counted]) -> float:
-    """Give the median of the scores above 0 of all parts; 0 where there is none.
+    """Give the median of the scores above 0 of all parts; 0 if there is none.
 
     Parameters
     ----------

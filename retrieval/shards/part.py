@@ -36,7 +36,7 @@ class Part:
 
     @staticmethod
     def open(basics: Basics, shards: Sequence[Shard], open_segment: OpenSegment) -> "Part":
-        """Open the segments of some shards; CairnError where one is missing or damaged."""
+        """Open the segments of some shards; raises CairnError if one is missing or damaged."""
         segments = [open_segment(name, basics) for shard in shards for name in shard.segments]
         borrowed = None
         if basics.borrowers is not None:
@@ -96,5 +96,5 @@ class Part:
             self._engines[options] = load_engine(options.engine)(self, options)
 
     def engine(self, options: SearchOptions) -> Engine | None:
-        """Give an engine that was opened; None where it was not."""
+        """Give an engine that was opened; None if it was not."""
         return self._engines.get(options)

@@ -1,4 +1,4 @@
-"""The shards of an epoch on their holders: given out, given out anew where a holder is lost, and asked."""
+"""The shards of an epoch on their holders: given out, given out again where a holder is lost, and asked."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,14 +95,14 @@ class Shards:
         return self.placed
 
     def refresh(self) -> None:
-        """See who is there, now and then, and give shards out anew where others are, or where some are missing."""
+        """See who is there, now and then, and give shards out again where others are, or where some are missing."""
         if self._placed is None or time.monotonic() - self._looked < self.patience.look:
             return
         if self._free(self._there()) != self._members or self._placed.missing:
             self._place(self.patience.loading)
 
     def lose(self, members: Iterable[str]) -> None:
-        """Give out anew the shards of holders that did not answer."""
+        """Give out again the shards of holders that did not answer."""
         until = time.monotonic() + self.patience.avoided
         self._avoided |= dict.fromkeys(members, until)
         self._place(self.patience.loading)
@@ -145,7 +145,7 @@ class Shards:
         return found
 
     def steadily(self, ask: Callable[[], T]) -> T:
-        """Ask something, and where holders are lost give their shards out anew and ask again.
+        """Ask something, and where holders are lost give their shards out again and ask again.
 
         Raises
         ------

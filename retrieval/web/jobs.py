@@ -65,7 +65,7 @@ def photo_row(collection: Collection, number: int) -> ImageRow:
 
 
 class SearchJobs:
-    """Searches one collection, which stays open between jobs; what has changed of it is opened anew.
+    """Searches one collection, which stays open between jobs; what has changed of it is reopened.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class SearchJobs:
         return self._searches is None or self._searches.is_outdated()
 
     def renew(self) -> None:
-        """Open the collection, or what of it has changed; CairnError where it cannot be opened."""
+        """Open the collection, or what of it has changed; raises CairnError if it cannot be opened."""
         compile_all()
         searches, self._searches = self._searches, None
         if searches is None:

@@ -63,7 +63,7 @@ class LateSeal:
                 self._seal()
 
     def _await_quiet(self) -> bool:
-        """Wait until there is something to seal; False where there is nothing, and the thread is to end."""
+        """Wait until there is something to seal; False if there is nothing, and the thread is to end."""
         with self._changed:
             while True:
                 self._changed.wait_for(lambda: self._closing or self._first is not None)

@@ -35,7 +35,7 @@ def render(name: str, root: str = "", language: str = ENGLISH, server: str | Non
     name : str
         Which page: a file of `PAGES`.
     root : str
-        What stands before all addresses of the server, such as ``/photos``; "" where it has a host of its own.
+        What stands before all addresses of the server, such as ``/photos``; "" if it has a host of its own.
     language : str
         Of the page: one of `languages`.
     server : str, optional

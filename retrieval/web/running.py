@@ -96,7 +96,7 @@ class RunOptions:
     def of_command(
         cls, host: str, port: int, workers: int, files: FileOptions, network: NetworkOptions
     ) -> "RunOptions":
-        """Make them of the options of a command; CairnError where one of these is wrong."""
+        """Make them of the options of a command; raises CairnError if one of these is wrong."""
         return cls(
             host=host,
             port=port,
@@ -117,7 +117,7 @@ class RunOptions:
         return is_loopback(self.host) and not self.access.expects_others
 
     def roots(self) -> tuple[Path, ...]:
-        """Folders below which photos may be chosen in the browser; CairnError where one is none."""
+        """Folders below which photos may be chosen in the browser; raises CairnError if one is none."""
         for folder in self.photos:
             if not folder.is_dir():
                 raise CairnError(

@@ -178,7 +178,7 @@ class Service:
         self.sealing.wrote()
 
     def begin(self, work: Work) -> Job:
-        """Queue work on the collection; ProblemError where that cannot be."""
+        """Queue work on the collection; raises ProblemError if that cannot be."""
         try:
             return self.queue.add(self.in_queue, work)
         except OutsideError as error:
@@ -224,7 +224,7 @@ class Service:
 
 
 async def run_job(pool: Pool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
-    """Have a pool do a job for a request, and wait as long as its client does; ProblemError where it cannot.
+    """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it cannot.
 
     A job with an `upload` keeps no job waiting that is of photos of the collection.
     """

@@ -66,12 +66,12 @@ def albums_of_photo(session: Session, number: int) -> list[int]:
 
 
 def album_row(session: Session, album: int) -> AlbumRow | None:
-    """The row of an album, to be changed in a transaction that writes; None where there is none."""
+    """The row of an album, to be changed in a transaction that writes; None if there is none."""
     return session.get(AlbumRow, album)
 
 
 def named(session: Session, name: str) -> int | None:
-    """The id of the album that is called so, in upper or lower case of its letters; None where there is none."""
+    """The id of the album that is called so, in upper or lower case of its letters; None if there is none."""
     rows = session.execute(sa.select(AlbumRow.id, AlbumRow.name))
     return next((album for album, other in rows if other.casefold() == name.casefold()), None)
 

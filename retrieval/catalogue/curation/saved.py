@@ -152,7 +152,7 @@ def saved_search(session: Session, search: int) -> SavedSearch:
 
 
 def photo_of_search(session: Session, search: int) -> bytes | None:
-    """The photo from elsewhere that is kept with a search; None where there is none."""
+    """The photo from elsewhere that is kept with a search; None if there is none."""
     return session.scalar(sa.select(SavedSearchRow.photo).where(SavedSearchRow.id == search))
 
 

@@ -84,7 +84,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
 
 
 def format_of(database: Database, session: Session) -> int | None:
-    """The format of the catalogue that a database holds, or None where it holds nothing of the kind.
+    """The format of the catalogue that a database holds, or None if it holds nothing of the kind.
 
     Raises
     ------

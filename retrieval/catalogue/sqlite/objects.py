@@ -38,7 +38,7 @@ def foreign_object(connection: sqlite3.Connection, name: object) -> str | None:
     Returns
     -------
     str or None
-        What it is, in a sentence; None where there is no such thing.
+        What it is, in a sentence; None if there is no such thing.
 
     Raises
     ------

@@ -60,7 +60,7 @@ class Survey:
 
     @property
     def day_first(self) -> bool | None:
-        """Whether dates such as 03/04/1923 begin with the day; None where the other cells do not tell."""
+        """Whether dates such as 03/04/1923 begin with the day; None if the other cells do not tell."""
         return None if bool(self.days_first) == bool(self.months_first) else bool(self.days_first)
 
     def mostly(self, count: int) -> bool:
@@ -69,7 +69,7 @@ class Survey:
 
 
 def read_degrees(text: str, key: str | None = None) -> float | None:
-    """Read degrees north or east, with a point or a comma; None where it is something else.
+    """Read degrees north or east, with a point or a comma; None if it is something else.
 
     A letter says north, south, east or west in place of a sign; both together are not clear. O is not read: it is east
     in German, and west in French.

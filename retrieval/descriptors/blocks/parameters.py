@@ -39,7 +39,7 @@ def defaults(parameters: Iterable[Parameter]) -> dict[str, float]:
 
 
 def check_parameters(values: Mapping[str, float], parameters: Iterable[Parameter]) -> None:
-    """Raise ValueError where values are not those of these parameters, or are no sensible numbers.
+    """Raise ValueError if values are not those of these parameters, or are no sensible numbers.
 
     Parameters
     ----------

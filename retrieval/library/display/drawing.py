@@ -47,7 +47,7 @@ def fitted(picture: Picture, across: float, down: float) -> tuple[float, float]:
 
 
 def side_by_side(query: Picture, photo: Picture, side: float, gap: float) -> tuple[Placed, Placed, float, float]:
-    """Place two photos beside each other, each with a longer side of so many units, and give the drawing's size."""
+    """Place two photos side by side, each with a longer side of so many units, and give the drawing's size."""
     sizes = fitted(query, side, side), fitted(photo, side, side)
     height = max(size[1] for size in sizes)
     placed, x = [], 0.0

@@ -31,13 +31,13 @@ class Picture:
     name : str
         What it is called.
     width, height : int or None
-        Pixels of the upright original, in which boxes, regions and ellipses are; None where they are not known.
+        Pixels of the upright original, in which boxes, regions and ellipses are; None if they are not known.
     path : str, path or None
-        Its file; None where it is in memory alone.
+        Its file; None if it is in memory alone.
     pixels : array_like or None
         Its pixels, as `as_image` takes them, where they are in memory: no file is read then.
     kept : callable, optional
-        Gives a small JPEG of a size, such as a collection keeps; raises CairnError where there is none.
+        Gives a small JPEG of a size, such as a collection keeps; raises CairnError if there is none.
     """
 
     name: str

@@ -13,7 +13,7 @@ LARGEST = 1e15
 
 
 def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.float32]:
-    """Regions (N, 5) as float32; CairnError where they are no ellipses.
+    """Regions (N, 5) as float32; raises CairnError if they are no ellipses.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
 
 
 def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[np.float32]:
-    """Rows of finite numbers (N, D) as float32, where given of that length; CairnError where they are none.
+    """Rows of finite numbers (N, D) as float32, where given of that length; raises CairnError if they are none.
 
     An empty list counts as no rows.
     """
@@ -51,7 +51,7 @@ def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArra
 
 
 def checked_indices(values: ArrayLike, name: str, below: int | None = None) -> NDArray[np.int64]:
-    """A row of whole numbers (N,) from 0 on, all below a bound; CairnError where one is not."""
+    """A row of whole numbers (N,) from 0 on, all below a bound; raises CairnError if one is not."""
     array = as_array(values, name)
     if array.size == 0:
         return np.zeros(0, np.int64)
@@ -64,14 +64,14 @@ def checked_indices(values: ArrayLike, name: str, below: int | None = None) -> N
 
 
 def checked_count(value: int, name: str, least: int) -> int:
-    """A whole number of at least so much; CairnError where it is less, or none."""
+    """A whole number of at least so much; raises CairnError if it is less, or none."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise CairnError(f"{name} must be a whole number of at least {least}, not {value!r}.")
     return int(value)
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Anything like an array as one; CairnError where it is none."""
+    """Anything like an array as one; raises CairnError if it is none."""
     try:
         return np.asarray(values)
     except ValueError:

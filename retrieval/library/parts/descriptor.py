@@ -59,7 +59,7 @@ class Descriptor:
         Raises
         ------
         CairnError
-            There is none of that name, or its file is missing or damaged.
+            The name is unknown, or its file is missing or damaged.
 
         Examples
         --------

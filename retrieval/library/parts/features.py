@@ -45,7 +45,7 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
     -------
     ndarray, shape (N, 5), float32
         Rows x, y, a, b, c, the strongest first: the ellipse a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1 in pixels, the centre
-        of the top-left pixel at (0, 0). None where the image shows nothing, or is smaller than 16 pixels.
+        of the top-left pixel at (0, 0). None if the image shows nothing, or is smaller than 16 pixels.
 
     Raises
     ------

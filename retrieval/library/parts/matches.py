@@ -38,7 +38,7 @@ class Verified:
     ----------
     inliers : ndarray, shape (M, 2), int32
         Matches that agree on one map, each feature at most once: number of the region in the first image, and in the
-        second. None where the images are not verified.
+        second. None if the images are not verified.
     transform : ndarray, shape (2, 3), float64, or None
         Affine map of the first image's pixels to the second's; None: not verified.
     homography : ndarray, shape (3, 3), float64, or None
@@ -91,7 +91,7 @@ def nearest_matches(descriptors_a: ArrayLike, descriptors_b: ArrayLike, ratio: f
     Returns
     -------
     ndarray, shape (K, 2), int32
-        Row of the first, row of the second; each at most once. None where the second image has fewer than two.
+        Row of the first, row of the second; each at most once. None if the second image has fewer than two.
 
     Raises
     ------

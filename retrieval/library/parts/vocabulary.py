@@ -171,7 +171,7 @@ class Vocabulary:
 
     @property
     def features(self) -> str:
-        """Fingerprint of how the descriptors that it is made for were made; empty where that was not told."""
+        """Fingerprint of how the descriptors that it is made for were made; empty if that was not told."""
         return self._made.descriptor
 
     @property
@@ -242,6 +242,6 @@ class Vocabulary:
 
 
 def _refuse_large(rows: NDArray[np.float32]) -> None:
-    """Raise CairnError where squared distances of descriptors may be too large for single precision."""
+    """Raise CairnError if squared distances of descriptors may be too large for single precision."""
     if rows.size and not np.abs(rows).max() < LARGEST_VALUE:
         raise CairnError(f"Descriptors must have values below {LARGEST_VALUE:g}: divide them by a number.")

@@ -15,7 +15,7 @@ class Detector:
 
     Regions are the extrema of the responses over place and scale, maxima and minima alike, and their strength is the
     absolute response. It must follow the image when that is moved, turned or mirrored, be linear in its contrast, and
-    0 where it is flat: thresholds are in grey values.
+    0 if it is flat: thresholds are in grey values.
     """
 
     respond: Callable[[Octave], list[NDArray[np.float32]]]

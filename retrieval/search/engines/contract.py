@@ -35,7 +35,7 @@ class Searchable(Protocol):
 
     @property
     def signature(self) -> SignatureKind | None:
-        """The kind of signature that features have; None where they have none."""
+        """The kind of signature that features have; None if they have none."""
 
     def scored_index(
         self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
@@ -92,7 +92,7 @@ class Engine(ABC):
 
     @classmethod
     def refusal(cls, collection: Searchable) -> str | None:
-        """Say what a collection lacks that the engine needs, and what to do, in a sentence; None where it has it."""
+        """Say what a collection lacks that the engine needs, and what to do, in a sentence; None if it has it."""
         return None
 
     @abstractmethod
@@ -176,6 +176,6 @@ def prepare(name: str, options: CollectionOptions) -> CollectionOptions:
 
 
 def load_engine(name: str) -> type[Engine]:
-    """Import an engine by its name; CairnError where there is none."""
+    """Import an engine by its name; raises CairnError if there is none."""
     engine: type[Engine] = resolve_name(find_engine(name).place)
     return engine

@@ -100,7 +100,7 @@ EXPANSIONS = {"none": "no", "average": "by the average", "discriminative": "by a
 
 
 def find_engine(name: str) -> EngineEntry:
-    """Look an engine up by name; CairnError where there is none."""
+    """Look an engine up by name; raises CairnError if there is none."""
     if name not in ENGINES:
         raise CairnError(f"There is no engine {name!r}; choose one of {', '.join([BEST, *ENGINES])}.")
     return ENGINES[name]

@@ -52,7 +52,7 @@ class SignedEngine(MatchingEngine):
 
 
 def signed_of(view: View) -> SignedFeatures:
-    """Signatures of a view; ValueError where it was made without them."""
+    """Signatures of a view; raises ValueError if it was made without them."""
     if view.signed is None:
         raise ValueError("the view has no signatures")
     return view.signed

@@ -158,7 +158,7 @@ class Gate:
             return False
 
     def _told_by_proxy(self, request: Request) -> str | None:
-        """The name that a proxy says somebody has signed in by; None where none does."""
+        """The name that a proxy says somebody has signed in by; None if none does."""
         header = self._options.user_header
         if not header or not self._options.is_proxy(request.scope.get(PEER, "")):
             return None
@@ -208,7 +208,7 @@ def _is_asked_directly(headers: Headers) -> bool:
 
 
 def cookie_of(headers: Headers, name: str) -> str:
-    """The value of a cookie; "" where there is none."""
+    """The value of a cookie; "" if there is none."""
     for header in headers.getlist("cookie"):
         for part in header.split(";"):
             key, _, value = part.strip().partition("=")

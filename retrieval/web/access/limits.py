@@ -81,7 +81,7 @@ class Listeners:
         self._clients: WeakKeyDictionary[Place, str] = WeakKeyDictionary()
 
     def enter(self, client: str) -> Place | None:
-        """Take a place for a client: give what `leave` takes, or None where there is none."""
+        """Take a place for a client: give what `leave` takes, or None if there is none."""
         own = [one for one, of in self._clients.items() if of == client]
         if len(own) >= self._of_one:
             self.leave(own[0])

@@ -73,7 +73,7 @@ class OwnUser:
 
 
 def own_user(token: str) -> OwnUser | None:
-    """Tell this process's user from others; None where nothing can: no token, and a kernel that does not say."""
+    """Tell this process's user from others; None if nothing can: no token, and a kernel that does not say."""
     if not token and not kernel_tells():
         return None
     return OwnUser(os.geteuid() if hasattr(os, "geteuid") else -1, token)

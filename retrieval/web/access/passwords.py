@@ -131,7 +131,7 @@ def _parse(text: str, path: Path) -> Iterator[Entry]:
 
 
 def _entry(line: str) -> Entry | None:
-    """The entry of a line; None where it is none."""
+    """The entry of a line; None if it is none."""
     name, role, hashed, *more = [*line.split(":"), "", ""][: max(3, line.count(":") + 1)]
     right = _NAME.fullmatch(name) and role in set(Role)
     if not right or not (hashed == NO_PASSWORD or _TOKEN_HASH.fullmatch(hashed) or _PASSWORD_HASH.fullmatch(hashed)):
@@ -161,7 +161,7 @@ def check_name(name: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """Hash a password; CairnError where it is too short or too long."""
+    """Hash a password; raises CairnError if it is too short or too long."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise CairnError(f"A password has {SHORTEST} to {LONGEST} characters: choose another.")
     return usual_hasher().hash(password)
@@ -224,7 +224,7 @@ def write_private(path: Path, contents: bytes) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file's content, owner or permissions; None where there is none."""
+    """What changes with a file's content, owner or permissions; None if there is none."""
     try:
         found = path.stat()
     except OSError:

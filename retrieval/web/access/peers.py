@@ -33,7 +33,7 @@ def connecting_user(client: Address, server: Address) -> int | None:
     Returns
     -------
     int or None
-        None where the kernel does not say: the other end is on another machine, it was closed meanwhile, or the user
+        None if the kernel does not say: the other end is on another machine, it was closed meanwhile, or the user
         has no number here.
 
     Notes
@@ -54,7 +54,7 @@ def connecting_user(client: Address, server: Address) -> int | None:
 
 
 def _ask(question: bytes) -> bytes:
-    """Ask the kernel about one socket; OSError where it has none, or does not say."""
+    """Ask the kernel about one socket; raises OSError if it has none, or does not say."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as asking:
         asking.settimeout(1)
         asking.send(_HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST, 0, 0) + question)

@@ -21,7 +21,7 @@ WRITE = "cairn.write"
 class Caller:
     """One who asks."""
 
-    name: str | None  # None where this machine alone is answered
+    name: str | None  # None if this machine alone is answered
     role: Role
     collections: tuple[str, ...] = ()  # names of folders of those that may be seen; (): all
     signed_in: bool = False  # on the page to sign in, and may sign out
@@ -43,7 +43,7 @@ def role_of(request: Request) -> Role:
 
 
 def user_of(request: Request) -> str | None:
-    """Give the name of the one who asks; None where this machine alone is answered."""
+    """Give the name of the one who asks; None if this machine alone is answered."""
     return caller_of(request.scope).name
 
 

@@ -44,7 +44,7 @@ class Session:
 
     name: str  # who
     mark: str  # changes with the password
-    browser: str  # "" where it is not known
+    browser: str  # "" if it is not known
     system: str
     address: str  # of the last use
     begun: float  # seconds since 1970
@@ -121,7 +121,7 @@ class Sessions:
         return value
 
     def check(self, value: str, address: str = "") -> Entry | None:
-        """Whose session a cookie's value is; None where it is nobody's, or no longer. It counts as a use."""
+        """Whose session a cookie's value is; None if it is nobody's, or no longer. It counts as a use."""
         number = session_id(value)
         session = self._now().sessions.get(number)
         entry = None if session is None else self._entry(session)
@@ -156,7 +156,7 @@ class Sessions:
             self._change(lambda kept: kept.tokens.update({entry.name: time.time()}))
 
     def token_used(self, entry: Entry) -> float | None:
-        """When a token was used last, seconds since 1970; None where that is not known."""
+        """When a token was used last, seconds since 1970; None if that is not known."""
         return self._now().tokens.get(entry.name)
 
     def form(self, nonce: str) -> str:

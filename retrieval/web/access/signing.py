@@ -140,7 +140,7 @@ class Desk:
         return answer
 
     async def form(self, request: Request) -> dict[str, str] | None:
-        """The fields of a form of ours; None where another site may have sent it."""
+        """The fields of a form of ours; None if another site may have sent it."""
         body = b""
         try:
             async with asyncio.timeout(FORM_TIME):

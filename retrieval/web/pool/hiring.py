@@ -2,7 +2,7 @@
 
 A fork shares the memory of the process it is forked from until it writes to it, and is there in milliseconds. So one
 process opens the collection, does no job itself and has no second thread, not even one of a library; each worker is a
-fork of it. Where the system cannot fork safely, each worker is started anew and opens the collection itself.
+fork of it. Where the system cannot fork safely, each worker is restarted and opens the collection itself.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Worker(Protocol):
 
     @property
     def renews(self) -> bool:
-        """Whether it is to open anew what has changed itself, as no other process can do so for it."""
+        """Whether it is to reopen what has changed itself, as no other process can do so for it."""
 
     def is_outdated(self, source: "Source") -> bool:
         """Whether a source would give a worker that has something else open."""
@@ -83,7 +83,7 @@ class Source(Protocol):
         """Give a worker that has opened all; `NotStarted` where none can be had now, `Died` where none ever will."""
 
     def look(self) -> None:
-        """Open anew what has changed; `Died` where the process that does so dies."""
+        """Open again what has changed; `Died` where the process that does so dies."""
 
     def kill(self) -> None:
         """Break off what is being opened, now or later; nothing else."""
@@ -101,7 +101,7 @@ class ForkServer:
     """A process that opens what jobs need, and of which workers are forked."""
 
     def __init__(self, start: Start) -> None:
-        self.generation = 0  # how often it has opened anew what has changed
+        self.generation = 0  # how often it has reopened what has changed
         self._lock = threading.Lock()
         self._opening = True
         self._given_up = False
@@ -141,7 +141,7 @@ class ForkServer:
         return pid, answer
 
     def look(self) -> None:
-        """Let the process open anew what has changed, beside the jobs that workers do."""
+        """Let the process reopen what has changed, beside the jobs that workers do."""
         with _or_died(), self._lock:
             self._opening = True
             if self._given_up:
@@ -227,7 +227,7 @@ class Spawner:
         return worker
 
     def look(self) -> None:
-        """Workers open anew by themselves what has changed."""
+        """Workers reopen by themselves what has changed."""
 
     def kill(self) -> None:
         """Kill the workers that are being started."""
@@ -367,7 +367,7 @@ def _serve_forks(control: Connection) -> None:
 
 
 def _renew(jobs: Jobs) -> bool:
-    """Open anew what has changed; whether anything has, and could be opened. The workers tell what is wrong."""
+    """Open again what has changed; whether anything has, and could be opened. The workers tell what is wrong."""
     with contextlib.suppress(Exception):
         if jobs.is_outdated():
             jobs.renew()

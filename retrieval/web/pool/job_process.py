@@ -54,14 +54,14 @@ class Jobs(Protocol):
         """Whether what is open has changed since it was opened, or nothing is open."""
 
     def renew(self) -> None:
-        """Open anew what has changed; CairnError where it cannot be opened."""
+        """Open again what has changed; raises CairnError if it cannot be opened."""
 
     def let_go(self) -> None:
         """Close connections, which no two processes may share; they are opened again when they are needed."""
 
 
 def work(pipe: Connection, jobs: Jobs) -> None:
-    """Do jobs until the pipe is closed: each comes with its request, and whether to open anew what has changed."""
+    """Do jobs until the pipe is closed: each comes with its request, and whether to reopen what has changed."""
     with contextlib.suppress(EOFError, OSError):  # the server is gone
         while True:
             job, request, renew = json.loads(pipe.recv_bytes())

@@ -53,7 +53,7 @@ class Turns(Generic[T]):
         return refused
 
     def take(self) -> T | None:
-        """Give what is next; None where nothing waits."""
+        """Give what is next; None if nothing waits."""
         if not self._waiting:
             return None
         client, own = self._waiting.popitem(last=False)

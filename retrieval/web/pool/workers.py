@@ -235,7 +235,7 @@ class Pool:
                 self._dismiss(place)
                 worker = self._hire(place, task.deadline, task)
                 answer = _ask(worker, task, renew=worker.renews)
-            if answer is None:  # a fork of what has been opened anew is there at once; it opens what could not be
+            if answer is None:  # a fork of what has been reopened is there at once; it opens what could not be
                 worker = self._hire_anew(place, worker, task)
                 answer = _ask(worker, task, renew=True)
             if answer is None:
@@ -282,7 +282,7 @@ class Pool:
         return hired
 
     def _hire_anew(self, place: int, worker: Worker, task: _Task) -> Worker:
-        """Have all opened anew that has changed, and give a new worker, or the same where none can be had.
+        """Have all reopened that has changed, and give a new worker, or the same where none can be had.
 
         It is new in any case: the one before has done jobs, and is not to say that it opens something.
         """
@@ -315,7 +315,7 @@ class Pool:
         return self._source
 
     def _keep_open(self) -> None:
-        """Open all that workers need, and open anew what changes, beside their work."""
+        """Open all that workers need, and reopen what changes, besides their work."""
         while not self._closing:
             began = time.monotonic()
             try:
@@ -361,7 +361,7 @@ class Pool:
             self._renew(source)
 
     def _renew(self, source: Source) -> None:
-        """Let a source open anew what has changed; workers that wait for work are replaced then."""
+        """Let a source reopen what has changed; workers that wait for work are replaced then."""
         try:
             source.look()
         except Died:
@@ -388,7 +388,7 @@ class _NotBegun(Died):
 
 
 def _ask(worker: Worker, task: _Task, *, renew: bool) -> Answer | None:
-    """Have a worker do a task; None where it is outdated, and is not to renew itself."""
+    """Have a worker do a task; None if it is outdated, and is not to renew itself."""
     with _until(task.deadline, worker):
         try:
             worker.pipe.send_bytes(json.dumps([task.job, task.request, renew]).encode())

@@ -67,7 +67,7 @@ def _writing(home: Path) -> Iterator[None]:
 
 
 def running_server(home: Path) -> str | None:
-    """Give the address of the server of a home; None where none answers there that is the one."""
+    """Give the address of the server of a home; None if none answers there that is the one."""
     # What answers may speak another protocol: the address may be another program's by now.
     with contextlib.suppress(OSError, HTTPException, ValueError, RecursionError, AttributeError):
         with (home / FILE).open("rb") as file:
@@ -95,7 +95,7 @@ def keep_token(place: Path, token: str) -> None:
 
 
 def kept_token(place: Path) -> str:
-    """The token of the server that was announced in a folder; "" where there is none, or it is another user's."""
+    """The token of the server that was announced in a folder; "" if there is none, or it is another user's."""
     with contextlib.suppress(CairnError, OSError, UnicodeError):
         return _token_file(place).read_text(encoding="ascii")
     return ""
@@ -106,7 +106,7 @@ def _token_file(place: Path) -> Path:
 
 
 def leading_file(address: str) -> Path:
-    """Write a page for this user alone that leads a browser to an address; CairnError where that cannot be."""
+    """Write a page for this user alone that leads a browser to an address; raises CairnError if that cannot be."""
     path = state_folder("open") / "lead.html"
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(address)}">'
     try:
@@ -137,7 +137,7 @@ def _is_locked(home: Path) -> bool:
 
 
 def await_server(home: Path, seconds: float = STARTING) -> str:
-    """Give the address of a server that another process has begun; CairnError where it does not answer in time."""
+    """Give the address of a server that another process has begun; raises CairnError if it does not answer in time."""
     until = time.monotonic() + seconds
     while True:
         address = running_server(home)

@@ -65,7 +65,7 @@ class OpenCollections:
         return sorted(self._opened, key=lambda name: self._opened[name].used)
 
     def app(self, name: str) -> FastAPI | None:
-        """The application of a collection that is open; None where it is not."""
+        """The application of a collection that is open; None if it is not."""
         opened = self._opened.get(name)
         return opened.app if opened else None
 

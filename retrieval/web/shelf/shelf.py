@@ -46,7 +46,7 @@ class Card:
 
     name: str  # of its folder
     title: str
-    photos: int | None  # None where its catalogue cannot be looked at
+    photos: int | None  # None if its catalogue cannot be looked at
     cover: Cover | None
     bytes: int  # on disk, without thumbnails
     changed: datetime | None  # UTC
@@ -70,7 +70,7 @@ class Shelf:
         self._seen: dict[str, tuple[tuple[int, ...], Glance | None, int]] = {}
 
     def names(self) -> list[str]:
-        """Names of the folders that are collections, in order; CairnError where the home cannot be read."""
+        """Names of the folders that are collections, in order; raises CairnError if the home cannot be read."""
         try:
             with os.scandir(self.home) as entries:
                 return sorted(one.name for one in entries if _is_collection(one))

@@ -27,7 +27,7 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf
     Parameters
     ----------
     photos : sequence of (bytes or None, str)
-        Small pictures as JPEG, None where there is none, and what stands below each.
+        Small pictures as JPEG, None if there is none, and what stands below each.
     form : {"pdf", "png"}
         A PDF file, or all pages below each other in one PNG file.
 
@@ -71,7 +71,7 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf
 
 
 def find_font() -> ImageFont.FreeTypeFont | None:
-    """Give a font of the system with the letters of most languages of Europe; None where there is none."""
+    """Give a font of the system with the letters of most languages of Europe; None if there is none."""
     for name in _FONTS:
         with contextlib.suppress(OSError):
             return ImageFont.truetype(name, _TEXT)
