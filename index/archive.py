@@ -26,7 +26,7 @@ class Archive:
     ----------
     zip : zipfile.ZipFile
     names : list of str
-        Of the entries, as they come, none twice.
+        Names of the entries, in order, without duplicates.
     """
 
     def __init__(self, file: zipfile.ZipFile) -> None:

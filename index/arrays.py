@@ -148,7 +148,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = N
     arrays : mapping of str to ndarray
         Any dtypes but object.
     meta : object, optional
-        Written beside them as ``meta.json``.
+        Written as ``meta.json`` in the same file.
     deflated : bool
         Compress them.
     """
@@ -180,7 +180,7 @@ def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
     path : Path
     contents : bytes
     mode : int
-        Rights of the file, of which the umask takes some away; 0o600: its owner alone may read it.
+        Permissions of the file, before the umask; 0o600: only its owner may read it.
     """
     _write_safely(Path(path), lambda file: file.write(contents), mode)
 
@@ -248,7 +248,7 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     Raises
     ------
     ValueError
-        It is no such header, tells of objects, or of more or less than there is.
+        The header is damaged, has objects, or does not match the size of the file.
     """
     # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):

@@ -27,7 +27,7 @@ class Borrowed:
     counting: tuple[NDArray[np.bool_], ...]
 
     def places(self, image_numbers: NDArray[np.integer]) -> list[NDArray[np.int64]]:
-        """Where the images of each segment stand among ascending numbers; -1: it does not count, or is not there."""
+        """Positions of each segment's images among ascending numbers; -1 for an image that is removed or missing."""
         found = []
         for segment, counting in zip(self.segments, self.counting, strict=True):
             numbers = segment.image_numbers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from index.messages import Message
 
-# What the system or the disk refuses, which says nothing of what was written.
+# Errors of the system or the disk, not of the contents.
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EMFILE)
 
 

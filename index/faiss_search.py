@@ -17,7 +17,7 @@ from index.arrays import save_arrays
 from index.errors import CairnError
 from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
 
-# A 4-bit code is one of 16, learnt from as many points at least.
+# A 4-bit code is one of 16 values, learnt from at least as many points.
 FEWEST_CODED = 16
 _BLOCK = 32  # codes that faiss scans together
 # Of faiss's ways to scan inverted lists, that of one query after the other: while lists are short it takes nine tenths
@@ -29,13 +29,13 @@ MOST_LIST_FACTOR = 16
 
 
 def check_list_factor(factor: object) -> None:
-    """Raise CairnError if a factor is none that `number_of_lists` takes."""
+    """Raise CairnError if `number_of_lists` does not take a factor."""
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= MOST_LIST_FACTOR:
         raise CairnError(f"list_factor must be a number above 0 and at most {MOST_LIST_FACTOR}.")
 
 
 def number_of_lists(points: int, factor: float) -> int:
-    """Inverted lists of so many points: their square root, times a factor."""
+    """Number of inverted lists: the square root of the number of points, times a factor."""
     return int(min(points, max(1, round(factor * points**0.5))))
 
 
@@ -44,11 +44,11 @@ class FaissOptions(SearchOptions):
     """Settings of the `faiss` back-end."""
 
     exact_below: int = 2_000  # with fewer points than this, all distances are computed
-    lists_from: int = 30_000  # from so many points on, only some inverted lists are scanned, not all codes
+    lists_from: int = 30_000  # from this many points on, only some inverted lists are scanned, not all codes
     list_factor: float = 1.0  # inverted lists = list_factor * sqrt(points)
     probes: int = 32  # inverted lists scanned for a query
     code_dims: int = 2  # dimensions a 4-bit code stands for: 1 to 4; fewer is slower and more accurate
-    candidates: int = 16  # best by code, whose exact distances are then computed, beside the k asked for
+    candidates: int = 16  # best by code, in addition to the k asked for, whose exact distances are then computed
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, lists_from=0, probes=1, code_dims=1, candidates=1)
@@ -97,7 +97,7 @@ class FaissSearch(NearestNeighbours):
         return np.asarray(self._index.search(queries, self._wanted(k), params=half)[1])
 
     def _wanted(self, k: int) -> int:
-        """Candidates by code of which the k nearest are taken."""
+        """Candidates by code, from which the k nearest are taken."""
         return min(len(self.points), self.options.candidates + k + k // 4 - 1)
 
     def _write(self, file: Path) -> bool:
@@ -165,7 +165,7 @@ class FaissSearch(NearestNeighbours):
 
     @property
     def _lists(self) -> int:
-        """Inverted lists; 0: there are none."""
+        """Number of inverted lists; 0 if the index has no lists."""
         count = len(self.points)
         if count < self.options.lists_from:
             return 0
@@ -200,8 +200,8 @@ def read_arrays(contents: bytes, wanted: Mapping[str, tuple[str, tuple[int | Non
 def single_thread() -> Iterator[None]:
     """Run faiss in one thread for a while.
 
-    Its small codebooks are learnt in so many tiny parallel steps that waiting for each other, on a busy machine, takes
-    threads a hundred times longer than the work does.
+    Its small codebooks are learnt in many tiny parallel steps. On a busy machine, waiting for each other takes threads
+    a hundred times longer than the work.
     """
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
@@ -215,5 +215,5 @@ def set_training(clustering: Any, seed: int) -> None:
     """Set how faiss learns a codebook."""
     clustering.seed = seed % 2**31
     clustering.niter = 8
-    # The small codebooks are good from few points, and a warning on standard error would help nobody.
+    # The small codebooks are good from few points; faiss would warn of it on standard error.
     clustering.min_points_per_centroid = 1

@@ -27,11 +27,11 @@ class IndexedImages:
     segments, words
         As given.
     starts : ndarray, shape (segments + 1,), int64
-        Where the images of each segment begin among those of all, the removed ones too; last, how many they are.
+        First image of each segment among those of all, removed ones included; last, their number.
     numbers : ndarray, shape (N,), uint32
         Ascending.
     rows : ndarray, shape (N,), int64
-        Where each of these images is among those of all segments.
+        Position of each of these images among those of all segments.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class IndexedImages:
 
     @cached_property
     def places(self) -> list[NDArray[np.int64]]:
-        """Where the images of each segment stand in `numbers`; -1 for those that were removed."""
+        """Positions in `numbers` of each segment's images; -1 for those that were removed."""
         places = np.full(int(self.starts[-1]), -1)
         places[self.rows] = np.arange(len(self.rows))
         return np.split(places, self.starts[1:-1]) if self.segments else []
@@ -104,7 +104,7 @@ class IndexedImages:
         KeyError
             As `features`.
         CairnError
-            As `features`; or there are none.
+            As `features`; or the segment has no signatures.
         """
         return self.signatures_of([image_number])[0]
 
@@ -142,7 +142,7 @@ class IndexedImages:
         Raises
         ------
         KeyError
-            One is none of the images.
+            A number is not one of the images.
         """
         asked = np.asarray(image_numbers, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.numbers, asked), max(len(self.numbers) - 1, 0))

@@ -46,7 +46,7 @@ def rank(scores: Scores, top: int | None = None) -> Scores:
     scores : Scores
         In any order.
     top : int, optional
-        Keep only so many (fewer where there are fewer images).
+        Keep only this many (fewer if there are fewer images).
 
     Raises
     ------
@@ -186,7 +186,7 @@ class InvertedIndex(WordWeights):
         -------
         Scores
             All images by ascending number, scores from 0 to 1, with a similarity from 0 on. All are 0 where the query
-            says nothing: it has no words, or none that is in some images and not in others (in a collection of one
+            has no words, or no word that is in some images but not in all (in a collection of one
             image, every query).
 
         Raises
@@ -290,7 +290,7 @@ class InvertedIndex(WordWeights):
 
     @cached_property
     def imbalance(self) -> float:
-        """Imbalance factor of the vocabulary on these images: 1 where every word has as many features as any other.
+        """Imbalance factor of the vocabulary on these images: 1 if all words have equally many features.
 
         ``K Σ p_i²``, p_i the share of word i in the features and K the vocabulary's size: how many times more postings
         a query meets than with equal words (Jégou, Douze, Schmid: Improving bag-of-features for large scale image
@@ -339,7 +339,7 @@ class InvertedIndex(WordWeights):
     def _set_scored_norms(self, known: NDArray[np.float64] | None) -> None:
         """Set the norms with what is borrowed: √ Σ (tf(n) + tf(m))² idf², n own features of a word, m borrowed ones.
 
-        Where a file of what is borrowed is damaged, nothing is borrowed.
+        If a file of borrowed features is damaged, nothing is borrowed.
         """
         if known is not None:
             if known.shape != self.norms.shape:

@@ -1,4 +1,4 @@
-"""Sentences that are told in several ways: on the command line, to a Python program, on a page.
+"""Sentences in several forms: for the command line, a Python program, a page.
 
 A `Message` is a sentence in English with places in it. ``{name}`` is a value; ``{--max-side}`` is an option, and
 ``{cairn retrain}`` a command, which are named as the reader writes them: ``--max-side`` or ``max_side``, ``cairn

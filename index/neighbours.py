@@ -21,7 +21,7 @@ INDEX_FILE = "search.npz"
 EARLIER_INDEX_FILE = "search.index"
 """What faiss itself wrote for earlier versions. It believes what such a file says, so it is given none."""
 MOST_SEED = 2**63 - 1
-# faiss expands the square of an exact distance, and so rounds: so many more than are wanted are compared exactly.
+# faiss expands the square of an exact distance, and so rounds: this many more than wanted are compared exactly.
 _ROUNDED = 4
 # The stubs of both leave out some of what their C++ sides add.
 _faiss: Any = faiss
@@ -29,15 +29,15 @@ _faiss: Any = faiss
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What every back-end has: nothing. Each adds its own."""
+    """Options of a back-end; each back-end derives its own."""
 
 
 class NearestNeighbours(abc.ABC):
     """Search for the nearest of a fixed set of points, by squared Euclidean distance.
 
     Made by `build` or `load`, never changed afterwards. `build` copies the points, so what a caller does to the array
-    later makes no difference. Results may be approximate, distances never are: what is returned beside a
-    neighbour is its exact squared distance, and neighbours come nearest first.
+    later makes no difference. Results may be approximate, distances never are: each neighbour comes with its exact
+    squared distance, nearest first.
 
     The number of threads is the caller's business (`faiss.omp_set_num_threads`), and never changes a result.
 
@@ -253,7 +253,7 @@ class NearestNeighbours(abc.ABC):
     def _read(self, contents: bytes) -> None:
         """Take over what `_write` wrote for the same points; any exception where it is something else.
 
-        The contents are not trusted: whoever wrote them could have made the checksum too.
+        The contents are not trusted: an attacker could have made the checksum too.
         """
         self._build()
 
@@ -292,7 +292,7 @@ def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _checked(points: NDArray[Any]) -> NDArray[np.float32]:
-    """Points as float32; raises ValueError if there are none."""
+    """Points as float32; raises ValueError if there are no points."""
     points = np.asarray(points)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(f"points must be (N, D) with N and D at least 1, not {points.shape}")

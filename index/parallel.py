@@ -1,9 +1,8 @@
 """Many processes or threads at work: tasks run side by side, and stopped together; and linear algebra on one thread.
 
-Whoever stops a command stops its worker processes too. They do not feel Ctrl-C or SIGTERM themselves: the command does,
-and kills them. If it is killed so that it can do nothing (SIGKILL), a worker sees within a second that its parent has
-gone, and ends. Windows does not tell it so: there a worker ends once its task is done and it has been idle for five
-minutes.
+Worker processes do not receive Ctrl-C or SIGTERM: the command does, and kills them. If the command is killed by
+SIGKILL, a worker notices within a second that its parent has gone, and ends. On Windows a worker ends once its task is
+done and it has been idle for five minutes.
 """
 
 import contextlib
@@ -61,7 +60,7 @@ def processes(workers: Any) -> int:
 
 
 class Terminated(BaseException):
-    """The process was told to stop, by SIGTERM."""
+    """The process received SIGTERM."""
 
 
 def run(
@@ -120,7 +119,7 @@ def run(
         return
     from joblib import Parallel, delayed
 
-    # A worker that was idle for long, or has grown, ends and another takes its place: nobody needs to know.
+    # A worker that was idle for long, or has grown, ends and is replaced, which needs no warning.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
     parallel = Parallel(
         n_jobs=processes,
@@ -140,7 +139,7 @@ def run(
 
 
 def end_workers() -> None:
-    """Kill the processes that are at work for results of `run` that nobody will read."""
+    """Kill the processes that work on results of `run` that will not be read."""
     for found in list(_unfinished):
         _close(found)
 
@@ -205,7 +204,7 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def can_fork() -> bool:
-    """Whether processes can be forked here, and told apart from whatever process has their number later."""
+    """Whether processes can be forked here, and identified although process numbers are reused."""
     if sys.platform != "linux":  # elsewhere libraries of the system have threads of their own
         return False
     try:

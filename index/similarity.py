@@ -46,7 +46,7 @@ class SimilarityMatrix:
 
     vocabulary: str  # fingerprint of the vocabulary whose words it relates
     diagonal: NDArray[np.float32]  # (K,) float32: R(u, u), at least 0
-    first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v, pairs in ascending order (u, then v), none twice
+    first: NDArray[np.int32]  # (P,) int32: u of each pair, u < v, distinct pairs in ascending order (u, then v)
     second: NDArray[np.int32]  # (P,) int32: v
     values: NDArray[np.float32]  # (P,) float32: R(u, v) = R(v, u), at least 0
     provenance: dict[str, Any] = field(default_factory=dict)  # what it was learnt from, and how; JSON types only
@@ -260,7 +260,7 @@ def shared_postings(
     ends = np.cumsum(frequency[rare] + frequency[frequent])
     start = 0
     while start < len(pairs):
-        # Whole lists, as many as fit a block: at least one pair's, no longer than the segment has images.
+        # Whole lists that fill a block: at least one pair's, no longer than the segment has images.
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
         asked = np.union1d(rare[start:stop], frequent[start:stop])

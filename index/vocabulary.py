@@ -32,7 +32,7 @@ MOST_WORDS = 500_000
 LARGEST_VALUE = 1e6
 LONGEST_NAME = 40  # of a search back-end
 # Philbin et al. 2008 take σ² = 6,250 for SIFT of length 512. Its mean squared distance to the nearest of 20,000 words
-# is 40,500, 6.5 times as much, so a sixth of the quantisation error says the same for descriptors of any length.
+# is 40,500, 6.5 times as much, so a sixth of the quantisation error is equivalent for descriptors of any length.
 ERROR_PER_SIGMA2 = 6.0
 
 
@@ -110,7 +110,7 @@ class VocabularyFacts:
 
 
 def recorded_fingerprint(folder: Path) -> str | None:
-    """What a vocabulary's folder says that its fingerprint is; None if it says nothing that can be read."""
+    """Fingerprint recorded in a vocabulary's folder; None if it cannot be read."""
     try:
         meta = load_json(folder / META_FILE)
     except CairnError:
@@ -127,7 +127,7 @@ def _beside_fingerprint(beside: NDArray[np.int32]) -> str:
 
 
 def _load_beside(folder: Path, words: int, *, known: bool) -> NDArray[np.int32] | None:
-    """Read the words beside each word; None if they are not there or damaged: they are found again then."""
+    """Read the neighbouring words of each word; None if they are missing or damaged, to be computed again."""
     try:
         beside = load_array(folder / BESIDE_FILE, mmap=True).view(np.ndarray)
         if beside.shape != _beside_shape(words) or beside.dtype != np.int32:
@@ -156,7 +156,7 @@ class Vocabulary:
     descriptor : str
         Fingerprint of the descriptor it was made from; it fits no other.
     trained_on : str
-        Where its training descriptors came from, for people to read.
+        Source of its training descriptors, for people to read.
     recall_at_1 : float
         Share of a sample of the training descriptors that get their true nearest word.
     quantisation_error : float
@@ -195,7 +195,7 @@ class Vocabulary:
         reader : callable, optional
             Reads the descriptors: see `index.clustering.kmeans.approximate_kmeans`.
         progress : callable, optional
-            Called with how much is done and how much there is, in no unit: about as much is done in any minute.
+            Called with the work done and in all, in units of equal time.
 
         Returns
         -------
@@ -350,7 +350,7 @@ class Vocabulary:
         return np.full(_beside_shape(self.words), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
-        """Mean squared distance of descriptors to the words that they were given; 0.0 if there are none.
+        """Mean squared distance of descriptors to their words; 0.0 if there are no descriptors.
 
         Beside `quantisation_error` it tells how well the vocabulary fits descriptors that it was not trained on.
 

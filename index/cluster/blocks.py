@@ -18,7 +18,7 @@ from index.parallel import Pool
 from index.search_backends import search_backend
 
 MOST = 2  # blocks of a part, at most: its sums are as large as four times its descriptors, where words are many
-PARTS = 4  # parts for each thread of the workers, where there are so many blocks
+PARTS = 4  # parts for each thread of the workers, if there are enough blocks
 _LIST = "sources.json"
 _CENTRES, _NEAR = "centres.npy", "near.npy"
 

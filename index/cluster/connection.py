@@ -78,7 +78,7 @@ class Cluster:
         Raises
         ------
         ClusterError
-            The address is none, nobody answers there, it has no workers, or they have other versions than this
+            The address is invalid, nothing answers there, it has no workers, or they have other versions than this
             process. Dask is not installed.
         """
         found = cls(check_address(address), patience=patience)
@@ -246,7 +246,7 @@ class Cluster:
 
 
 def check_address(address: str) -> str:
-    """Give an address of a cluster back; raises ClusterError if it is none."""
+    """Return an address of a cluster; raises ClusterError if it is invalid."""
     is_local = address == "local" or address.startswith("local:")
     if (LOCAL if is_local else _SCHEDULER).fullmatch(address) is None:
         raise ClusterError(

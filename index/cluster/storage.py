@@ -38,7 +38,7 @@ class Storage(Protocol):
         """Whether there is a file or folder of this name."""
 
     def fetch(self, name: str) -> Path:
-        """Give a file or folder as a path of this machine, as it is there now; raises CairnError if there is none."""
+        """Return a file or folder as a local path, as it is there now; raises CairnError if it does not exist."""
 
     def send(self, name: str, source: Path) -> None:
         """Put a file or folder of this machine in the store, in place of what is there."""
@@ -253,7 +253,7 @@ def open_storage(place: str) -> Storage:
     Raises
     ------
     StorageError
-        The place is none, or a package is missing that it needs.
+        The place is invalid, or a package is missing that it needs.
     """
     if place.startswith("file://"):
         place = place.removeprefix("file://")

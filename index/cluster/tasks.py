@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AHEAD = 3  # batches under way for each thread of the workers: one at work, the others on their way
-WAITING = 4  # times as many results as that may wait for one that comes before them
-TRIES = 2  # times that a task is given out again of which the scheduler says that it killed workers
+WAITING = 4  # results that may wait for an earlier one, as a multiple of that
+TRIES = 2  # times that a task is run again after the scheduler says that it killed workers
 _MALLOC = {-8: 1, -3: 32 << 20, -1: 1 << 29}  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 _LOOK = 2.0  # seconds without any result, after which it is looked whether anybody is still there
 _COUNT = 5.0  # seconds after which workers are counted again

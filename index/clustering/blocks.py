@@ -1,4 +1,4 @@
-"""What k-means asks of all descriptors, block by block, whoever reads them."""
+"""What k-means computes over all descriptors, block by block, in this process or on workers."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -104,11 +104,11 @@ class Looked(NamedTuple):
 
 
 class Blocks(Protocol):
-    """Descriptors in blocks, always the same ones, of which some sit out: those that are not in the sample."""
+    """Descriptors in fixed blocks; those outside the sample are skipped."""
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor; 0 if there are none to tell."""
+        """Length of a descriptor; 0 if there are no descriptors."""
 
     def __len__(self) -> int:
         """Number of descriptors that take part."""
@@ -165,7 +165,7 @@ class LocalBlocks:
 
 
 def look(block: NDArray[np.float32], last: NDArray[np.int32], assignment: Assignment, start: int) -> Looked:
-    """Look at a block of descriptors (n, D), which had the centres `last` (n,) and the first of which has a number."""
+    """Assign a block of descriptors (n, D), given their previous centres `last` (n,) and the number of the first."""
     found, distances = assignment(block, last)
     moved = np.flatnonzero(found != last)
     before = moved[last[moved] >= 0]
@@ -226,7 +226,7 @@ def select(blocks: Iterator[NDArray[np.float32]], rows: NDArray[np.integer]) -> 
 
 
 def gathered(parts: Iterator[NDArray[np.float32]], dim: int) -> NDArray[np.float32]:
-    """Put parts (n, D) of an array together, of which there may be none."""
+    """Concatenate parts (n, D) of an array; there may be no parts."""
     return np.concatenate([np.empty((0, dim), np.float32), *parts])
 
 

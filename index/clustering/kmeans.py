@@ -14,8 +14,8 @@ from index.progress import Step
 from index.search_backends import search_backend
 
 # What the steps cost in processor time, side by side (microseconds of one core, 128 dimensions, 500,000 words):
-# progress is told by them, so that the time that is left can be estimated.
-COST_READ = 2  # of a descriptor: read, and told from those before it
+# progress counts in them, so that the time left can be estimated.
+COST_READ = 2  # of a descriptor: read, and compared with those before it
 COST_SEARCH = 21  # of a descriptor that is searched among all centres
 COST_COMPARE = 6  # of a descriptor that is compared with the centres near its last one
 COST_BUILD = 12  # of a centre, where the search is built
@@ -34,7 +34,7 @@ class KMeansOptions:
     backend: str = "faiss"  # search back-end, by its registered name
     sample_per_word: int = 50  # descriptors used at most for each word, a random sample; 0 uses all
     neighbours: int = 48  # centres near a descriptor's last one that a pass compares it with
-    refresh: int = 5  # every so many passes, the first included, each descriptor is searched among all centres too
+    refresh: int = 5  # every `refresh` passes, the first included, each descriptor is searched among all centres too
 
     def __post_init__(self) -> None:
         for name, least in (("words", 1), ("iterations", 1), ("sample_per_word", 0), ("neighbours", 1), ("refresh", 1)):
@@ -44,7 +44,7 @@ class KMeansOptions:
 
 @dataclass(frozen=True)
 class KMeansResult:
-    """Centres, and how they were come by.
+    """Centres, and statistics of how they were found.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def approximate_kmeans(
     the nearer answer is taken. Sums are kept in float64. A cluster left empty takes over a descriptor of largest error.
 
     Memory holds a block of descriptors, a few arrays as large as the centres, and four bytes for each descriptor used,
-    of which there are at most `sample_per_word` a word.
+    at most `sample_per_word` a word.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def approximate_kmeans(
     reader : callable, optional
         Reads the source's descriptors; this process does where it is left out.
     progress : callable, optional
-        Called with the work done so far and in all, over all passes: about as much of it is done in any minute.
+        Called with the work done so far and in all, over all passes, in units of equal time.
 
     Returns
     -------
@@ -191,11 +191,11 @@ class _Plan:
         self._tell(0)
 
     def read(self, descriptors: int) -> None:
-        """Tell that so many descriptors were read for the first time."""
+        """Report that descriptors were read for the first time."""
         self._tell(COST_READ * descriptors)
 
     def looked(self, number: int, descriptors: int) -> None:
-        """Tell that so many descriptors were looked at in a pass."""
+        """Report that descriptors were assigned in a pass."""
         done = sum(before + each * self._points for before, each in self._passes[:number])
         before, each = self._passes[number]
         self._tell(self._first + done + before + each * descriptors)
@@ -210,7 +210,7 @@ def _assignment(centres: NDArray[np.float32], options: KMeansOptions, *, first: 
     backend = search_backend(options.backend)
     search = backend.build(centres, backend.draft, options.seed)
     near = None if first else search.search(centres, options.neighbours)[0]
-    # Lists that hold all centres make the comparison exact, and a search beside it pointless.
+    # Lists that hold all centres make the comparison exact, and a further search pointless.
     complete = options.neighbours >= len(centres)
     return Assignment(centres, search if first or (everywhere and not complete) else None, near)
 
@@ -220,7 +220,7 @@ def _reseed(sums: NDArray[np.float64], counts: NDArray[np.int64], assigned: NDAr
     empty = np.flatnonzero(counts == 0)
     if len(empty) == 0:
         return 0
-    # Equal points would make equal centres, one of which is then empty again.
+    # Equal points would make equal centres, and one would be empty again.
     firsts = np.sort(np.unique(row_hashes(reserve.points), return_index=True)[1])
     filled = 0
     for point, number in zip(reserve.points[firsts], reserve.numbers[firsts], strict=True):

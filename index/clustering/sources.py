@@ -1,4 +1,4 @@
-"""Where descriptors are read from, as often as needed: arrays, and files one after the other."""
+"""Sources of descriptors, read as often as needed: arrays, and files one after the other."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ class DescriptorSource(Protocol):
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor; 0 if there are none to tell."""
+        """Length of a descriptor; 0 if there are no descriptors."""
 
     def __len__(self) -> int:
         """Number of descriptors."""

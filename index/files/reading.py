@@ -20,7 +20,7 @@ def open_regular(path: Path) -> BufferedReader:
     Raises
     ------
     IrregularFile
-        It is none; it is not waited for, as the other end of a pipe would be.
+        It is not a regular file. A pipe, say, is refused at once, without waiting for its other end.
     OSError
         It is not there, or cannot be read.
     """
@@ -30,12 +30,12 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def refuse_irregular_database(file: Path) -> None:
-    """Refuse an SQLite file that is none, or has a pipe or the like beside it, for which SQLite might wait.
+    """Refuse an SQLite file that is not a regular file, or whose journals are not, as SQLite might wait for a pipe.
 
     Raises
     ------
     IrregularFile
-        It is, or has.
+        The file or one of its journals is not a regular file.
     """
     for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
         try:

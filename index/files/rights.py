@@ -1,4 +1,4 @@
-"""Who may read what is written: folders for their owner alone, or for whom the owner has given them to."""
+"""Permissions of what is written: folders for their owner alone, unless the owner has opened the top folder."""
 
 import stat
 from pathlib import Path
@@ -7,8 +7,8 @@ from pathlib import Path
 def make_folders(top: Path, *names: str) -> tuple[Path, int]:
     """Make a folder for its owner alone, where it is missing, and others in it, each with the rights of the first.
 
-    Whatever the umask is. The rights of a folder that is there stay: whoever wants others to see what is in it changes
-    those of the first.
+    Independent of the umask. Permissions of an existing folder stay: to let others read a collection, change those of
+    the first folder.
 
     Parameters
     ----------

@@ -44,15 +44,15 @@ class AggregatedFeatures:
 def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDArray[np.uint8]:
     """Give groups of signatures one signature each: the bits that most have.
 
-    It is the sign of the sum of the signatures as vectors of ±1. Where as many have a bit as have not, the first of the
-    group decides: so unrelated groups agree in half of their bits, which a fixed value would not do.
+    It is the sign of the sum of the signatures as vectors of ±1. On a tie the first of the group decides, so that
+    unrelated groups agree in half of their bits; a fixed value would make them agree in more.
 
     Parameters
     ----------
     signatures : ndarray, shape (N, B), uint8
         One group after the other.
     starts : ndarray, shape (G,), integer
-        Where each group begins, ascending from 0; none is empty.
+        Where each group begins, ascending from 0; no group is empty.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDA
 
 
 def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeatures:
-    """Aggregate the features of a query by their nearest words, so many a feature at most.
+    """Aggregate the features of a query by their nearest words, at most `nearest` words a feature.
 
     In a word the features that are nearest to it by rank come first, in their order among each other.
     """
@@ -89,7 +89,7 @@ def score_aggregated(
     """Score photos by the aggregated selective match kernel of binary signatures, ASMK*.
 
     K(X, Y) = γ(X) γ(Y) Σ_c w_c σ(u(X_c, Y_c)), over the words c of both. u = 1 - 2 h / bits is the similarity of two
-    aggregates of which h bits differ, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou: To aggregate
+    aggregates that differ in h bits, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou: To aggregate
     or not to aggregate, ICCV 2013, equations 7 and 17). γ makes the similarity of a photo with itself 1. The weight w_c
     is idf², as in the inner product of tf-idf vectors.
 

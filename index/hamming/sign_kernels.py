@@ -19,7 +19,7 @@ def _gathered(eight: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _ask_for_rows(every: Any, rows: Any, bits: Any) -> Any:
-    """Have the thresholds in some rows of so many brought from memory."""
+    """Prefetch rows of thresholds into the processor's cache."""
     for row in rows:
         for line in range(0, bits, _LINE):
             ask_for(every, row * bits + line)
@@ -66,7 +66,7 @@ def sides_of(
 def recalled_sides(
     signatures: NDArray[np.uint8], thresholds: NDArray[np.float32], rows: NDArray[np.int64], usual: float
 ) -> NDArray[np.uint8]:
-    """Say on which side of other thresholds features lie of which is known on which side of one they do.
+    """Estimate signatures by other thresholds from the signature by one threshold.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the signature of a feature comes from: a few bits that tell more of its descriptor than its word does."""
+"""Sources of a feature's signature: a few bits that describe the descriptor more closely than its word does."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -16,7 +16,7 @@ _KEPT = 100_000  # words whose centres are kept as they are projected, which tak
 
 
 def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Random vectors that are as orthogonal as so many can be.
+    """Random vectors that are as orthogonal as their number and length allow.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class SignatureSource(ABC):
         ----------
         descriptors : ndarray, shape (N, D), float
         words : ndarray, shape (N,) or (N, k), int
-            The word of each; or several words, as each of which it gets a signature.
+            The word of each; or several words, with a signature for each.
 
         Returns
         -------
@@ -85,7 +85,7 @@ class SignatureSource(ABC):
     def recall(
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
-        """Tell the signatures by other words of features of which nothing is kept but one word and the signature by it.
+        """Estimate signatures by other words, from one word of a feature and its signature alone.
 
         A signature tells on which side of the word's centre the descriptor lay in each of its dimensions: it is taken
         to have lain there at a usual distance.
@@ -103,7 +103,7 @@ class SignatureSource(ABC):
         Returns
         -------
         ndarray, shape (N, n, B), uint8
-            By the words beside.
+            By the neighbouring words.
         """
         from index.hamming.sign_kernels import recalled_sides
 
@@ -116,7 +116,7 @@ class SignatureSource(ABC):
         """Project the centres of words (N, k): rows (T, bits), and which of them is of each word, (N, k)."""
         if words.size and words.max() >= len(self._centres):
             raise IndexError("there is no such word")
-        words = np.maximum(words, 0)  # of a descriptor that is not a number there is none
+        words = np.maximum(words, 0)  # a descriptor with NaN has no signature
         if len(self._centres) <= _KEPT:
             return self._projected, words.astype(np.int64)
         distinct, which = np.unique(words, return_inverse=True)
@@ -129,7 +129,7 @@ class SignatureSource(ABC):
 
     @abstractmethod
     def _thresholds(self, words: NDArray[np.integer]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Where hyperplanes lie, (T, bits), and which row of that is of each of the words, (N, k)."""
+        """Thresholds (T, bits), and the row of each of the words, (N, k)."""
 
 
 class HammingEmbedding(SignatureSource):

@@ -43,7 +43,7 @@ def best_matches(
     Parameters
     ----------
     photos, query, words, ranks : ndarray, shape (M,), int32
-        As those of `SignedMatches`, none of which are equal in all.
+        As those of `SignedMatches`; no two matches are equal in all four.
     votes : ndarray, shape (M,), float64
         What each counts for.
     images, features : int

@@ -13,10 +13,10 @@ from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import first_of_kind
 from index.segments.segment import Segment
 
-# Of the query's features of one word so many are compared with all of the index, fewer where the word is in very many
-# photos. More are one texture, say a wall of tiles, whose pairs would be without number.
+# At most this many of the query's features of one word are compared with the index, fewer if the word is in very many
+# photos. More are one texture, say a wall of tiles, which would make far too many pairs.
 _OF_A_WORD = 64
-_OF_ALL = 1 << 20  # times the number of photos that have the word: at most so many
+_OF_ALL = 1 << 20  # at most this, times the number of photos that have the word
 BORROWED = 1 << 24
 """Ranks of what an image borrows begin here: see `SignedMatches.ranks`. It has no more features of its own."""
 Numbers = NDArray[np.int32]
@@ -28,13 +28,13 @@ class VotingOptions:
     """Which features match by their signatures, and what a match counts for."""
 
     nearest: int = 3  # words that a feature of the query is looked up by: multiple assignment (Jégou et al., 2010)
-    # Photos that the words beside the nearest are in, added up over all words of a query, at most: of more the most
+    # Photos that have the second and further words, added up over all words of a query, at most: beyond it the most
     # common words are left out. Most of the time of a search in a large collection goes into them, and their votes
     # weigh little.
     beside: int = 1 << 20
     radius: float = 0.34  # largest part of the bits that differ in what votes: 22 of 64, as in the paper
     sigma: float = 0.25  # of the Gaussian that weights a match by that part: a quarter of the bits, as in the paper
-    words: float = 0.0075  # weight of the cosine of words, beside the part of the query's votes that a photo has
+    words: float = 0.0075  # weight of the cosine of words, added to a photo's share of the query's votes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SignedFeatures:
     Attributes
     ----------
     words : ndarray, shape (N, k), int
-        Distinct in each row, but for -1, which is none.
+        Distinct in each row; -1 for no word.
     signatures : ndarray, shape (N, k, B), uint8
     """
 
@@ -57,7 +57,7 @@ class SignedFeatures:
 
 
 def join_signed(several: Sequence[SignedFeatures]) -> SignedFeatures:
-    """Put the features of several one behind the other, some of which may be looked up by fewer words."""
+    """Concatenate the features of several; some may have fewer words a feature."""
     most = max(one.words.shape[1] for one in several)
     fewer = [(0, most - one.words.shape[1]) for one in several]
     return SignedFeatures(
@@ -107,7 +107,7 @@ class SignedMatches:
 
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
-    """Leave out the most common of the words beside the nearest, where all are in very many photos.
+    """Leave out the most common of the second and further words, if all are in very many photos.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def count_votes(
 
 
 def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Score photos by what matches vote for, which those of one feature share.
+    """Score photos by the votes of matches, which the matches of one feature share.
 
     A feature of the query that finds much everywhere tells little: its matches share their votes, s ← s √(s / Σs), Σ
     over all photos (inter-image burstiness; Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009). The
@@ -306,5 +306,5 @@ def as_numbers(signatures: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
 
 
 def _asked_of(frequency: NDArray[np.integer]) -> NDArray[np.integer]:
-    """How many features of the query of a word that so many photos have are compared with all of the index."""
+    """How many query features of a word are compared with the index, by the number of photos that have the word."""
     return np.asarray(np.clip(_OF_ALL // np.maximum(frequency, 1), 1, _OF_A_WORD))

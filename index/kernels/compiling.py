@@ -3,10 +3,10 @@
 A module of compiled functions imports this one, and is itself imported where its functions are called: Numba takes half
 a second to load, which commands that do not search can spare. What was compiled is kept on disk, so that a function is
 compiled once for each installation and kind of processor: in the folder that the variable CAIRN_CACHE names, else
-beside the module, else in the user's cache folder.
+next to the module, else in the user's cache folder.
 
 Numba notices that a function has changed by its file alone: a compiled function calls only those of its own module, and
-those of this one. Who changes this module deletes what was kept (``__pycache__/*.nb?``).
+those of this one. After a change of this module, delete the cache (``__pycache__/*.nb?``).
 
 Array accesses are not checked: what comes from a file must be, before it is used as an index.
 """
@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 
 from index.kernels.keeping import cache_settings
 
-_COUNTS = "_nrt"  # what Numba calls the counting of who uses an array; it is not documented, and may go away
+_COUNTS = "_nrt"  # Numba's name for counting references to an array; it is not documented, and may go away
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,9 +53,8 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
     Floats are added up in the order that is written, and a product is rounded before it is added to a sum, so that all
     processors give the same bits. Sums that are to be taken many at a time are written so, side by side.
 
-    Without `makes_arrays`, nobody counts who uses an array: two locked additions for each call of a part, and for each
-    turn of a loop that gives an array another value, which may take longer than all else. Such a function makes no
-    array, and returns none, nor a part of one.
+    Without `makes_arrays`, references to arrays are not counted: that takes two locked additions for each call of a
+    part, and each turn of a loop that gives an array another value. Such a function neither makes nor returns an array.
     """
     jit: Any = numba.njit
 
@@ -94,7 +93,7 @@ def count_ones(bits: Any) -> Any:
 
 @compiled()
 def lowest_one(bits: Any) -> Any:
-    """The place of the lowest bit that is set, of a number of 64 bits of which one is."""
+    """Position of the lowest set bit of a number of 64 bits, which is not 0."""
     return np.int64(count_ones((bits & (~bits + np.uint64(1))) - np.uint64(1)))
 
 

@@ -1,6 +1,6 @@
-"""Where Numba keeps what it has compiled.
+"""The cache of code compiled by Numba.
 
-In the folder that the variable CAIRN_CACHE names, else beside the module, else in the user's cache folder.
+It is the folder that the variable CAIRN_CACHE names, else next to the module, else the user's cache folder.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _caching: Any = caching
 
 @contextlib.contextmanager
 def cache_settings() -> Iterator[None]:
-    """Let Numba keep what it compiles where the user says, or else beside the modules or in the user's cache folder.
+    """Let Numba cache what it compiles in the user's choice of folder, else next to the modules or in the user's cache.
 
     Not in a folder ``~`` of the working folder, where that of the user is not known: what lies there is loaded.
     """

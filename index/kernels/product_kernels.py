@@ -23,7 +23,7 @@ _AHEAD = 4  # distances before it is compared, a point is asked for
 
 @compiled(makes_arrays=False)
 def _add_four(row: Any, matrix: Any, at: Any, sums: Any) -> Any:
-    """Add the products of four entries of a row with as many rows of the matrix, one after the other, to sums (Q,)."""
+    """Add the products of four entries of a row with four rows of the matrix, in order, to sums (Q,)."""
     use_wide_vectors()
     a, b, c, d = row[at], row[at + 1], row[at + 2], row[at + 3]
     first, second, third, fourth = matrix[at], matrix[at + 1], matrix[at + 2], matrix[at + 3]

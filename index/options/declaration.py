@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of an option beside the name, type and default of its field.
+    """Declaration of an option; its name, type and default are those of its field.
 
     Attributes
     ----------

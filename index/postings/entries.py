@@ -1,4 +1,4 @@
-"""What the lists of a segment give, whatever their format, and the damage that they tell of."""
+"""Entries of the posting lists of a segment, in any format, and errors of damaged ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,10 +105,10 @@ class NearEntries:
 
 
 def narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:
-    """The smallest unsigned type that holds the values, none of which is negative."""
+    """The smallest unsigned type that holds the values, which are not negative."""
     return np.min_scalar_type(int(values.max()) if len(values) else 0)
 
 
 def are_bounds(ends: NDArray[np.unsignedinteger], of: int) -> bool:
-    """Whether an array ascends from 0, and has bounds of so many lists."""
+    """Whether an array ascends from 0, and has bounds for this number of lists."""
     return len(ends) == of + 1 and ends[0] == 0 and not (ends[1:] < ends[:-1]).any()

@@ -24,7 +24,7 @@ from index.kernels.compiling import (
     written,
 )
 
-# Lists lie too far apart for a processor to foresee which is read next: it is told so many lists before.
+# Lists lie too far apart for a processor to foresee which is read next: prefetch this many lists ahead.
 _AHEAD = 6
 FITS = 0
 """What decoding gives where nothing is wrong; other numbers say that lists are damaged."""
@@ -47,7 +47,7 @@ def _generate_load(typing: Any, values: Any, place: Any) -> Any:
 
 
 def _generate_near(typing: Any, numbers: Any, first: Any, code: Any, most: Any) -> Any:
-    """Code of `_near_eight`: which of eight numbers from one on differ from a code in so many bits at most, by bits."""
+    """Code of `_near_eight`: a bit for each of eight consecutive numbers, set if it differs from a code in few bits."""
     del typing
     word, eight = ir.IntType(64), ir.VectorType(ir.IntType(64), 8)
 
@@ -113,7 +113,7 @@ def _low_of(low: Any, entry: Any, low_bits: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _place_of(bits: Any, number: Any) -> Any:
-    """The place of the bit that is the so-manieth of those that are set, counted from 1."""
+    """select(k): position of the k-th set bit, k from 1."""
     for _ in range(number - 1):
         bits &= bits - np.uint64(1)
     return lowest_one(bits)
@@ -146,7 +146,7 @@ def _near_some(
 
 @compiled(makes_arrays=False)
 def _between(high: Any, first_bit: Any, bits_of: Any, zeros: Any, before: Any, until: Any) -> Any:
-    """Where in the unary bits of a list what follows some of its zeros begins, and more of them; -1: it is damaged.
+    """First bit after some zeros of a list's unary bits, and after more zeros; -1 if the list is damaged.
 
     The entries of some high parts lie between two of the zeros.
     """
@@ -196,7 +196,7 @@ def _decode_list(
         if value >= universe:
             return _DAMAGED
         values[entry] = value
-    # A list ends with so many zeros that all lists have as many.
+    # Zeros at the end of a list make up for its entries, so that all lists have equally many zeros.
     while passed < zeros:
         if left < zeros - passed:
             if bits != np.uint64(0):
@@ -265,7 +265,7 @@ def find_values(
     low_bits: int,
     values: NDArray[np.int64],
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Find a value in each of some lists, of which little is decoded.
+    """Find a value in each of some lists, decoding little of them.
 
     What is damaged in the unary bits is noticed, what is in the low bits is not.
 
@@ -332,7 +332,7 @@ def add_products(
     weights : ndarray, shape (m, V), float64
         Of each word in each vector.
     frequencies : ndarray, shape (c,), float64
-        Term frequency of an image that has so many features of a word; the last stands for more, too.
+        Term frequency of an image by its number of features of a word; the last stands for more, too.
     total : ndarray, shape (images, V), float64
         Added to.
 
@@ -381,7 +381,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
     """Go on with `near_entries` from a list and a word on, as far as there is room.
 
     Gives whether lists are damaged, the list and the word to go on with, how many were found, and how much more room it
-    takes; 0: all is done. A function that makes arrays as it goes would count who uses them at every turn of its loops.
+    takes; 0 when done. It makes no arrays, as references would then be counted at every turn of its loops.
     """
     use_wide_vectors()
     high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list = coded
@@ -396,7 +396,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
             soon = one + _AHEAD
             word = words[min(at + _AHEAD, len(words) - 1)] - lists[soon] * words_a_list
             byte = (begins[soon] + lists[soon] * zeros) >> 3
-            # As if all words of a list had as many entries.
+            # As if all words of a list had equally many entries.
             entry = begins[soon] + lengths[soon] * min(max(word, 0), words_a_list) // words_a_list
             for line in range(3):
                 ask_for(high, byte + 64 * line)
@@ -512,7 +512,7 @@ def near_entries(
     images, words_a_list : int
         Of the segment: see `index.postings.word_lists.CodedLists`.
     signatures : ndarray, shape (features * length,), uint8
-        Of all entries of all lists, so many bytes each: 4, or a multiple of 8.
+        Of all entries of all lists, `length` bytes each: 4, or a multiple of 8.
     length : int
     words, firsts, counts : ndarray, shape (m,), int64
         Distinct words of the query, ascending; where the features of each begin among the codes, and how many they are.

@@ -250,7 +250,7 @@ def _write_fields(low: NDArray[np.uint8], begin: int, values: NDArray[np.int64],
 
 
 def blocks_of(lengths: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of lists, from the first to before the last, that have at most so many entries, or are one list."""
+    """Ranges of lists, first and last exclusive, of at most `most` entries, or a single list."""
     ends = np.cumsum(lengths)
     first = 0
     while first < len(ends):

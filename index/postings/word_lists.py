@@ -26,7 +26,7 @@ from index.postings.sorted_lists import (
     take_ranges,
 )
 
-# Words whose postings are one list have so many together, on average: where a list begins takes as much room as some
+# Words whose postings are one list have this many together, on average: the beginning of a list takes the room of about
 # three features.
 _LEAST_ENTRIES = 16
 _SORTED_AT_ONCE = 1 << 22  # features, while postings are made
@@ -193,7 +193,7 @@ class CodedLists:
         Returns
         -------
         firsts, counts : ndarray, shape (n,), int64
-            Where the first feature of the image that has the word stands among all features of the lists, and how many
+            Position of the image's first feature of the word among all features of the lists, and how many
             follow each other there.
         """
         from index.postings.list_kernels import FITS, find_values
@@ -207,7 +207,7 @@ class CodedLists:
         return firsts, counts
 
     def _rows(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the features in some lists stand among all features of the lists."""
+        """Positions of the features of some lists among all features of the lists."""
         starts = self._of_words.starts[at].astype(np.int64)
         return concatenated_ranges(starts, self._of_words.starts[at + 1].astype(np.int64) - starts)
 
@@ -275,7 +275,7 @@ def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) 
     words : ndarray, shape (features,), unsigned
         Ascending within an image.
     offsets : ndarray, shape (n + 1,), int64
-        Where each image's features begin.
+        First feature of each image.
     """
     images, below = len(offsets) - 1, int(words.max()) + 1 if len(words) else 1
     yield "word_lists", encode_lists(words, offsets, below)

@@ -10,11 +10,11 @@ GROUP = 32
 
 
 class Codes(NamedTuple):
-    """Codes of points in groups, each of which fills blocks of its own."""
+    """Codes of points in groups; each group fills blocks of its own."""
 
     bytes: NDArray[np.uint8]  # (b 32 d,): block by block, four dimensions of all its codes after another
     biases: NDArray[np.int32]  # (b 32,): what is added to the product of a query and a code
-    names: NDArray[np.int32]  # (b 32,): of codes; -1 if there is none
+    names: NDArray[np.int32]  # (b 32,): of codes; -1 for padding
     ends: NDArray[np.int64]  # (groups + 1,): before which block each group begins, and the last one ends
 
     @classmethod
@@ -52,7 +52,7 @@ class Codes(NamedTuple):
         return cls.of(codes, np.arange(len(codes), dtype=np.int32), np.array([len(codes)]))
 
     def parts(self, dim: int) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int64]]:
-        """Codes of so many dimensions, names and sizes: what they were laid out from."""
+        """Codes by dimension, names and sizes, from which the blocks were laid out."""
         from index.scanning.scan_kernels import BLOCK
 
         there = self.names >= 0

@@ -23,10 +23,10 @@ KEPT = 0.8
 # The share of components that eight bits with a sign hold; the rest are held as the largest that they do.
 WITHIN = 0.9999
 MOST = 127
-# Numbers of points that the directions of most variance are learnt from, and at most so many a list that the lists are.
+# Points from which principal components are learnt, and at most how many a list from which the lists are.
 _SAMPLE = 1 << 23
 _LIST_SAMPLE = 64
-# The scan chooses some more lists than are wanted: at most so many times as many.
+# The scan chooses some more lists than are wanted: at most this multiple.
 _ROOM = 4
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -38,8 +38,8 @@ class IvfOptions(SearchOptions):
     exact_below: int = 2_000  # with fewer points than this, all distances are computed
     list_factor: float = 1.5  # inverted lists = list_factor * sqrt(points)
     probes: int = 44  # inverted lists scanned for a query
-    sure: int = 5  # best by code in the nearest list, beside the k asked for: what is less near is not looked at
-    candidates: int = 16  # best by code, whose exact distances are then computed, beside the k asked for
+    sure: int = 5  # best by code in the nearest list, in addition to k: they set the bound for other lists
+    candidates: int = 16  # best by code, in addition to the k asked for, whose exact distances are then computed
 
     def __post_init__(self) -> None:
         check_whole(self, exact_below=0, probes=1, sure=0, candidates=1)
@@ -47,7 +47,7 @@ class IvfOptions(SearchOptions):
 
 
 class IvfSearch(NearestNeighbours):
-    """Points in lists, of which those near a query are scanned by short codes and the best re-ranked.
+    """Points in inverted lists: those near a query are scanned by short codes and the best re-ranked.
 
     A code is a byte for each of the first principal components: what faiss calls PCA32,IVF1024,SQ8 with refinement
     (Jégou et al., ICASSP 2011). But a list is scanned for all queries that ask for it while the processor's cache holds

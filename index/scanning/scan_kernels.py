@@ -56,7 +56,7 @@ def _generate_scores(
     """Code of `_add_products` for these types.
 
     It adds the products of some queries with a block of codes, in 32 dimensions, to scores, and says by a bit for each
-    code, the lowest for the first, which sums are above a limit. NumPy has no way to say it of which compilers make
+    code, the lowest for the first, which sums are above a limit. NumPy has no expression that compilers turn into
     that instruction. A code that was read serves all queries.
 
     Parameters
@@ -95,7 +95,7 @@ def _generate_scores(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def place(parameter: int, first: Any, more: int, kind: Any) -> Any:
-            """Where elements of an array lie, the first of them so many after another."""
+            """Addresses of equally spaced elements of an array."""
             of = context.make_array(signature.args[parameter])(context, builder, arguments[parameter])
             element = builder.add(first, ir.Constant(word, more))
             return builder.bitcast(builder.gep(of.data, [element]), kind.as_pointer())
@@ -153,7 +153,7 @@ _add_products: Any = intrinsic(_generate_scores)
 
 @compiled(makes_arrays=False)
 def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any) -> Any:
-    """Bring the `wanted` largest of so many scores, and their names, to the front; return the least of these.
+    """Move the `wanted` largest of `count` scores, and their names, to the front; return the least of these.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any)
 def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: Any, name: Any) -> Any:
     """Put a score, and its name, in its place among the largest, from element `first` on, and drop one too many.
 
-    It is larger than the last of them where there are as many as there may be. Returns how many there are then.
+    It must be larger than the last of them if they are full. Returns how many there are then.
     """
     place = first + min(count, most - 1)
     while place > first and scores[place - 1] < score:
@@ -202,7 +202,7 @@ def _insert(scores: Any, names: Any, first: Any, count: Any, most: Any, score: A
 
 @compiled(makes_arrays=False)
 def _least_of_largest(scores: Any, wanted: Any) -> Any:
-    """The `wanted`-th largest of at least so many scores, by bisection: counting takes many at once."""
+    """The `wanted`-th largest of the scores, by bisection: counting is vectorised."""
     use_wide_vectors()
     low, high = scores[0], scores[0]  # of 32 bits throughout, sums too: with 64 it takes far longer
     for place in range(len(scores)):
@@ -292,7 +292,7 @@ def _by_list(lists: Any, chosen: Any, number: Any, first: Any, last: Any) -> Any
     Returns
     -------
     starts : ndarray, shape (number + 1,), int64
-        Where the queries of each list begin.
+        First query of each list.
     queries : ndarray, int32
     """
     starts = np.zeros(number + 1, np.int64)
@@ -337,13 +337,13 @@ def scan_lists(
 ) -> None:
     """Find the points of largest scores in the lists of each query.
 
-    The nearest list of a query tells what a point must reach to be looked at in the others: the score that so many of
+    The nearest list of a query sets a bound for the others: the score of its `sure`-th best point.
     its own reach. All lists are read in their order, for all queries that chose them.
 
     Parameters
     ----------
     codes, biases, names : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
-        Of the points, in b blocks, and their numbers; -1 if there is none, whose bias is `NONE`.
+        Of the points, in b blocks, and their numbers; -1 for padding, whose bias is `NONE`.
     ends : ndarray, shape (L + 1,), int64
         Before which block each list begins, and the last one ends.
     queries : ndarray, shape (n, d / 4), int32

@@ -86,7 +86,7 @@ def verify_segment(folder: Path) -> list[str]:
 
 
 def segment_bytes(folder: Path) -> dict[str, int]:
-    """Bytes of each part of a segment, as `Segment.bytes`, by its description alone: nothing of it is mapped.
+    """Bytes of each part of a segment, as `Segment.bytes`, read from its description alone.
 
     Raises
     ------

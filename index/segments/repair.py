@@ -89,7 +89,7 @@ def _known(folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray
 def _offsets_from_postings(
     folder: Path, entries: Mapping[str, Any], known: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """Where each image's features begin, from how many of each word it has."""
+    """First feature of each image, from the number of features of each word."""
     lengths = _feature_counts(_plain_blocks(folder), entries["image_numbers"]["shape"][0])
     return {"offsets": np.concatenate([[0], np.cumsum(lengths)])}
 
@@ -176,7 +176,7 @@ def _feature_counts(blocks: Iterable[_Block], images: int) -> NDArray[np.int64]:
 
 
 def _words_by_image(blocks: Iterable[_Block], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The words of the features of each image, ascending, where the images have so many each."""
+    """Words of the features of each image, ascending, from the number of features of each."""
     words = np.empty(int(lengths.sum()), np.uint32)
     following = np.cumsum(lengths) - lengths  # place of each image's next feature
     for some, positions, counts in blocks:
@@ -193,7 +193,7 @@ def _sorted_lists(folder: Path, name: str, starts: str) -> SortedLists:
 
 
 def _description(folder: Path, form: int, vocabulary: str, descriptor: str) -> bytes | None:
-    """What meta.json must have said of the files that are there."""
+    """Rebuild meta.json from the files that are there."""
     names = {path.stem for path in folder.glob("*.npy")}
     columns = [name for name in (COLUMN_PREFIX + column for column in _FIRST_COLUMNS) if name in names]
     others = sorted(name for name in names - {*PARTS[form], *columns} if name.startswith(COLUMN_PREFIX))

@@ -59,7 +59,7 @@ class Segment:
         Image i has the features offsets[i] to offsets[i + 1].
     columns : dict of str to ndarray, shape (features, ...)
     signatures : ndarray, shape (features, B), uint8, or None
-        In the order of the postings: by word, then by image, then as they were given; None if there are none.
+        In the order of the postings: by word, then by image, then as they were given; None if the segment has none.
     elongations : ndarray, shape (n,), float32, or None
         See `ImageFeatures`; None if all are 1.
     format : int
@@ -366,7 +366,7 @@ class Segment:
     def signatures_of(self, positions: NDArray[np.integer]) -> list[NDArray[np.uint8]]:
         """The signatures (n, B) uint8 of the features of some images, in the order of `image`.
 
-        Each word of an image is looked for in the list of the word, of which little is decoded.
+        Each word of an image is looked up in the list of the word, which is hardly decoded.
         """
         lists, signatures = self._signed()
         lengths, words = self.words_of(positions)
@@ -392,5 +392,5 @@ class Segment:
 
 
 def posting_order(words: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Where each feature of the posting lists stands among the features of all images, given the words of these."""
+    """Position of each feature of the posting lists among the features of all images, given the words of these."""
     return np.argsort(words, kind="stable")

@@ -120,7 +120,7 @@ class Boosted:
 
 
 def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Boosted:
-    """Build a descriptor from what its `meta` gave, and from all arrays of a file, neither of which is trusted.
+    """Build a descriptor from its `meta` and all arrays of a file; neither is trusted.
 
     Raises
     ------

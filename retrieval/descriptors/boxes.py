@@ -31,7 +31,7 @@ class ResponseOptions:
     smoothing: float = 2.0
     orientations: int = 24  # q
     # Ours: what each sample adds to the energy of all orientations, in units of the mean gradient over the patch.
-    # Equation 10 has none of it, and faint gradients count for as much as strong ones; with much of it, responses are
+    # Equation 10 has no such term, and faint gradients weigh the same as strong ones; with a large one, responses are
     # energies over the contrast of the patch, as those of SIFT are. Of 0.01 to 10, 3 did best on validation pairs.
     floor: float = 3.0
 

@@ -47,7 +47,7 @@ class ForeignDescriptor:
         self.bytes = {BITS: -(-dim // 8), BYTES: dim}.get(values, 4 * dim)
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Refuse: who made it can."""
+        """Raise CairnError: only the program that made the descriptors can compute them."""
         raise CairnError(f"The descriptor {self.name} is another program's: Cairn cannot describe patches with it.")
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
@@ -61,7 +61,7 @@ def is_foreign(name: str) -> bool:
 
 
 def parse_foreign(name: str) -> ForeignDescriptor:
-    """Read the name of a foreign descriptor; raises CairnError if it is none."""
+    """Read the name of a foreign descriptor; raises CairnError if it is not one."""
     found = _NAME.fullmatch(name)
     if found is None or not 1 <= int(found[2]) <= MOST_DIMENSIONS or (found[3] or UNIT) not in VALUES:
         raise CairnError(f"{name!r} names no descriptor of another program, as foreign:superpoint:256 does.")

@@ -121,7 +121,7 @@ def _pool(
 def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
     """Sum the gradients of patches over bins of place and orientation.
 
-    A magnitude is shared between the two orientations beside its angle, linearly. With m the magnitude and a the angle,
+    A magnitude is shared linearly between the two orientations next to its angle. With m the magnitude and a the angle,
     ramp k is m times a - k, cropped to 0..1: orientation k has ramp k - 1 less ramp k, and the first has m less the
     first ramp plus the last. The difference is taken after the sums over place.
 
@@ -133,7 +133,7 @@ def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], r
         Weights of the samples in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that
         follow each other.
     rows : ndarray, shape (N, 8 B²), float32
-        Where the sums are written to.
+        Output of the sums.
     """
     bins, size = weights.shape
     flat = patches.reshape(len(patches), size * size)

@@ -31,7 +31,7 @@ _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW = (
     for values in (*_VALUES[:2], np.exp2(_VALUES[2]), np.exp2(_VALUES[3]), np.exp2(-_VALUES[3]), _VALUES[4])
 )
 _TABLES = _X, _Y, _SCALES, _FIRSTS, _SECONDS, _BELOW
-# What decoding gives differs so much from what was encoded, at most: centres in units of the longer side, and the
+# Largest difference of what is decoded to what was encoded: centres in units of the longer side, and the
 # entries of an upright frame in units of the largest of them, where ellipses are as detection keeps them.
 CENTRE_ERROR = 0.52 / 2047
 FRAME_ERROR = 0.08
@@ -118,7 +118,7 @@ def decode_geometries(
     columns : sequence of B dict
     rows : ndarray, shape (n,), integer
     starts : ndarray, shape (B + 1,), integer
-        Where the rows of each photo begin.
+        First row of each photo.
     """
     from retrieval.features.geometry_kernels import decode_rows
 

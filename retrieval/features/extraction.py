@@ -48,9 +48,9 @@ class Extractor:
     ----------
     measurement_scale : float
         Size of the measurement region over that of the detected one: as the options say, or else the detector's own
-        and as many times as large as the descriptor asks for.
+        times the factor of the descriptor.
     region_scale : float
-        The same but for what the descriptor asks for: by regions of that size it is told whether two are the same.
+        The same without the descriptor's factor: duplicate regions are found by regions of that size.
     fingerprint : str
         Of descriptor and options: features compare only with features of the same.
     """

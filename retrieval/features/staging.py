@@ -29,7 +29,7 @@ class Staged:
     features: int  # number of features
     width: int  # pixels of the upright original
     height: int
-    reason: str | None = None  # why there are none; None: the photo was read
+    reason: str | None = None  # why there are no features; None: the photo was read
     is_new: bool = False  # extracted just now; else its features were there
     unseen: bool = False  # there is no file where it was to be read
 

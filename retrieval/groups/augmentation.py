@@ -55,7 +55,7 @@ def augment_photos(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Let photos borrow features of those that they are linked with, and keep that beside the collection's segments.
+    """Let photos borrow features of those that they are linked with, stored next to the collection's segments.
 
     Only photos whose neighbours have changed since the last run are looked at. A run that is stopped has kept what it
     has done, as far as whole segments were written.
@@ -222,6 +222,6 @@ def _size(width: int | None, height: int | None) -> tuple[float, float]:
 
 
 def _tell(collection: Collection) -> None:
-    """Let who has the collection open know that what photos borrow has changed: it counts the catalogue's changes."""
+    """Tell processes that have the collection open that borrowed features have changed, by the catalogue."""
     collection.catalogue.write(keep_setting, AUGMENTATION_KEY, "on" if is_augmented(collection.folder) else "off")
     collection.forget()

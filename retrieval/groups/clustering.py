@@ -16,12 +16,12 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
     Parameters
     ----------
     links : mapping of (int, int) to float
-        Strength of each edge, by its two nodes, ascending: of edges with as many neighbours in common the stronger
+        Strength of each edge, by its two nodes, ascending: of edges with equally many common neighbours the stronger
         comes first.
     agreement : float
         Least part of the nodes of the smaller cluster that have an edge to the larger.
     fewest : int
-        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, of a cluster that has so many.
+        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, for clusters that large.
 
     Returns
     -------

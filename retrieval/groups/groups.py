@@ -40,7 +40,7 @@ EARLIER_LOG = "links.jsonl"
 """Where earlier versions kept the links."""
 FORMAT = 1
 _RULES = 2  # how groups are made: those of other rules are out of date
-# Links of so many inliers are kept whatever is asked for, so that fewer can be asked for later.
+# Links of this many inliers are always kept, so that fewer can be asked for later.
 KEPT_INLIERS = 10
 _ROWS = 1_000  # rows of photos that are read at a time
 
@@ -74,7 +74,7 @@ class Group:
     number: int  # from 1, the group of most photos first
     photos: tuple[int, ...]  # image numbers, ascending; at least two
     links: int  # pairs of them that are linked
-    duplicates: Mapping[int, int]  # from a near duplicate to the photo that it repeats, which is none itself
+    duplicates: Mapping[int, int]  # from a near duplicate to its original, which is not one itself
 
 
 @dataclass(frozen=True)
@@ -358,7 +358,7 @@ def _duplicates(
 ) -> dict[int, int]:
     """For each near duplicate of a group the photo it repeats: originals stand for those that are like them.
 
-    A photo that is like a near duplicate, but not like what that repeats, is none itself: in a long row of photos, each
+    A photo that is like a near duplicate, but not like its original, is not one itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
     """
     copies: defaultdict[int, list[int]] = defaultdict(list)
@@ -381,7 +381,7 @@ def _box(row: ImageRow) -> NDArray[np.float64]:
 
 
 def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> Group:
-    """A group of the file, without the photos that are not known; ValueError or TypeError where it is none."""
+    """A group of the file, without unknown photos; raises ValueError or TypeError if it is malformed."""
     photos = tuple(_count(number) for number in entry["photos"])
     if any(after <= before for before, after in itertools.pairwise(photos)):
         raise ValueError("the photos of a group are not in order")
@@ -394,7 +394,7 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
 
 
 def _kept_apart(duplicates: Mapping[int, int], rejected: Several[tuple[int, int]]) -> dict[int, int]:
-    """Near duplicates without those pairs that are none."""
+    """Near duplicates without the pairs that people rejected."""
     return {
         copy: original
         for copy, original in duplicates.items()

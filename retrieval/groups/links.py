@@ -79,7 +79,7 @@ def link_photos(
     collection : Collection
         Open, with a vocabulary.
     min_inliers : int
-        Fewest inliers of a link; one of the two photos has to find the other with so many.
+        Fewest inliers of a link; one of the two photos has to find the other with at least these.
     keep : bool
         Keep each photo's links in the catalogue as they are found. Photos that it knows are not asked with again, so
         that a run that was interrupted goes on, and one after photos were added asks with those alone: what the others
@@ -217,7 +217,7 @@ def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
 
 
 def _has_all(kind: str, vocabulary: str, min_inliers: int) -> bool:
-    """Whether links of a kind are of a vocabulary, and all that have so many inliers."""
+    """Whether links of a kind are of a vocabulary, and include all links of `min_inliers`."""
     try:
         made = json.loads(kind)
         fits = (made["format"], made["vocabulary"]) == (_FORMAT, vocabulary)
@@ -232,7 +232,7 @@ def encode_links(found: Iterable[Link]) -> bytes:
 
 
 def decode_links(number: int, contents: bytes, only: int | None = None) -> list[Link] | None:
-    """The links of a photo, or those to one other photo only, from what `encode_links` gave; None: they are none."""
+    """Links of a photo, or only those to one other photo, as `encode_links` wrote them; None if they are malformed."""
     if len(contents) % _LINK.itemsize:
         return None
     found = np.frombuffer(contents, _LINK)
@@ -246,7 +246,7 @@ def decode_links(number: int, contents: bytes, only: int | None = None) -> list[
 def found_numbers(
     photos: Iterable[tuple[int, bytes]], fewest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Read which photos some photos found with so many inliers, without the maps.
+    """Read which photos some photos found with enough inliers, without the maps.
 
     Parameters
     ----------

@@ -148,14 +148,14 @@ class _Pointing:
 
     @classmethod
     def of(cls, state: object, pages: Iterable[Sequence[tuple[int, bytes]]], fewest: int) -> "_Pointing":
-        """Read the links of so many inliers."""
+        """Read the links of enough inliers."""
         parts = [found_numbers(page, fewest) for page in ((), *pages)]
         by, to, inliers = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((by, -inliers, to))
         return cls(state, to[order], by[order])
 
     def to(self, number: int) -> list[int]:
-        """The photos that found one, at most as many as are looked at."""
+        """The photos that found a photo, at most as many as are looked at."""
         first, last = np.searchsorted(self.found, [number, number + 1])
         pointing: list[int] = self.asked[first : min(last, first + _PHOTOS)].tolist()
         return pointing
@@ -175,7 +175,7 @@ def seen_objects(
 ) -> list[SeenObject]:
     """Find the parts of a photo that linked photos show.
 
-    Where a linked photo lies in this one, its frame, clipped to this one, is the region. Regions that overlap enough
+    The region is the frame of the linked photo, mapped to this one and clipped to it. Regions that overlap enough
     are one object, which has the region of the photo of the most inliers.
 
     Parameters
@@ -219,7 +219,7 @@ def seen_objects(
 
 
 def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] | None:
-    """Where another photo lies in a photo: corners (3 to 8, 2) within it; None if a link does not say."""
+    """Outline of another photo in a photo: corners (3 to 8, 2) within it; None if a link does not give it."""
     if not (row.width and row.height and other.width and other.height):
         return None
     # Maps of links are in units of the longer sides, with the corner of the top-left pixel at (0, 0).
@@ -238,7 +238,7 @@ def _region(link: Link, row: ImageRow, other: ImageRow) -> NDArray[np.float32] |
     if area(outline) > LARGEST * row.width * row.height:
         return None
     clipped = clip_polygon(outline, row.width, row.height)
-    # Less than this says nothing that could be searched for.
+    # Smaller regions are too small to be searched for.
     if narrowest_width(clipped) < 5 * THINNEST * own:
         return None
     return clipped.astype(np.float32)

@@ -107,7 +107,7 @@ def chance_rate(
 ) -> float:
     """Measure how often a feature of one photo agrees with one of the other within the narrow tolerances, by chance.
 
-    Features crowd where there is texture, and are of few sizes there: twice to ten times as many pairs agree as if
+    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if
     they were spread evenly.
 
     Parameters
@@ -164,7 +164,7 @@ def count_places(points: NDArray[np.floating], threshold: float) -> int:
 
 
 def false_alarms(inliers: float, features: int, expected: float) -> float:
-    """Expected number of hypotheses with so many inliers if the matches were spread by chance.
+    """Expected number of hypotheses with this many inliers if the matches were spread by chance.
 
     A match agrees by chance where it falls within the threshold, a part of the photo's area, so that the inliers beyond
     the hypothesis's own follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).

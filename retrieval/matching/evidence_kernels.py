@@ -189,7 +189,7 @@ def _keep_strip(points: Any, inside: Any, height: Any) -> Any:
 
 @compiled(makes_arrays=False)
 def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
-    """Whether the points inside are so many times as wide as high, at least."""
+    """Whether the bounding strip of the points inside is at least this many times wider than high."""
     left = top = np.float32(np.inf)
     right = bottom = np.float32(-np.inf)
     for one in range(len(points)):

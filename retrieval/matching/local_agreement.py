@@ -34,7 +34,7 @@ class LocalOptions:
     links: int = 6  # fewest that are weighed
     piece: int = 3  # fewest matches of a piece that counts
     shifts: int = 5  # how often chance is tried
-    digits: float = 1.5  # weight of the root of the digits of the probability of as many links by chance
+    digits: float = 1.5  # weight of the square root of the digits of the probability of equally many links by chance
     rarity: float = 4.5  # weight of the rarity of the photos' words, see `evidence.weigh`
     constant: float = -6.2
     sure: float = 2.5  # smallest sum, the logarithm of the odds, that verifies
@@ -59,7 +59,7 @@ class Pieces:
     largest : int
         Matches of the largest piece.
     false_alarms : float
-        Probability of as many links by chance.
+        Probability of at least these many links by chance.
     """
 
     rows: NDArray[np.int64]
@@ -88,7 +88,7 @@ def find_pieces(
     Returns
     -------
     list of B Pieces or None
-        None if too few agree to be weighed. What is said of a photo does not depend on the others.
+        None if too few agree to be weighed. The result of a photo does not depend on the others.
     """
     from retrieval.matching.local_kernels import link_neighbours
 

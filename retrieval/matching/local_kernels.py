@@ -141,7 +141,7 @@ def link_neighbours(
     ambiguity : ndarray, shape (K,), int64
         How many matches the word of a match has in its photo.
     starts : ndarray, shape (B + 1,), int64
-        Where the matches of each photo begin.
+        First match of each photo.
     wanted : ndarray, shape (B,), bool
         The photos that are looked at.
     limits : ndarray, shape (6,), float32
@@ -161,7 +161,7 @@ def link_neighbours(
     pieces : ndarray, shape (B, matches), int64
         Place in `rows` of the first match of the piece that each is in: of a match without links its own.
     links : ndarray, shape (B, 2), int64
-        Matches less pieces, and the same of all shifts together; 0 if there are too few, or half as many by chance.
+        Matches less pieces, and the same of all shifts together; 0 if matches are too few, or half are by chance.
     """
     photos, size = len(starts) - 1, 8
     while size < 2 * matches:

@@ -194,7 +194,7 @@ def promising_maps(
     scales : ndarray, shape (K,), float32
         Logarithms of the scales of the matches' own maps.
     starts : ndarray, shape (B + 1,), int64
-        Where the matches of each photo begin.
+        First match of each photo.
     ambiguity : ndarray, shape (K,), int64
         How many matches the word of a match has in its photo.
     most : int
@@ -211,7 +211,7 @@ def promising_maps(
     middles : ndarray, shape (H, 2), float32
         Places in the query of their matches.
     firsts : ndarray, shape (B + 1,), int64
-        Where the maps of each photo begin.
+        First map of each photo.
     """
     photos = len(starts) - 1
     room = longest = 0

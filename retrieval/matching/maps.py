@@ -87,7 +87,7 @@ def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], m
 
 
 def points_and_scales(query: Frames, image: Frames) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Write matches, of which row k of both is one, as places (4, K) and logarithms of scales (K,).
+    """Write matches, row k of both being match k, as places (4, K) and logarithms of scales (K,).
 
     The places are x and y in the query and in the photo; the scales are those of the matches' own maps.
     """

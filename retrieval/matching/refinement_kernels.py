@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
 # Of `settle`: how many times as large as the limit of errors, squared, that is within which matches count, one after
-# the other; the same for what is looked at; fits within each, at most; and the change of a map that is none.
+# the other; the same for the matches that are considered; fits within each, at most; and the change of a converged map.
 _WIDTHS = (16.0, 11.3, 8.0, 5.66, 4.0)
 _REACH = 25.0
 _FITS = 5
@@ -17,7 +17,7 @@ _STILL = 1e-6
 
 @compiled(makes_arrays=False)
 def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: Any, error: Any, agrees: Any) -> Any:
-    """Squared symmetric transfer errors (K,) of a map, and who agrees with it: none with a singular one."""
+    """Squared symmetric transfer errors (K,) of a map, and which matches agree with it: none if it is singular."""
     use_wide_vectors()
     a, b, x = np.float32(transform[0, 0]), np.float32(transform[0, 1]), np.float32(transform[0, 2])
     c, d, y = np.float32(transform[1, 0]), np.float32(transform[1, 1]), np.float32(transform[1, 2])
@@ -40,7 +40,7 @@ def _errors(transform: Any, points: Any, scales: Any, limit: Any, scale_limit: A
 
 @compiled()
 def _numbers(values: Any, wanted: Any) -> Any:
-    """Where values (K,) are the one that is wanted."""
+    """Indices of the values (K,) that equal the wanted one."""
     found = 0
     places = np.empty(len(values), np.int64)
     for k in range(len(values)):
@@ -199,7 +199,7 @@ def _room_for(pairs: Any) -> Any:
 
 @compiled()
 def _one_to_one(agrees: Any, pairs: Any, error: Any, taken: Any, closest: Any) -> Any:
-    """Choose of the matches that agree those of which each feature is in one; and the mean of their errors."""
+    """Choose among the matches that agree, so that each feature is in one only; and the mean of their errors."""
     near = _numbers(agrees, np.uint8(1))
     for k in near:
         taken[k] = 0

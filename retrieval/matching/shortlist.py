@@ -26,7 +26,7 @@ class ShortlistOptions:
     max_stretch: float = 6.0  # largest ratio of a map's scales: what one match says of a stretch is not exact
 
     def fewest(self, matches: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Fewest matches that agree with a map that is judged by so many (B,), and with a fitted one: (B, 2)."""
+        """Fewest matches that agree with a map that is judged by B matches, and with a fitted one: (B, 2)."""
         least = np.array(self.least, np.int64)
         return least[np.searchsorted(least[:, 0], matches, side="right") - 1, 1:]
 
@@ -55,7 +55,7 @@ def shortlist(
     query, image : Frames
         Row k of both is tentative match k, photo by photo.
     starts : ndarray, shape (B + 1,), int
-        Where the matches of each photo begin.
+        First match of each photo.
     ambiguity : ndarray, shape (K,), int
         How many matches the word of a match has in its photo. Maps come from the least ambiguous matches of the largest
         regions: a large region tells a map more exactly.
@@ -65,7 +65,7 @@ def shortlist(
     Returns
     -------
     list of B Maps or None
-        The best maps of a photo, the best first; None: nothing speaks for it. What is said of a photo does not depend
+        The best maps of a photo, the best first; None if no map has enough matches. The maps of a photo do not depend
         on the others.
     """
     from retrieval.matching.map_kernels import promising_maps

@@ -38,8 +38,8 @@ class VerificationOptions:
     """When two photos count as showing the same thing."""
 
     depth: int = 200  # how many of the best ranked photos are verified
-    batch: int = 40  # of those that signatures rank, so many at first, then at least a quarter as many ...
-    patience: int = 35  # ... until none of the last so many passes
+    batch: int = 40  # verified at first, of those that signatures rank; then at least a quarter of that ...
+    patience: int = 35  # ... until none of the last `patience` passes
     # Of a single-match hypothesis: 3 (scale and shift), 4 (and rotation) or 5 (affine, "down" kept); or `TWO_MATCHES`.
     freedom: int = 5
     # Largest symmetric transfer error, as a part of the photos' longer sides. Fitted with it, and again to be where
@@ -50,7 +50,7 @@ class VerificationOptions:
     max_zoom: float = 10.0  # largest enlargement or reduction of a hypothesis
     max_stretch: float = 4.0  # largest ratio of a map's scales: a plane seen at 75 degrees
     min_inliers: int = 4  # fewest matches that verify
-    false_alarms: float = 1e-3  # largest expected number of as good hypotheses among as many chance matches
+    false_alarms: float = 1e-3  # largest expected number of hypotheses this good among as many chance matches
     unsure_alarms: float = 1e-6  # the same for what is not sure, and comes before what has only words in common
     evidence: EvidenceOptions = field(default_factory=EvidenceOptions)  # how what passes that is weighed
     shortlist: ShortlistOptions = field(default_factory=ShortlistOptions)  # how many photos are looked at first
@@ -102,7 +102,7 @@ class Verification:
 
     @property
     def strength(self) -> tuple[int, int]:
-        """What photos are ordered by: inlier matches, and where there are none, matches that may agree by chance."""
+        """Sort key of photos: inlier matches or, without any, matches that may agree by chance."""
         return self.inliers, self.unsure
 
 
@@ -177,7 +177,7 @@ def verify(
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
     for start in Maps(tried[chosen_maps]).transforms.astype(np.float64):
         distinct = count_agreeing(start, points, matches, scales, *options.limits)
-        # Refinement seldom adds half as many inliers: what is no better than chance even then is not refined. The votes
+        # Refinement seldom adds half of the inliers: what is no better than chance even then is not refined. The votes
         # do not tell: they count a match of features with many others for a part only.
         if _alarms(1.5 * distinct, features, expected, options) > options.false_alarms:
             if maps is not None and not len(best):
@@ -221,7 +221,7 @@ def verify_pieces(
     rarity: float = 0.0,
     extent: float = np.inf,
 ) -> Verification:
-    """Weigh matches that agree with their neighbours, piece by piece, where no one map explains them.
+    """Weigh matches that agree with their neighbours, piece by piece, if no one map explains them.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def narrow_alarms(
     transform: NDArray[np.float64],
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps by chance that as many matches agree with as closely as those chosen do.
+    """Expected number of maps with which equally many chance matches agree as closely as those chosen do.
 
     Parameters
     ----------

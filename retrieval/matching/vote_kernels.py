@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from index.kernels.compiling import FLOAT32, FLOAT64, INT32, INT64, array, compiled, use_wide_vectors
 
 _STEPS = 1 << 15  # in a vote of one
-_SPREAD = 0.1  # of what a map counts for beside the matches that it is fitted to, as a part of the longer side
+_SPREAD = 0.1  # how far from the fitted matches others count for a map, as a part of the longer side
 
 
 @compiled(makes_arrays=False)
@@ -207,13 +207,13 @@ def judge_maps(
     middles : ndarray, shape (H, 2), float32
         Places in the query of the matches that the maps stand for.
     firsts : ndarray, shape (B + 1,), int64
-        Where the maps of each photo begin.
+        First map of each photo.
     points : ndarray, shape (4, K), float32
         Places in the query, and in the photo, of the matches of one photo after the other.
     scales : ndarray, shape (K,), float32
         Logarithms of the scales of the matches' own maps.
     starts : ndarray, shape (B + 1,), int64
-        Where the matches of each photo begin.
+        First match of each photo.
     fewest : ndarray, shape (B, 2), int64
         Fewest matches that agree with one of a photo's maps, and with one of the fitted ones.
     fitted, kept : int

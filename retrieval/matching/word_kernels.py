@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from index.kernels.compiling import INT32, INT64, UINT64, array, compiled, count_ones
 
-_LEVELS = 64  # of ambiguity that are told apart
+_LEVELS = 64  # largest ambiguity that is distinguished
 _SCATTERING = np.uint64(2654435769)  # Fibonacci hashing
 
 
@@ -31,13 +31,13 @@ def match_words(
         Of each 64 words bits that say which of them the query has, the lowest first, and how many distinct words of the
         query come before them. The query has no word from 64 T on.
     firsts, counts : ndarray, shape (distinct words,), int64
-        Where the query's features of each begin in `order`, and how many they are.
+        First of the query's features of each word in `order`, and how many they are.
     order : ndarray, shape (N,), int32
         The query's features, by word.
     words : ndarray, shape (M,), int64
         Of the features of one photo after the other, ascending in each.
     offsets : ndarray, shape (B + 1,), int64
-        Where each photo begins in `words`.
+        First feature of each photo in `words`.
     most : int
         About how many pairs a photo has at most.
 
@@ -46,7 +46,7 @@ def match_words(
     pairs : ndarray, shape (K, 2), int32
         Feature of the query, feature of the photo; by photo.
     starts : ndarray, shape (B + 1,), int64
-        Where the pairs of each photo begin.
+        First pair of each photo.
     ambiguity : ndarray, shape (K,), int64
         How many pairs the word of each pair has in its photo.
     totals : ndarray, shape (B,), int64

@@ -74,7 +74,7 @@ class QueryWords:
         words : ndarray, shape (M,), int
             Words of the features of all photos, those of one after those of the other, sorted in each.
         offsets : ndarray, shape (B + 1,), int
-            Where each photo begins in `words`; the last is M.
+            First feature of each photo in `words`; the last is M.
         most : int
             Largest number of pairs of one photo. Where there are more, those of whole words are given, the words with
             the fewest pairs first; where that leaves more than half of the room, as `match` gives them.
@@ -84,7 +84,7 @@ class QueryWords:
         pairs : ndarray, shape (K, 2), int32
             Feature of the query, feature of the photo; by photo.
         starts : ndarray, shape (B + 1,), int64
-            Where the pairs of each photo begin.
+            First pair of each photo.
         ambiguity : ndarray, shape (K,), int64
             How many pairs the word of each pair has in its photo.
         totals : ndarray, shape (B,), int64

@@ -39,7 +39,7 @@ def _mark(
     bound: np.float32,
     marks: NDArray[np.uint8],
 ) -> None:
-    """Mark what is beyond a bound and beyond the six samples next to it, in its level and in those beside it.
+    """Mark samples beyond a bound and beyond their six nearest neighbours, in their level and in the adjacent ones.
 
     All samples are tested, so this is what takes the time: it has no branches, for the compiler to test many at once.
     """
@@ -56,7 +56,7 @@ def _mark(
 
 @compiled(makes_arrays=False)
 def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.float32) -> bool:
-    """Whether a marked sample is beyond the neighbours at its corners, too, and those in the levels beside it.
+    """Whether a marked sample is beyond its diagonal neighbours, too, and those in the adjacent levels.
 
     The rows (L, 3, W) are numbered modulo 3.
     """
@@ -201,7 +201,7 @@ def refine(
     -------
     ndarray, shape (6, M), float64
         x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite where it is a
-        saddle), and the place in the line of the sample beside it. Those come first that took fewest steps.
+        saddle), and the index in the line of the adjacent sample. Those come first that took fewest steps.
     """
     responses = number - differences
     found = np.empty((6, places.shape[1]))

@@ -82,7 +82,7 @@ class Frames:
         return Frames(self.centres.take(rows, axis=0), self.linear.take(rows, axis=0))
 
     def enlarged(self, factor: float) -> "Frames":
-        """The same in units that are so many times shorter."""
+        """The same in shorter units, by a factor."""
         if factor == 1:
             return self
         return Frames(self.centres * np.float32(factor), self.linear * np.float32(factor))

@@ -179,8 +179,8 @@ def overlap_error(
 ) -> NDArray[np.float64]:
     """Overlap error of pairs of ellipses of one image: 1 - intersection / union of their areas.
 
-    With a normalised radius, both sizes are first multiplied by what brings the first ellipse to it, the centres stay
-    where they are: as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the
+    With a normalised radius, both sizes are first multiplied by the factor that brings the first ellipse to it; the
+    centres stay, as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the
     frame where that ellipse is the unit circle.
 
     Parameters
@@ -229,7 +229,7 @@ def _can_reach(
     part = least / (1 + least)
     total = covariances1 + covariances2
     determinant = total[:, 0, 0] * total[:, 1, 1] - total[:, 0, 1] ** 2
-    # The direction in which two ellipses are best told apart: u = (Σ₁ + Σ₂)⁻¹ d.
+    # The direction in which two ellipses are best separated: u = (Σ₁ + Σ₂)⁻¹ d.
     u = np.column_stack(
         [
             total[:, 1, 1] * d[:, 0] - total[:, 0, 1] * d[:, 1],

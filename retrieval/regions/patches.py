@@ -108,7 +108,7 @@ def extract_patches(
 def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> NDArray[np.int64]:
     """Levels (N,) int64 of a scale space that suit measurement regions (see `extract_patches`)."""
     spacing = np.sqrt(np.abs(np.linalg.det(frames))) * 2 / (size - 1)
-    # Half a sample of smoothing is what sampling at this spacing asks for: as much as a camera's image has.
+    # Sampling at this spacing requires half a sample of smoothing, the same as a camera's image has.
     return space.finest(0.62 * spacing)
 
 
@@ -134,7 +134,7 @@ def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0)
     if spacing == share == 1:
         return grey
     grid = ((share * patch_grid(size) + 1) * ((grey.shape[1] - 1) / 2)).astype(np.float32)
-    # A camera's image is taken to have half a sample of smoothing already, and so much is wanted in the end.
+    # A camera's image is taken to have half a sample of smoothing already, and this much is wanted in the end.
     sigma = 0.5 * np.sqrt(max(spacing**2 - 1, 0))
     resampled = np.empty((len(grey), size, size), np.float32)
     for number, patch in enumerate(grey):

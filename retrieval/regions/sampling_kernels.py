@@ -97,7 +97,7 @@ def sample(
     Parameters
     ----------
     line : ndarray, shape (H stride,), float32
-        The level, row by row, each followed by what is not looked at.
+        The level, row by row, each followed by padding.
     stride : int
         Samples from the begin of a row to that of the next.
     height, width : int
@@ -111,7 +111,7 @@ def sample(
     grid : ndarray, shape (2, S²), float32
         Sampling points in the frame.
     patches : ndarray, shape (N, S²), float32
-        Where they are written to.
+        Output.
     """
     number = grid.shape[1]
     places, shares = np.empty(number, np.int32), np.empty((2, number), np.float32)
@@ -227,7 +227,7 @@ def adapt(
     shapes : ndarray, shape (N, 2, 2), float64
         Maps from the unit circle to the region over its detection scale, which are changed.
     ends : ndarray, shape (N,), int64
-        Where it is written how each ended: `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
+        Output of how each ended: `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
     """
     number, row = grid.shape[1], weights.shape[1]
     inner = weights.reshape(-1)[row:-row]

@@ -62,7 +62,7 @@ class Chosen:
 
 
 def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Asked:
-    """Find a query's photo; raises CairnError if there is none.
+    """Find a query's photo; raises CairnError if there is no such photo.
 
     A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
     name alone, where that fits one photo.
@@ -151,7 +151,7 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     """
     collection, options = searcher.collection, searcher.options
     source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
-    # Of a photo of which few features are kept, a box has fewer still than its file gives.
+    # A box has fewer features still if only few of the photo's are kept.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     is_kept |= collection.extractor.is_foreign  # its file gives none
     if asked.row is not None and is_kept:
@@ -174,7 +174,7 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
 
 
 class LeftOut:
-    """Photos that answers leave out, by what people decided: hidden ones, and those that are no match of a query.
+    """Photos that answers leave out: those that people hid, and those that they marked as no match of a query.
 
     What is decided is read once for each revision of the catalogue: most searches read nothing but that.
 

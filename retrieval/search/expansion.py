@@ -18,12 +18,10 @@ from retrieval.search.views import View, indexed_view, part_of
 class ExpansionOptions:
     """Which photos a query is expanded by, and what is verified with what they add."""
 
-    photos: int = 8  # at most so many, the best verified
+    photos: int = 8  # at most this many, the best verified
     min_inliers: int = 12  # a photo with fewer adds nothing: a wrong one would lead the search astray
     copy: float = 0.9  # a photo that has this part of the query's features as inliers adds nothing new
-    words: float = (
-        1.0  # of the words that are scored, those that count the most: as many, at most, as this times the query's
-    )
+    words: float = 1.0  # words that are scored, those of most weight: at most this times the query's
     rounds: int = 3  # how often photos are added, at most: those that a round finds are added in the next
     candidates: int = 25  # photos a round that are verified with what was added, at most, those of the best scores
     # What a photo adds lies near to where it agrees with the query: so far away at most, in parts of the longer side of
@@ -79,15 +77,15 @@ def back_project(
 def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
     """Keep the features of a view that lie near to some places.
 
-    A photo that shows the query's object shows other things beside it, and where it was found nothing says that those
-    within the query's region are of the object, but for what lies where the two agree.
+    A photo that shows the query's object shows other things, too. A feature within the query's region is taken to be
+    of the object only near to where the two photos agree.
 
     Parameters
     ----------
     view : View
         As `back_project` gives it.
     places : ndarray, shape (N, 2)
-        Where the photo agrees with what was asked for, in units of the query's longer side.
+        Places where the photo agrees with the query, in units of the query's longer side.
     reach : float
         Largest distance, in the same units.
     """
@@ -102,7 +100,7 @@ def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
 def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]) -> WeighedWords:
     """Average the word counts of a query and of the photos that were back-projected into it.
 
-    A photo that shows the query's region in more detail than the query does counts for as much, not for more (Chum et
+    A photo that shows the query's region in more detail than the query does counts the same, not more (Chum et
     al., *Total Recall*, ICCV 2007).
 
     Parameters
@@ -172,7 +170,7 @@ def discriminative_words(
 
 
 def strongest(scored: WeighedWords, index: SearchedPhotos, most: int) -> WeighedWords:
-    """Keep the words that can add the most to a score, at most so many: a query of many words takes long."""
+    """Keep the words that can add the most to a score: a query of many words takes long."""
     distinct, which = np.unique(scored.words, return_inverse=True)
     weights = np.bincount(which, weights=scored.weights, minlength=len(distinct))
     if len(distinct) > most:

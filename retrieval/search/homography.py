@@ -1,4 +1,4 @@
-"""Where a query's points lie in a photo that it was verified with: pixels of one upright original to the other's."""
+"""Homography from a query to a photo that it was verified with: from pixels of one upright original to the other's."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def _projective(hit: Hit, query: Query, image: ImageFeatures) -> NDArray[np.floa
 
 
 def _some(matches: int) -> NDArray[np.int64]:
-    """Numbers of the matches that take part, of so many."""
+    """Numbers of a sample of the matches."""
     return np.arange(min(matches, _MOST)) * matches // max(min(matches, _MOST), 1)
 
 

@@ -234,8 +234,8 @@ def most_agreed(
     Returns
     -------
     int
-        How many matches agree with it; 0 if there is none, or where it is no view of what the matches cover: a place
-        behind the camera, or a mirrored one.
+        How many matches agree with it; 0 if there is no homography, or if it sends what the matches cover behind the
+        camera, or mirrors it.
     """
     number = len(source)
     here, there = np.empty((2, number)), np.empty((2, number))

@@ -10,7 +10,7 @@ def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: floa
     It minimises ``½ (‖w‖² + b²) + C Σ max(0, 1 - y_i (w·x_i + b))²``. With ``z_i = y_i (x_i, 1)`` the dual is to
     minimise ``½ αᵀ (Z Zᵀ + I / 2C) α - Σ α_i`` over ``α ≥ 0`` (Hsieh et al., *A Dual Coordinate Descent Method for
     Large-scale Linear SVM*, ICML 2008, equation 4). With ``L Lᵀ`` for the matrix that is the non-negative least squares
-    problem ``‖Lᵀ α - L⁻¹ 1‖²``, of which there is one solution, found in finitely many steps.
+    problem ``‖Lᵀ α - L⁻¹ 1‖²``, which has one solution, found in finitely many steps.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a query lies in a photo that was found: an outline within the photo, or none where it would mislead."""
+"""Outline of a query in a photo that was found; None if it would mislead."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from retrieval.search.query import Query
 
-# A thing whose nearest corner is so many times nearer to the camera than its farthest, or that is seen so many times
-# narrower one way than the other, does not match: a map that says so was fixed by chance.
+# A map does not match, and was fixed by chance, if by it the nearest corner of a thing is this many times nearer to the
+# camera than its farthest, or the thing is seen this many times narrower one way than the other.
 DEEPEST = 10.0
 NARROWEST = 10.0
 LARGEST = 1000.0
@@ -23,7 +23,7 @@ _EQUAL = 1e-3  # pixels: corners nearer than this are one
 def found_region(
     query: Query, matrix: NDArray[np.float64] | None, width: int | None, height: int | None
 ) -> list[list[float]] | None:
-    """Where a query's box, or all of its photo, lies in a photo that it was found in.
+    """Outline of a query's box, or of all of its photo, in a photo that it was found in.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def found_region(
         them outside it, clockwise as the query has them. Where all of the outline lies in the photo, they are the four
         corners of the box, the top left one first. None if there is no homography, or where what it gives is no
         view of the box: a corner behind the camera or far beyond all others, a mirrored, needle-like or immense
-        outline, or next to nothing of it in the photo.
+        outline, or one that is almost entirely outside the photo.
     """
     if matrix is None or not width or not height:
         return None
@@ -133,7 +133,7 @@ def area(corners: NDArray[np.float64]) -> float:
 
 
 def narrowest_width(corners: NDArray[np.float64]) -> float:
-    """How wide a convex polygon (n, 2) is where it is narrowest: between two lines of which one is along a side."""
+    """Width of a convex polygon (n, 2) at its narrowest: between parallel lines, one along a side."""
     if len(corners) < 3:
         return 0.0
     points = corners.tolist()

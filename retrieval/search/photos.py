@@ -19,16 +19,16 @@ class PhotoFeatures(Protocol):
     """Features of photos by their numbers; `index.images.IndexedImages` gives those of segments that are here."""
 
     def features(self, image_number: int, /) -> ImageFeatures:
-        """The features of a photo; raises KeyError if there is none."""
+        """The features of a photo; raises KeyError if it is not indexed."""
 
     def features_of(self, image_numbers: Sequence[int], /) -> list[ImageFeatures]:
-        """The features of some photos; raises KeyError if there is none."""
+        """The features of some photos; raises KeyError if one is not indexed."""
 
     def signatures(self, image_number: int, /) -> NDArray[np.uint8]:
-        """The signatures (n, B) of the features of a photo; raises KeyError if there is none."""
+        """The signatures (n, B) of the features of a photo; raises KeyError if it is not indexed."""
 
     def feature_counts(self, image_numbers: Sequence[int], /) -> NDArray[np.int64]:
-        """How many features some photos have; raises KeyError if there is none."""
+        """How many features some photos have; raises KeyError if one is not indexed."""
 
 
 class SearchedPhotos(Protocol):

@@ -26,8 +26,8 @@ class PictureOptions:
 
     tile: int = 380  # longer side of a photo in it
     columns: int = 2  # pairs of photos side by side
-    pairs: int = 6  # at most so many pairs
-    lines: int = 60  # at most so many inlier matches are drawn in a pair
+    pairs: int = 6  # pairs at most
+    lines: int = 60  # inlier matches that are drawn in a pair, at most
     gap: int = 14  # between photos
     caption: int = 26  # height of a caption
 
@@ -53,12 +53,12 @@ def draw_matches(
     query: Query,
     options: PictureOptions | None = None,
 ) -> None:
-    """Write a picture of the best matches, each beside the query that it matches.
+    """Write a picture of the best matches, each next to the query.
 
     Parameters
     ----------
     path : Path
-        Where to; .jpg or .png.
+        Output file; .jpg or .png.
     index : SearchedPhotos
         Gives the geometry of the matched features.
     found : sequence of (Query, Hit, ImageRow)

@@ -2,8 +2,8 @@
 
 Evidence alone does not tell how much else a photo has in common with the query, and a score alone is on another scale
 with each query. So the score counts by its contrast: how far it stands out from the photos that have anything in
-common with the query. Evidence and contrast are weighed by logistic regressions over pairs of photos of which it is
-known what they show: `scripts/panel --calibrate` prints the weights, and how well they do on scenes that were left out.
+common with the query. Evidence and contrast are weighed by logistic regressions over pairs of photos with known
+contents: `scripts/panel --calibrate` prints the weights, and how well they do on scenes that were left out.
 """
 
 import math
@@ -34,7 +34,7 @@ class Calibration:
     evidence: float  # weight of the logarithm of the odds by geometry
     contrast: float  # weight of the contrast, where there is a map
     constant: float
-    alone: float  # weight of the contrast where there is none
+    alone: float  # weight of the contrast of photos without evidence
     alone_constant: float
 
 

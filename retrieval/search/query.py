@@ -167,7 +167,7 @@ def _spread_regions(frames: Frames, side: int) -> NDArray[np.float32]:
 
 
 def _spread(number: int) -> NDArray[np.int64]:
-    """An order (N,) of which the first, however many, are spread evenly over the whole."""
+    """An order (N,) whose first elements, however many, are spread evenly over the whole."""
     return np.argsort(np.arange(number) * ((np.sqrt(5) - 1) / 2) % 1, kind="stable")
 
 
@@ -205,7 +205,7 @@ def extract_query(
     turns : int
         Number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose patches
         are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
-        views are asked for: the weaker ones cost time and, by what they match by chance, precision.
+        views are asked for: the weaker ones cost time, and precision by chance matches.
     soft : int
         Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
         nearest alone.
@@ -259,9 +259,9 @@ def recall_query(
         A file of its content, and the box.
     turns, signed : int
         See `extract_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by
-        other words are told from it.
+        other words are estimated from it.
     photos : PhotoFeatures, optional
-        Where its features are; in the collection otherwise.
+        Source of its features; the collection by default.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def _views_at(
     signed: int = 0,
     keep_descriptors: bool = True,
 ) -> list[View]:
-    """Describe a query at some turns, and give each feature its word, and the signatures that it has by so many."""
+    """Describe a query at some turns, with words and signatures for each feature."""
     views = quantise_views([source.describe(turn) for turn in turns], vocabulary, soft, signatures, signed)
     if keep_descriptors:
         return views

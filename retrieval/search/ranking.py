@@ -109,7 +109,7 @@ class Ranking(Sequence[Hit]):
     def weighed(self, hit: Hit) -> Hit:
         """Give a hit the probability that goes with its verification and its score."""
         likely = weigh_result(hit.verification, hit.score, self.ground, self._calibration)
-        return replace(hit, probability=round(likely, 4))  # as it is told: what is called found follows from that
+        return replace(hit, probability=round(likely, 4))  # rounded as shown: that decides what counts as found
 
     @cached_property
     def ordered(self) -> NDArray[np.uint32]:
@@ -193,7 +193,7 @@ def _reaching(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def leading(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
-    """Places, ascending, of scores among which the first of `by_score` are, so many, whatever the names are."""
+    """Places, ascending, of the scores that may be among the first of `by_score`, whatever the names are."""
     places = _reaching(scores, top)
     if len(places) < top:
         places = np.sort(np.concatenate([places, np.flatnonzero(scores <= 0)[: top - len(places)]]))

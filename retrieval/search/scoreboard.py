@@ -68,7 +68,7 @@ class Scorer(Protocol):
 class Scoreboard(ABC):
     """The photos that one search may find, and their scores with those of its views that were looked at.
 
-    Where a weight a view is given, a photo counts by the best of its weighted scores.
+    A photo counts by the best of its scores, weighted by view.
     """
 
     @property
@@ -88,8 +88,8 @@ class Scoreboard(ABC):
         ----------
         weights : ndarray, shape (V,), float32
         top : int, optional
-            So many at least, where there are as many: all that are as good as the last, and of those of score 0, where
-            the others do not suffice, those of the lowest numbers. None: as many as can be had; here that is all.
+            At least this many, if there are: all that tie with the last, and those of score 0 by ascending number if
+            the others do not suffice. None: as many as can be had; here that is all.
         also : iterable of int
             Numbers of photos that are given in any case.
         """
@@ -111,7 +111,7 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def verify_all(self, weights: Weights) -> dict[int, Tried]:
-        """Verify every photo with the view of its best score; give what was found of those of which something was."""
+        """Verify every photo with the view of its best score; return those with a result."""
 
     @abstractmethod
     def aligned(self, others: Sequence["Scoreboard"], weights: Sequence[Weights], rule: "Rule") -> list[Candidates]:
@@ -129,7 +129,7 @@ class Rule:
     grounds : tuple of float
         Of the scoreboards: see `Scoreboard.ground`.
     top : int
-        At least so many, the best; see `Scoreboard.best`.
+        At least this many, the best; see `Scoreboard.best`.
     also : tuple of int
         Numbers of photos that are given in any case.
     """
@@ -279,7 +279,7 @@ def weigh(table: NDArray[np.float32], weights: Weights) -> NDArray[np.float32]:
 
 
 def _lowest(scores: NDArray[np.float32], number: int) -> NDArray[np.int64]:
-    """Places of the lowest scores, so many at most, ascending; of equal ones the first."""
+    """Places of the lowest scores, at most `most`, ascending; of equal ones the first."""
     number = min(number, len(scores))
     if not number:
         return np.zeros(0, np.int64)

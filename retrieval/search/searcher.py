@@ -30,7 +30,7 @@ class Answer:
     hits: Ranking
     seconds: dict[str, float]  # extract (of views at other turns than upright), search, verify
     turned: bool  # whether views at other turns than upright were looked at
-    sure: bool  # whether, by what upright found, they can hardly change the answer
+    sure: bool  # whether the photos found upright make it unlikely that other turns change the answer
     ranked: "Ranked"  # what the ranking was made of
     missing: tuple[int, ...] = ()  # shards of the collection that were not searched, as no worker had them
 
@@ -47,7 +47,7 @@ class SearchEngine(Protocol):
         """Whether views must have descriptors."""
 
     def scoreboard(self, views: int, among: NDArray[np.integer] | None = None, /) -> Scoreboard:
-        """Give a scoreboard of a search with so many views, among all photos or those of some numbers."""
+        """Return a scoreboard of a search with several views, among all photos or those of some numbers."""
 
     def verify(self, view: View, number: int, /) -> Verification:
         """Verify one photo."""
@@ -118,7 +118,7 @@ class Searcher:
             x0, y0, x1, y1 of what is searched for, in units of the longer side of the query's photo (see
             `Query.region`). Expansion takes from other photos what lies in it, and needs it; nothing else does.
         top : int, optional
-            Places of the ranking that are wanted: photos that are elsewhere are ranked no further. None: as many as can
+            Places of the ranking that are wanted: photos elsewhere are ranked no further. None: as many as can
             be had; all of those that are here.
 
         Raises
@@ -232,7 +232,7 @@ class _Search:
 
         So it is where another photo shows the same from so near that a large part of the features agree, or very many,
         and where nothing hints at a camera that was turned. A copy of the query is no such photo: it would be found at
-        no other turn, and says nothing of the rest. Nor is a photo a hint that has few inliers beside the best: seen at
+        no other turn, and so is no evidence. Nor is a photo a hint that has few inliers relative to the best: seen at
         a slant, it looks rolled. A query of few features is never sure: a large part of them is little, and to look at
         them turned is cheap.
         """
@@ -269,7 +269,7 @@ class _Search:
             views = weighted.argmax(axis=0)
             best = np.take_along_axis(weighted, views[None], axis=0)[0]
             there = found
-            if self._board.missing:  # what was found of photos that have gone meanwhile is not told
+            if self._board.missing:  # photos that were removed meanwhile are left out
                 numbers = set(some.numbers.tolist())
                 there = {number: one for number, one in found.items() if number in numbers}
             ground = self._board.ground(self._weights)
@@ -301,7 +301,7 @@ class _Search:
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
         """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
 
-        Where scores tell enough, some at a time, until of the last ones none passes. Each is tried with the view of its
+        If scores are reliable, some at a time, until none of the last ones passes. Each is tried with the view of its
         best score; upright and a turn are both tried where they are nearly as good, and the view that one photo is
         found with beyond doubt is tried with all.
         """
@@ -339,7 +339,7 @@ class _Search:
         for number, scores, order in zip(some.numbers.tolist(), some.table.T, best, strict=True):
             if number in known and known[number].verification.inliers:
                 continue
-            # Neighbouring turns find the same: only upright beside a turn is worth a second look.
+            # Neighbouring turns find the same: only upright and a turn are worth two looks.
             least = self._options.second_view * scores[order[0]]
             near = 0 in order and len(order) > 1 and 0 < scores[order[1]] >= least
             views[number] = order if near else order[:1]
@@ -367,7 +367,7 @@ class _Search:
         which = found[sources[0][0]].view  # photos that were found at one turn are put together: the best says at which
         sources = [one for one in sources if found[one[0]].view == which]
         view = self._views[which]
-        # Where photos agree with what was asked for: beside that they may show what the query does not.
+        # Places where photos agree with the query: around them they may show other things.
         agreed = {number: view.frames.centres[one.matches[:, 0]] for number, one in sources}
         reach = options.reach * float(np.ptp(region.reshape(2, 2), axis=0).max())
         through: dict[int, Verification] = {}

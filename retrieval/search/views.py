@@ -1,4 +1,4 @@
-"""The features of a query as they are seen at one turn, and views at several turns of which most are never made."""
+"""The features of a query seen at one turn, and views at several turns, most of which are never computed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = No
 
 
 def part_of(view: View, features: NDArray[np.integer]) -> View:
-    """Give a view with some of the features of another, each of which is scored by its one word."""
+    """Return a view with some of the features of another, each scored by its one word."""
     words = view.words[features]
     return replace(
         view,

@@ -180,7 +180,7 @@ _MEAN = "embedding_mean"  # "mean" is that of the descriptor's own rows
 
 
 def block_parameters(transform: str, spatial: str, size: int = REFERENCE) -> list[Parameter]:
-    """Parameters that can be learnt: of the G-, T-, S- and N-block, for patches of so many samples along a side."""
+    """Learnable parameters of the G-, T-, S- and N-block, for patches of this many samples along a side."""
     parameters = transform_parameters(transform) + spatial_parameters(spatial)
     # Rows of an E-block that pools are normalised to unit length alone (section III.E).
     if not is_grid(spatial):
@@ -241,7 +241,7 @@ def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _
     rows : ndarray, shape (N, D), float32
         Mostly of entries not below zero; negative ones are clipped alike.
     threshold : float
-        κ; in the end no entry is above it where so many are not zero that they can make up the length.
+        κ; in the end no entry is above it, if the entries that are not zero are enough to make up the length.
     rounds : int
         At most, as in the paper; there a row stays as it is. After 20, rows of random parts of photos lie, in the
         mean, 0.003 (T3h, T3j) or 0.04 (T1c) from where the rounds would end at κ √D = 1.6, and 0.05 or 0.24 at 1.1.

@@ -21,7 +21,7 @@ class Parameter:
     ratio: bool = True  # positive, so that learning moves its logarithm
 
     def scaled(self, size: int) -> "Parameter":
-        """The same for patches of so many samples along a side."""
+        """The same for patches of another size."""
         factor = size / REFERENCE if self.length else 1.0
         return Parameter(
             self.name, self.default * factor, self.low * factor, self.high * factor, self.length, self.ratio
@@ -34,7 +34,7 @@ def length(name: str, default: float, low: float | None = None, high: float | No
 
 
 def defaults(parameters: Iterable[Parameter]) -> dict[str, float]:
-    """Where learning begins, by name."""
+    """Initial values, by name."""
     return {parameter.name: parameter.default for parameter in parameters}
 
 

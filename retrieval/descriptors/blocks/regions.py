@@ -1,6 +1,6 @@
 """S-blocks: arrangements of pooling regions, and what each sample of a patch counts in each (Brown11, III.C).
 
-Where it is not told otherwise, lengths are samples and positions are from the patch's centre.
+Unless stated otherwise, lengths are in samples and positions are from the patch's centre.
 """
 
 import re

@@ -19,7 +19,7 @@ FOREIGN = "foreign:"
 
 
 def find_detector(name: str) -> "Detector":
-    """Look a detector up by name; raises CairnError if there is none."""
+    """Look a detector up by name; raises CairnError if the name is unknown."""
     if name.startswith(FOREIGN):
         raise CairnError(
             "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection "

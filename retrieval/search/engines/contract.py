@@ -126,7 +126,7 @@ class Engine(ABC):
         return Begun([], lambda _: self.score_many(views))
 
     def scoreboard(self, views: int, among: NDArray[np.integer] | None = None) -> Scoreboard:
-        """Give a scoreboard of a search with so many views, among all photos or those of some numbers."""
+        """Return a scoreboard of a search with several views, among all photos or those of some numbers."""
         return LocalScoreboard(self, views, among)
 
     @abstractmethod
@@ -157,7 +157,7 @@ class Engine(ABC):
 
 
 def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
-    """Name the engine where the options leave it to the collection, and verify by what its keypoints tell.
+    """Name the engine if the options leave it open, and adapt verification to the collection's keypoints.
 
     What only words can do (a learnt similarity, soft assignment, another term frequency) is done by words.
     """
@@ -176,6 +176,6 @@ def prepare(name: str, options: CollectionOptions) -> CollectionOptions:
 
 
 def load_engine(name: str) -> type[Engine]:
-    """Import an engine by its name; raises CairnError if there is none."""
+    """Import an engine by its name; raises CairnError if the name is unknown."""
     engine: type[Engine] = resolve_name(find_engine(name).place)
     return engine

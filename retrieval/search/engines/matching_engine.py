@@ -26,7 +26,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.views import View
 
 _AT_ONCE = 256  # photos: their matches take some tens of megabytes
-_COUNTED_AT_ONCE = 16  # photos of which more matches are looked at
+_COUNTED_AT_ONCE = 16  # photos whose matches are computed in full
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Tentative:
     pairs : ndarray, shape (K, 2), int32
         Feature of the view, feature of the photo.
     starts : ndarray, shape (B + 1,), int64
-        Where the pairs of each photo begin.
+        First pair of each photo.
     ambiguity : ndarray, shape (K,), int64
         How many pairs the word of each pair has in its photo.
     left_out : ndarray, shape (B,), bool
@@ -114,7 +114,7 @@ class MatchingEngine(Engine):
             return _Matches(view, some, self._tentative(view, some, most))
 
         matches = match(places, options.max_matches)
-        if options.freedom == TWO_MATCHES:  # a shortlist goes by what single matches say
+        if options.freedom == TWO_MATCHES:  # a shortlist judges maps of single matches
             for number, place in enumerate(places):
                 rarity = self.rarity(view, images[place].words)
                 yield place, verify(*matches.of(number), options, rarity=rarity, extent=view.extent)
@@ -144,7 +144,7 @@ class MatchingEngine(Engine):
         matches: "_Matches",
         known: Mapping[int, Verification],
     ) -> Iterator[tuple[int, Verification]]:
-        """Verify piece by piece the photos at some places that have no one map; give those of which more is found."""
+        """Verify some photos without a single map piece by piece; return those with more matches than before."""
         options = self.verification
         so_far = [known.get(place, NOTHING) for place in places]
         wanted = np.array([one.transform is None for one in so_far], np.bool_)

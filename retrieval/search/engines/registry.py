@@ -17,7 +17,7 @@ class Verified(Enum):
     """Which photos are verified by geometry: those that pass come first in the ranking."""
 
     NONE = "none"
-    BEST = "best"  # those of the best scores, as many as `VerificationOptions.depth` says
+    BEST = "best"  # those of the best scores, `VerificationOptions.depth` of them
     ALL = "all"  # so that visual words decide next to nothing
 
 
@@ -100,7 +100,7 @@ EXPANSIONS = {"none": "no", "average": "by the average", "discriminative": "by a
 
 
 def find_engine(name: str) -> EngineEntry:
-    """Look an engine up by name; raises CairnError if there is none."""
+    """Look an engine up by name; raises CairnError if the name is unknown."""
     if name not in ENGINES:
         raise CairnError(f"There is no engine {name!r}; choose one of {', '.join([BEST, *ENGINES])}.")
     return ENGINES[name]

@@ -97,6 +97,6 @@ class Signatures(SignedEngine):
         return np.asarray(np.stack(votes) / own + np.float32(self.options.voting.words) * cosines, np.float32)
 
     def _own_votes(self, view: View) -> float:
-        """Votes of a photo that has the features of a view and no others, each of which only it has."""
+        """Votes of a photo that has exactly the features of a view, and shares none of them with other photos."""
         squares = np.square(self.index.idf.take(view.words))
         return max(float(squares.sum() / np.sqrt(max(len(squares), 1))), _LEAST)
