@@ -36,7 +36,7 @@ ORDERS = (NAME, NEWEST, OLDEST, ADDED, ALBUM)
 the album that they are of."""
 LONGEST_FILTER = 1024
 """Characters; no name has more."""
-_MOST_FILTERS = 64  # of which the pages are known
+_MOST_FILTERS = 64  # whose pages are known
 _MOST_ENDS = 256  # of pages that are known of each
 
 
@@ -63,7 +63,7 @@ class _Passing:
 class Pages:
     """How many photos pass the filters that were asked for last, and where their pages end, of one revision.
 
-    So who turns pages has only the photos of the next one read, and none counted. What is kept is bounded, and may be
+    So turning a page reads only the photos of the next one, and counts none. What is kept is bounded, and may be
     used by several threads.
     """
 
@@ -151,7 +151,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
 def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SHOWN) -> list[ImageRow]:
     """The first photos that pass a filter and are behind a name ("": behind none), in the order of the names.
 
-    Pages that follow each other so miss no photo and have none twice, whatever is added and removed meanwhile.
+    Successive pages neither miss nor repeat a photo, whatever is added and removed meanwhile.
     """
     query = sa.select(ImageRow).where(ImageRow.name > name, *_passing(session, wanted))
     return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))

@@ -62,14 +62,14 @@ class Catalogue:
         where : Path or str
             The collection's folder, whose catalogue is the SQLite file `catalogue.sqlite`; or an SQLAlchemy address.
         create : bool
-            Make it, and the folder, where there is none.
+            Make it, and its folder, if it is missing.
         before_migration : callable, optional
             Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
 
         Raises
         ------
         CairnError
-            There is none, it cannot be reached, is damaged, is another program's, or of a later version.
+            It is missing, cannot be reached, is damaged, is another program's, or of a later version.
         """
         if isinstance(where, str) and "://" in where:
             catalogue = cls(where)
@@ -85,7 +85,7 @@ class Catalogue:
     def _open(self, create: bool, before_migration: Callable[[], None] | None) -> None:
         file = self._database.file
         if file is not None:
-            # SQLite would make an empty file where there is none.
+            # SQLite would make an empty file if there is no file.
             try:
                 if create:
                     file.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class Catalogue:
 
     @property
     def address(self) -> sa.URL:
-        """Where the catalogue is."""
+        """Location of the catalogue."""
         return self._database.address
 
     @property
@@ -161,7 +161,7 @@ class Catalogue:
     def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
         """Indexed images as `rows_of` gives them, from memory where nothing was written since they were read last.
 
-        They are others' as well: not to be changed.
+        They are shared: not to be changed.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Catalogue:
     def next_folder(self, segments_dir: Path) -> str:
         """A name for the next segment's folder, above every number that a segment or an orphan has.
 
-        Where the database is a server's, no other writer is given the same, whichever folder its segments lie in.
+        On a database server, no other writer is given the same, whichever folder its segments lie in.
         """
         if self.file is not None:
             return next_folder_in(segments_dir, self.read(segments_in))

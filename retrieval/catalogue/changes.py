@@ -60,7 +60,7 @@ class Rewritten:
 
 
 def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
-    """Write where indexed photos are now, none of which is missing then; give the names of those that wish for one.
+    """Write where indexed photos are now, none of them missing; return the names of those that wish for one.
 
     Two photos may take each other's place: all names are free before the first is given. A photo that was known where
     another is found now, and is not among those that move, becomes a tombstone: its file was overwritten.
@@ -240,7 +240,7 @@ def correct_photos(session: Session, photos: Sequence[ImageRow]) -> None:
 
 
 def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
-    """Add photos that segments note, none of which is in the catalogue, as indexing did."""
+    """Add photos that segments note and the catalogue lacks, as indexing did."""
     gone = set(session.scalars(sa.select(ExcludedRow.number)))
     there = list(session.execute(sa.select(ImageRow.number, ImageRow.path).where(ImageRow.state == INDEXED)))
     # Of two photos of one path the later one counts: the earlier is as it was before the file changed.
@@ -336,7 +336,7 @@ def quantisation_errors(session: Session, since: int) -> tuple[tuple[int, float]
     Returns
     -------
     tuple of (images, mean squared distance of their features), twice
-        Only images count that have features and whose error is known; the distance is 0.0 if there are none.
+        Only images count that have features and whose error is known; the distance is 0.0 if there are no such images.
     """
     measured = (ImageRow.state == INDEXED, ImageRow.features > 0, ImageRow.quantisation_error.is_not(None))
     sums = (sa.func.sum(ImageRow.features * ImageRow.quantisation_error), sa.func.sum(ImageRow.features))

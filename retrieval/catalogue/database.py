@@ -140,7 +140,7 @@ class Database:
         DatabaseError
             The database fails.
         """
-        # `cairn_write` reaches `_begin_sqlite`; other databases know nothing of it.
+        # `cairn_write` reaches `_begin_sqlite`; other databases ignore it.
         engine = self._engine.execution_options(cairn_write=write)
         if not write and not self._is_sqlite:  # in SQLite they always do
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
@@ -180,7 +180,7 @@ class Database:
         """Say what fails by `DatabaseError`."""
         try:
             yield
-        # A damaged file may hold what is no text even in the names of its tables, and SQLite tells of it as it is.
+        # The names of tables in a damaged file may be invalid text, which SQLite passes on as it is.
         except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             original = getattr(error, "orig", None) or error
             cause = " ".join(str(original).split())
@@ -228,7 +228,7 @@ class Database:
         self._outside("PRAGMA wal_checkpoint(TRUNCATE)", patience_ms=0)
 
     def _outside(self, statement: str, patience_ms: int = BUSY_TIMEOUT_MS) -> None:
-        """Execute a statement of SQLite's outside of transactions; where it fails, nothing is said of it."""
+        """Execute a statement of SQLite's outside of transactions, ignoring errors."""
         if self.file is None:
             return
         try:

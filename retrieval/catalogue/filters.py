@@ -37,7 +37,7 @@ class PhotoFilter:
     without_tags : str or tuple of str
         Whole tags; a photo has none of them.
     near : Near or (latitude, longitude, kilometres), optional
-        Where it was taken.
+        Place that it was taken at.
     where : mapping of str to str, or tuple of (str, str)
         Keys, or names of columns, and their whole values.
     hidden : bool or None

@@ -47,7 +47,7 @@ class PhotoMetadata(Metadata):
     """What counts of a photo."""
 
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by key: what else was imported
-    imported: frozenset[str] = frozenset()  # keys of which something was imported
+    imported: frozenset[str] = frozenset()  # keys with imported metadata
 
 
 def column_key(name: str) -> str:
@@ -85,7 +85,7 @@ def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> N
 
 
 def insert_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
-    """Keep what the files of photos say of which nothing is kept yet; `counting_columns` are to be written too."""
+    """Keep the metadata of photos' files that are not yet kept; `counting_columns` are to be written too."""
     for chunk in chunks(found):
         rows = [row for number, one in chunk for row in _rows(number, FROM_FILE, _values(one).items())]
         if rows:
@@ -142,7 +142,7 @@ def import_values(
 
 
 def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
-    """Give photos a tag beside those that they have, in upper or lower case; what is not indexed is left out."""
+    """Add a tag to photos, ignoring case; what is not indexed is left out."""
     lacking: dict[int, dict[str, list[str]]] = {}
     for number, values in values_by_number(session, numbers, [TAG]).items():
         imported = values.get((IMPORTED, TAG), [])
@@ -216,7 +216,7 @@ def key_labels(session: Session) -> dict[str, str]:
 
 
 def _write_labels(session: Session, labels: Mapping[str, str], forget: bool) -> None:
-    """Keep how keys are written, beside those of earlier imports or in their place."""
+    """Keep how keys are written, in addition to those of earlier imports or in their place."""
     earlier = key_labels(session)
     kept = {**({} if forget else earlier), **labels}
     kept = {key: label for key, label in sorted(kept.items()) if label != key}
@@ -250,7 +250,7 @@ def key_counts(session: Session) -> list[tuple[str, int]]:
 def tag_counts(session: Session, limit: int = 1000) -> list[tuple[str, int]]:
     """Tags of indexed photos, those of the most first, and how many that are not hidden have each.
 
-    A tag that is spelt in several ways, in upper and lower case, is told as one of its first photos have it.
+    A tag with several spellings, in upper and lower case, is spelt as one of its first photos has it.
     """
     counted = _counted(
         _ROWS.c.value_hash,
@@ -258,7 +258,7 @@ def tag_counts(session: Session, limit: int = 1000) -> list[tuple[str, int]]:
         lambda one, other: sa.and_(other.key == TAG, one.value_hash == other.value_hash),
     ).cte("counted")
     kind, photos = counted.c
-    # They are counted in an index, without reading a row; and the texts of those alone are read that may be told.
+    # They are counted in an index, without reading a row; and only the texts that may be shown are read.
     most = sa.select(photos.label("photos")).order_by(photos.desc()).limit(limit).subquery()
     first = sa.select(_ROWS.c.value).where(_ROWS.c.key == TAG, _ROWS.c.value_hash == kind).correlate(counted)
     some = first.order_by(_ROWS.c.number).limit(_SPELLINGS).subquery()
@@ -291,7 +291,7 @@ def _counted(
     by : Column
         Of the metadata: what makes a kind.
     wanted : callable
-        From the columns of the metadata to which values are counted, no two of which a photo has of one source.
+        From the columns of the metadata to the values that are counted; a photo has at most one of each source.
     same : callable
         From the columns of two rows of a photo to whether they are of one kind.
     """

@@ -1,4 +1,4 @@
-"""Which photo of a collection is meant by what people call it, in their tables and on the command line."""
+"""Look photos of a collection up by what people call them, in tables and on the command line."""
 
 import os
 import unicodedata
@@ -24,7 +24,7 @@ class PhotoLookup:
     """The photos of a collection by their names, paths and file names; each list is made when it is first needed."""
 
     places: Sequence[tuple[int, str, str]]  # number, name, path
-    near: Sequence[Path] = ()  # folders that paths may begin in, beside the working folder
+    near: Sequence[Path] = ()  # folders that paths may begin in, in addition to the working folder
 
     def find(self, called: str) -> int | str:
         """A photo's number by its name, path or file name, exactly, but for case, or without extension; or why not."""
@@ -102,7 +102,7 @@ class PhotoLookup:
 
 
 def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
-    """Find a photo by its name, else by its path or file name, as tables may call it; None if there is none.
+    """Find a photo by its name, else by its path or file name, as tables may call it; None if there is no such photo.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Photos of a catalogue as they are looked up: by number, by name, by what tells whether they have changed."""
+"""Look photos of a catalogue up by number, by name, or by what shows whether they have changed."""
 
 import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ REVISION_COPY_KEY = "cairn.revision_copy"
 
 
 class ForeignValue(Damaged):
-    """A value in the catalogue is of another kind than its column: SQLite keeps any in any, and who sent it may too."""
+    """A value in the catalogue is of another type than its column: SQLite accepts any, from any program."""
 
     def __init__(self, value: object, wanted: str = "") -> None:  # with a default, for a worker process to send it
         text = f"The catalogue holds {str(value)[:60]!r} where {wanted} belongs: run cairn check, then cairn repair."
@@ -74,7 +74,7 @@ class _String(sa.String):
 
 
 class _FolderName(sa.types.TypeDecorator[str]):
-    """The name of one folder, in every database: what else is in its place, such as a path, is given to nobody."""
+    """A plain name of a folder, in every database: anything else in its place, such as a path, is refused."""
 
     impl = sa.String
     cache_ok = True
@@ -176,7 +176,7 @@ class ImageRow(Base, kw_only=True):
         sa.Index("ix_images_missing", "missing_since", **_where("missing_since IS NOT NULL")),
         sa.Index("ix_images_unnamed", "state", "number", "features", **_where("name IS NULL")),
         sa.Index("ix_images_added", "date_added", **_where("name IS NOT NULL")),
-        # What is asked of photos that have names; with the condition, they are counted without reading a row.
+        # Columns that are read of photos with names; with the condition, they are counted without reading a row.
         sa.Index("ix_images_taken", "taken", **_where("name IS NOT NULL AND taken IS NOT NULL")),
         sa.Index("ix_images_place", "latitude", "longitude", **_where("name IS NOT NULL AND latitude IS NOT NULL")),
         sa.Index("ix_images_camera", "camera", **_where("name IS NOT NULL AND camera IS NOT NULL")),
@@ -226,7 +226,7 @@ class MetadataRow(Base, kw_only=True):
 
     __tablename__ = "metadata"
     __table_args__ = (
-        # With all that is asked of the photos that have a value, so that no row is read.
+        # With all columns that are read of photos with a value, so that no row is read.
         sa.Index("ix_metadata_value", "key", "value_hash", "number", "source"),
         sa.Index("ix_metadata_imported", "number", "key", "position", **_where("source = 'import'")),
     )
@@ -323,7 +323,7 @@ class HiddenRow(Base, kw_only=True):
 
 
 class RejectionRow(Base, kw_only=True):
-    """Two photos of which somebody said that they do not show the same."""
+    """Two photos that people marked as not showing the same."""
 
     __tablename__ = "rejections"
     __table_args__ = (sa.CheckConstraint("one < other"),)
@@ -338,7 +338,7 @@ class RejectionRow(Base, kw_only=True):
 
 
 class QueryRejectionRow(Base, kw_only=True):
-    """A photo of which somebody said that it does not show what a photo from elsewhere shows."""
+    """A photo that people marked as not showing what a photo from elsewhere shows."""
 
     __tablename__ = "query_rejections"
 
@@ -396,7 +396,7 @@ DECIDED: tuple[type[Base], ...] = (
 
 
 class Setting(Base, kw_only=True):
-    """What the catalogue knows of itself, and what else is to be kept beside it."""
+    """Settings of the catalogue itself, and of the collection."""
 
     __tablename__ = "settings"
 

@@ -36,7 +36,7 @@ def next_number(session: Session) -> int:
 
 
 def reserve_numbers(session: Session, count: int) -> int:
-    """Take `count` image numbers that nobody has had or will have.
+    """Take `count` image numbers that were never used and never will be again.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class Loan:
         Numbers of the photos that it borrows from, the best linked first; it need not borrow something of each.
     words : ndarray, shape (n,), integer
     signatures : ndarray, shape (n, B), uint8, or None
-        Where features have signatures.
+        For features with signatures.
     """
 
     photo: int
@@ -102,7 +102,7 @@ class Augmentation:
         return Borrowed(self.segments, tuple(reversed(counting)))
 
     def sources_of(self, image_numbers: NDArray[np.integer]) -> dict[int, tuple[int, ...]]:
-        """Of whom each photo borrows, of those that count."""
+        """The photos from which each photo borrows."""
         counting = self.borrowed(image_numbers).counting
         found: dict[int, tuple[int, ...]] = {}
         for which, counts in enumerate(counting):
@@ -110,7 +110,7 @@ class Augmentation:
         return found
 
     def _sources_in(self, which: int, counting: NDArray[np.bool_]) -> dict[int, tuple[int, ...]]:
-        """Of whom some photos of a segment borrow."""
+        """The photos from which some photos of a segment borrow."""
         numbers, sources = self.segments[which].image_numbers[counting], self.sources[which]
         found: dict[int, list[int]] = {number: [] for number in numbers.tolist()}
         for photo, source in sources[np.isin(sources["photo"], numbers)].tolist():
@@ -155,7 +155,7 @@ def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
     Returns
     -------
     Augmentation or None
-        None if there is none, or it is of another basis or a later version.
+        None if there is no augmentation, or it is of another basis or a later version.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def augmentation_key(folder: Path, basis: Basis) -> str | None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the list of an augmentation's segments; None if there is none.
+    """Read the list of an augmentation's segments; None if there is no augmentation.
 
     Returns
     -------
@@ -267,7 +267,7 @@ def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
     taken = [int(path.name) for path in parent.iterdir() if path.name.isdecimal()]
     sources = np.array([(loan.photo, source) for loan in loans for source in loan.sources], _SOURCE)
     signed = [loan.signatures for loan in loans if loan.signatures is not None]
-    # Who borrows nothing has none.
+    # Photos that borrow nothing have no entry.
     signatures = [loan.signatures if loan.signatures is not None else signed[0][:0] for loan in loans] if signed else []
     return write_segment(
         parent / f"{max(taken, default=0) + 1:06d}",

@@ -77,7 +77,7 @@ class _Read:
     extractor: "Extractor | None" = None
     vocabulary: Vocabulary | None = None
     signatures: tuple[tuple[SignatureKind, str], SignatureSource] | None = None  # and what it was made for
-    opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # by what tells a segment from all others
+    opened: dict[tuple[object, ...], Segment] = field(default_factory=dict)  # identity of a segment
     content: Content | None = None
 
 
@@ -108,7 +108,7 @@ class Collection:
         Raises
         ------
         CairnError
-            There is none, a part of it is damaged, or the catalogue is another collection's.
+            There is no collection, a part of it is damaged, or the catalogue is another collection's.
         """
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
@@ -262,7 +262,7 @@ class Collection:
 
     @property
     def vocabulary_folder(self) -> Path:
-        """Where the vocabulary is, or will be."""
+        """Folder of the vocabulary, whether it exists or not."""
         name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
             raise CairnError(
@@ -430,7 +430,7 @@ class Collection:
         return known is not None and known.fingerprint != recorded_fingerprint(self.vocabulary_folder)
 
     def content_key(self) -> str | None:
-        """What statistics must have been computed from, by the catalogue: no segment is opened. None: there is none."""
+        """Basis that the statistics must have, by the catalogue alone; None if there is no vocabulary."""
         rows, removed = self.catalogue.read(segments_and_tombstones)
         fingerprint = recorded_fingerprint(self.vocabulary_folder)
         return content_key(self.folder, rows, removed, fingerprint) if rows and fingerprint is not None else None

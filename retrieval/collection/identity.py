@@ -32,7 +32,7 @@ class WrongCatalogueError(CairnError):
 
 
 def read_identity(folder: Path) -> str | None:
-    """The identity that a collection's folder keeps; None if there is none, or it is not what was written."""
+    """Identity that a collection's folder keeps; None if it is missing or damaged."""
     path = folder / IDENTITY
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -52,7 +52,7 @@ def write_identity(folder: Path, identity: str) -> None:
 def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
     """Refuse a catalogue that is not a folder's; nothing is changed.
 
-    Where only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no
+    If only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no
     others; where neither does, one of them.
 
     Parameters
@@ -101,7 +101,7 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
 def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
     """Let a folder and its catalogue both keep the collection's identity.
 
-    Only for who holds the folder's lock. A process killed between the two leaves it in the folder alone.
+    The caller must hold the folder's lock. A process killed between the two leaves it in the folder alone.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def is_own(folder: Path, catalogue: Catalogue) -> bool:
 def has_segments_of(folder: Path, catalogue: Catalogue, *, all_of_them: bool = False) -> bool:
     """Whether a folder has one of the segments that its catalogue names, or all and no others.
 
-    Where the catalogue names none, the folder may have what a killed run has left.
+    If the catalogue names no segments, the folder may have those that a killed run has left.
     """
     rows = catalogue.read(segments_in)
     if not rows:

@@ -15,7 +15,7 @@ from retrieval.photos.listing import CACHE, THUMBNAILS
 
 # Folders with very many files: what is below those in them is written and removed by hash, or where no file is.
 _MANY = (f"{CACHE}/{THUMBNAILS}", UPLOADS)
-_unlocked: set[Path] = set()  # folders of which was said that they cannot be locked
+_unlocked: set[Path] = set()  # folders for which the warning that they cannot be locked was printed
 _IRREGULAR = "{} is not a file of its own: remove it, then try again."
 
 
@@ -58,7 +58,7 @@ def lock_links(folder: Path) -> Iterator[None]:
 def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False) -> Iterator[None]:
     """Hold the lock of a file, which is made.
 
-    Where another process holds it: CollectionLocked with the sentence `refusal`, or wait where there is none. An
+    If another process holds it: raise CollectionLocked with the sentence `refusal`, or wait if that is None. An
     `inherited` one is held by processes, too, that are begun meanwhile with ``close_fds=False``, until they end.
     """
     try:

@@ -76,7 +76,7 @@ def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
     Raises
     ------
     CairnError
-        There is none, it is damaged or another collection's.
+        There is no collection, it is damaged, or the catalogue is another collection's.
     """
     kept: list[Seal | None] = []
     is_file = where == folder

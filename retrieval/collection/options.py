@@ -121,7 +121,7 @@ class CollectionOptions:
 
 
 def write_options(path: Path, options: CollectionOptions) -> None:
-    """Write options beside the version of the format, whole or not at all."""
+    """Write options and the version of the format, whole or not at all."""
     import tomli_w
 
     from index.arrays import save_bytes
@@ -171,7 +171,7 @@ def options_format(path: Path) -> int:
 
 
 def _detail(error: Exception) -> str:
-    """What an error tells, of which a part may be the file's own text."""
+    """Message of an error, which may include text of the file."""
     text = " ".join(str(error).split())[:120]
     return f" ({text})" if text.isprintable() else ""
 

@@ -37,7 +37,7 @@ class Seal:
     catalogue: str | None  # SHA-256 of the SQLite file at that revision
     vocabulary: str | None  # folder of the vocabulary; None: there was none
     files: Mapping[str, SealedFile] = field(default_factory=dict)  # by path in the collection, with slashes
-    snapshot: int | None = None  # revision that the snapshot of the catalogue is of; None: there is none
+    snapshot: int | None = None  # revision of the catalogue in the snapshot; None: there is no snapshot
     work: float = 0.0  # seconds of commands that wrote to the catalogue since the snapshot
 
 
@@ -46,7 +46,7 @@ class SealDamagedError(CairnError):
 
 
 def read_seal(path: Path) -> Seal | None:
-    """Read a seal; None if there is none.
+    """Read a seal; None if it is missing.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def read_seal(path: Path) -> Seal | None:
 
 
 def sound_seal(path: Path) -> Seal | None:
-    """Read a seal; None if there is none, or it is not what was written. Otherwise as `read_seal`."""
+    """Read a seal; None if it is missing or damaged. Otherwise as `read_seal`."""
     try:
         return read_seal(path)
     except SealDamagedError:
@@ -123,7 +123,7 @@ def is_as_sealed(folder: Path, part: str) -> bool:
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> SealedFile:
-    """An entry of a seal; ValueError, TypeError or KeyError where it is none, or its path leads elsewhere."""
+    """An entry of a seal; raises ValueError, TypeError or KeyError if it is malformed or its path leads elsewhere."""
     if not is_plain_path(name):
         raise ValueError("a path leads out of the collection")
     made = SealedFile(entry["sha256"], entry["bytes"], entry["mtime_ns"])

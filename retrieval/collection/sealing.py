@@ -4,7 +4,7 @@ Segments carry their checksums in themselves. The seal, `collection.sums`, has t
 vocabulary and the SQLite file of the catalogue, and it is renewed at the end of every command that writes. What it says
 of the catalogue counts for one revision of it: a process that is killed before it has sealed leaves a stale seal, which
 is no damage. Copies of the small files lie in the catalogue, so that they can be restored byte by byte, and a snapshot
-of the catalogue lies beside it.
+of the catalogue lies next to it.
 """
 
 import base64
@@ -53,7 +53,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _WAIT = 5.0  # seconds for readers of the SQLite file to end
 _LARGEST_HASHED = 2**31 - 2**10  # bytes of an SQLite file: SQLite gives no larger one out as a whole
 
-# A snapshot takes a second for so many bytes of a catalogue, or less. Of a large one it is made when commands have
+# A snapshot takes at most a second for this many bytes of a catalogue. Of a large one it is made when commands have
 # worked for ten times as long; of one that is small without its links, always.
 _BYTES_PER_SECOND = 50e6
 _ALWAYS = 16e6  # bytes
@@ -67,7 +67,7 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
     To be called at the end of every command that writes. A file that never changes once it is written (of the
     vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
     damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time.
-    Where the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. What a
+    If the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. What a
     search must know of all postings is kept with it, where it can be.
 
     Parameters
@@ -92,7 +92,7 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
                 if not left or collection.vocabulary_folder == vocabulary:
                     raise
         if statistics:
-            with contextlib.suppress(CairnError, OSError):  # what is damaged is told by who reads or checks it
+            with contextlib.suppress(CairnError, OSError):  # damage is reported when it is read or checked
                 _keep_statistics(collection)
     if is_full:
         print(
@@ -174,7 +174,7 @@ def sealed_afterwards(collection: Collection) -> Iterator[None]:
     except DatabaseError:  # the catalogue may be damaged: that is not sealed
         raise
     except BaseException:
-        with contextlib.suppress(CairnError, OSError):  # what went wrong first is what is told
+        with contextlib.suppress(CairnError, OSError):  # report the first error
             if collection.catalogue.revision() != before:
                 seal(collection)
         raise
@@ -222,7 +222,7 @@ def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> 
     try:
         return write_snapshot(file, path), 0.0, False
     except OSError as error:
-        # ENOENT: who holds the collection's lock clears away what is unfinished. The next command makes one.
+        # ENOENT: another holder of the lock clears away what is unfinished. The next command makes a snapshot.
         if error.errno not in (errno.ENOENT, *_FULL):
             raise
         return revision, round(work, 3), error.errno in _FULL

@@ -23,7 +23,7 @@ from retrieval.features.extraction import Features
 
 
 class Quantiser(Protocol):
-    """What gives features their words: a collection, or as much of it as that takes."""
+    """What assigning words to features needs: a collection, or a part of one."""
 
     @property
     def options(self) -> CollectionOptions:

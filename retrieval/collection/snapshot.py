@@ -1,6 +1,6 @@
 """The snapshot: a copy of a catalogue that is an SQLite file, from which a damaged or lost one is restored.
 
-SQLite's own backup makes it, so that it is of one moment, whoever writes meanwhile. Behind the copy stand the revision
+SQLite's own backup makes it, so that it is of one moment, despite other writers. Behind the copy stand the revision
 of the catalogue and a checksum of all, so that a snapshot vouches for itself.
 """
 
@@ -66,7 +66,7 @@ def write_snapshot(file: Path, path: Path) -> int:
 
 
 def copy_database(file: Path, copy: Path) -> int:
-    """Copy the SQLite file of a catalogue as it is at one moment, whoever writes meanwhile; give its revision.
+    """Copy the SQLite file of a catalogue as it is at one moment, despite other writers; return its revision.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
     Returns
     -------
     int or None
-        None if there is none, or it is not what was written.
+        None if it is missing or damaged.
     """
     try:
         if not path.is_file():
@@ -149,7 +149,7 @@ def restore_snapshot(path: Path, file: Path) -> int | None:
 
 def _examine(copy: Path) -> int:
     """The revision of a copied catalogue; ValueError or sqlite3.Error where it is damaged."""
-    # As one that nobody writes, so that SQLite makes no files beside it.
+    # Read-only, so that SQLite makes no files next to it.
     with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?immutable=1", uri=True)) as connection:
         refuse_foreign_objects(connection, copy)
         (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -14,7 +14,7 @@ from retrieval.collection.segments import has_foreign_photos, is_there
 def remove_leftovers(collection: Collection) -> None:
     """Remove segments that were never committed or were replaced, other vocabularies, and unfinished files.
 
-    Only for who holds the collection's lock: nobody else is writing such a thing then. What cannot be removed stays,
+    The caller must hold the collection's lock, so that no such file is being written. What cannot be removed stays,
     and so does all that the catalogue does not name, as long as a segment is missing that it does.
 
     Raises
@@ -38,7 +38,7 @@ def remove_leftovers(collection: Collection) -> None:
 def remove_unfinished_work(collection: Collection) -> None:
     """Remove what a stopped run would go on from: extracted features, and the work of a retraining.
 
-    Only for who holds the collection's lock. It takes no room, and writes nothing to the catalogue.
+    The caller must hold the collection's lock. It takes no room, and writes nothing to the catalogue.
     """
     for name in (STAGING, RETRAINING):
         path = collection.folder / name

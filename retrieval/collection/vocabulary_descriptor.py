@@ -28,7 +28,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
     Raises
     ------
     CairnError
-        What should be a name is none.
+        A name is invalid.
     """
     if (vocabulary / DESCRIPTOR).is_file():
         return str(vocabulary / DESCRIPTOR)

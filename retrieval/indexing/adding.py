@@ -55,7 +55,7 @@ def index_photos(
     Parameters
     ----------
     collection : Collection
-        Where to. Its vocabulary is made from these photos if it has none.
+        The collection to add to. Its vocabulary is made from these photos if it has none.
     paths : sequence of Path
         Photos and folders of photos.
     vocabulary : Path, optional
@@ -65,7 +65,7 @@ def index_photos(
     workers : int
         Processes; the result does not depend on it.
     preparer : Preparer, optional
-        Who prepares the photos, where it is not `workers` processes of this machine.
+        Prepares the photos, by default with `workers` processes of this machine.
     time_limit : float, optional
         Seconds, counted from when the new photos are known, after which no further photo is begun. The features of
         those that are done are kept, and the next run goes on with them; every run does at least one more. The
@@ -157,7 +157,7 @@ def index_photos(
 def make_vocabulary(
     collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress | None = None
 ) -> IndexReport:
-    """Make the vocabulary of a collection from photos of which none is added to it, unless it has one.
+    """Make the vocabulary of a collection from photos that are not added to it, unless it has one.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def _make_vocabulary(
         f"{len(described)} photos of {printable(collection.folder.name)}",
         lambda done, of: tell("vocabulary", done, of),
     )
-    # Written first: without a vocabulary it says nothing, and of one that is there it must be known.
+    # Written first: without a vocabulary it has no effect, and with one it must be known.
     first = collection.catalogue.write(reserve_numbers, 0)
     collection.catalogue.write(keep_setting, TRAINED_KEY, str(first + len(files)))
     vocabulary.save(collection.vocabulary_folder)

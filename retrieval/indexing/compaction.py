@@ -139,7 +139,7 @@ def _compact_augmentation(collection: Collection) -> None:
 
 
 class TierMerger:
-    """Merges segments of about one size where ten have come together, or as many as fit, as log-structured stores do.
+    """Merges segments of about one size once there are ten, or as many as fit, as log-structured stores do.
 
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
     again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
@@ -293,7 +293,7 @@ def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segmen
         with contextlib.suppress(CairnError, OSError):
             _remove_unnamed(collection, [one.row.folder for one in new])
         raise
-    # Who has them open keeps what was mapped; who opens them now looks at the catalogue again.
+    # A process that has them open keeps what was mapped; one that opens them now reads the catalogue again.
     for segment in segments:
         shutil.rmtree(segment.folder, ignore_errors=True)
     return len(dropped)

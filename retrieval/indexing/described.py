@@ -36,7 +36,7 @@ def create_described(
         See `Collection.create`; what options say of descriptor and regions does not count, but for how many features a
         photo has at most.
     features : Path
-        Where features are: see `open_features`.
+        The features: see `open_features`.
     photos : sequence of Path
         Photos, and folders of photos, as `index_photos` gets them.
     label, values : str, optional
@@ -117,7 +117,7 @@ def use_features(collection: Collection, source: FeatureSource, photos: Sequence
     collection : Collection
         Open.
     source : FeatureSource
-        Where features are.
+        Source of features.
     photos : sequence of Path
         Photos, and folders of photos, that are indexed; none for queries.
 

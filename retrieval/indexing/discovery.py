@@ -234,7 +234,7 @@ def _take_again(
 ) -> list[FoundFile]:
     """Note which photos each file takes off the list of what was removed for good, as soon as it is done.
 
-    Where several files match a photo, the last of them takes it off, so that an interrupted run can be finished. A file
+    If several files match a photo, the last of them takes it off, so that an interrupted run can be finished. A file
     that is where it was wishes for the name that it had. What an interrupted run took in is among the paths and
     contents that are held: it goes off the list at once if no file matches it.
     """

@@ -45,7 +45,7 @@ class ClusterPreparer:
     collection : Collection
     cluster : Cluster
     storage : Storage
-        Where the collection's files are, or are sent for the workers.
+        Storage in which workers find the collection's files, or to which they are sent.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Who prepares new photos for a segment: the processes of this machine, or something that keeps the same contract."""
+"""Prepare new photos for a segment, by the processes of this machine or anything with the same contract."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

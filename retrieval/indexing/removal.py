@@ -51,7 +51,7 @@ def remove_photos(
     PhotoNotFound
         There is no photo of one of the names.
     CairnError
-        There is none in the folder, or nothing is asked for.
+        There is no collection in the folder, or no photo is named.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")

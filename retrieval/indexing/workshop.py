@@ -28,7 +28,7 @@ class Plan:
     options: CollectionOptions
     fingerprint: str  # of descriptor and options: see `Extractor.fingerprint`
     signature: str  # of a feature, by name
-    vocabulary: tuple[str, str] | None = None  # folder and fingerprint; None: there is none yet
+    vocabulary: tuple[str, str] | None = None  # folder and fingerprint; None: not made yet
 
 
 def stage(plan: Plan, path: Path, key: str) -> Staged:

@@ -105,7 +105,7 @@ class _Earlier:
     """What an earlier run has left in the folder of the backup."""
 
     revisions: Sequence[int] = ()  # which its catalogue may have
-    revision: int | None = None  # which it has; None: there is none yet, or it is damaged
+    revision: int | None = None  # which it has; None: there is no backup yet, or it is damaged
     segments: Mapping[str, str | None] = field(default_factory=dict)  # that its catalogue names, and their checksums
 
 
@@ -121,7 +121,7 @@ def back_up(
     ----------
     collection : Collection
     target : Path
-        A new or empty folder, or a backup of this collection that nobody has changed.
+        A new or empty folder, or an unchanged backup of this collection.
     link : bool
         Link segments and vocabulary instead of copying them.
     progress : callable, optional
@@ -195,7 +195,7 @@ class _Backup:
         self.report.images = state.images
 
     def _copy_all(self, earlier: _Earlier) -> _State:
-        """Copy the catalogue beside the earlier one, and all that never changes once it is written."""
+        """Copy the catalogue next to the earlier one, and all that never changes once it is written."""
         for look in range(1, _LOOKS + 1):
             with contextlib.ExitStack() as leaving:
                 state = self._copy_catalogue(self._temporary(FILE, leaving))
@@ -411,7 +411,7 @@ class _Backup:
                 yield path
 
     def _place(self, path: Path) -> Path:
-        """Where a file of the collection is in the backup."""
+        """Path of a file of the collection in the backup."""
         return self.target / path.relative_to(self.source)
 
     def _temporary(self, name: str, leaving: contextlib.ExitStack) -> Path:
@@ -471,7 +471,7 @@ def _look(target: Path, collection: Collection, identity: str) -> _Earlier:
     Raises
     ------
     CairnError
-        The folder is neither new, nor empty, nor a backup of this collection which nobody has changed.
+        The folder is neither new, nor empty, nor an unchanged backup of this collection.
     """
     if not target.exists():
         return _Earlier()

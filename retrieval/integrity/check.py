@@ -231,7 +231,7 @@ class _Check:
             self.findings.damage(FILE, what)
 
     def _vocabulary(self) -> str | None:
-        """Folder of the vocabulary in use: the catalogue says which, else the seal; None if there is none yet."""
+        """Folder of the vocabulary in use, by the catalogue, else the seal; None if there is no vocabulary yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
         name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
@@ -307,7 +307,7 @@ class _Check:
                 self.findings.note(f"{name} is none of the collection's files.")
         if self.catalogue is not None:
             orphans = []
-            with contextlib.suppress(ForeignValue):  # which is told
+            with contextlib.suppress(ForeignValue):  # reported
                 orphans = self.catalogue.read(orphans_in, self.folder / SEGMENTS)
             for orphan in orphans:
                 foreign = has_foreign_photos(orphan, self.catalogue)

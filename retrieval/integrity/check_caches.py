@@ -93,7 +93,7 @@ def _check_thumbnails(findings: Findings) -> None:
         try:
             contents = path.read_bytes()
         except FileNotFoundError:
-            continue  # cairn compact removes what nobody needs
+            continue  # cairn compact removes stale caches
         findings.was_read(1, len(contents))
         findings.tell(len(contents))
         if is_whole(contents):

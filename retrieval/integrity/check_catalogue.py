@@ -19,7 +19,7 @@ from retrieval.collection.snapshot import read_snapshot
 from retrieval.integrity.report import Findings, size_of
 
 _LOOKS = 5
-# What the system or the disk refuses, which says nothing of what was written.
+# Errors of the system or the disk, not of the contents.
 _REFUSALS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY)
 _STALE = (
     "is older than the catalogue: a process that wrote to it was killed, or is still running. The catalogue was "
@@ -61,7 +61,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
         note: str | None = None
         try:
             with contextlib.closing(connect_for_reading(file)) as connection:
-                connection.execute("BEGIN")  # what follows is of one moment, whoever writes meanwhile
+                connection.execute("BEGIN")  # what follows is of one moment, despite other writers
                 settings = _settings(connection)
                 finding = _compare(kept, settings.get(REVISION_KEY), settings.get(REVISION_COPY_KEY))
                 what, note = finding.damage, finding.note

@@ -22,7 +22,7 @@ def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) 
     seal : Seal, optional
         What the files should be.
     vocabulary : str, optional
-        Folder of the vocabulary in use; None: there is none.
+        Folder of the vocabulary in use; None if there is no vocabulary.
 
     Returns
     -------

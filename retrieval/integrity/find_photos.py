@@ -24,7 +24,7 @@ class PhotoFinder:
         self._hashes: dict[Path, str | None] = {}
 
     def find(self, row: ImageRow) -> Path | None:
-        """Where a photo is that is what was indexed; None if it is nowhere."""
+        """Path of the photo that was indexed; None if it is not found."""
         if row.sha256 is None:
             return None
         own = Path(row.path)

@@ -158,7 +158,7 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
     folder : Path
         The collection, with its lock held.
     temporary : Path
-        Where the catalogue is, or is to be made.
+        Folder of the catalogue, which need not exist.
     seal : Seal, optional
         What is known of the collection's files.
     whole : bool, optional
@@ -295,7 +295,7 @@ def _exchange(folder: Path, temporary: Path) -> None:
 
 
 def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
-    """Name of the vocabulary's folder, which the catalogue is told: what it said, else the seal, else the newest."""
+    """Name of the vocabulary's folder, by the old catalogue, else the seal, else the newest folder."""
     names = sorted(path.name for path in folder.iterdir() if is_vocabulary(path.name) and path.is_dir())
     known = catalogue.read(setting_of, VOCABULARY_KEY)
     wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
@@ -359,7 +359,7 @@ def _bring_up_to_date(
     taken: set[int] = set()
     for one in candidates:
         fits = vocabulary is None or one.row.vocabulary_fingerprint in ("", vocabulary)
-        # A segment of which the catalogue has lost all photos is known by its folder alone.
+        # A segment whose photos the catalogue has all lost is known by its folder alone.
         is_there_already = any(one.row.folder == other.row.folder for other in chosen)
         if fits and not is_there_already and taken.isdisjoint(one.numbers):
             chosen.append(one)
@@ -396,7 +396,7 @@ def _numbers_in(session: Session, row: SegmentRow) -> list[int]:
 
 
 def _read_segments(folder: Path) -> Iterator[_Found]:
-    """Read what the segments' folders hold; those that are damaged too, of which the photos must be known."""
+    """Read the folders of segments, damaged ones included, as the catalogue needs the photos of these too."""
     parent = folder / SEGMENTS
     names = [path.name for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []
     for name in sorted(name for name in names if _FOLDER.fullmatch(name)):

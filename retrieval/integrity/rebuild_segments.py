@@ -58,7 +58,7 @@ def rewrite_segments(
     numbers : sequence of sequence of int
         Of each, the numbers of its indexed photos, ascending.
     photos : sequence of Path
-        Where to look for photos that are not at their paths.
+        Folders that are searched for photos that are not at their paths.
     drop_missing : bool
         Photos that are found nowhere, or can no longer be read, leave the collection: their failures say why, and
         indexing them again brings them back.
@@ -100,7 +100,7 @@ def rewrite_segments(
 
 
 def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int]) -> str:
-    """Write a segment again of which only the notes are damaged, and put it in its place; give its new name.
+    """Write a segment again whose notes alone are damaged, and put it in its place; return its new name.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A catalogue in PostgreSQL remade: from its rows that can be read, and from what the segments note.
 
 The new one is made as an SQLite file, as any other is, and written to the server in one transaction. What was there is
-moved to a schema beside it, so that nothing is deleted.
+moved to another schema, so that nothing is deleted.
 """
 
 import contextlib

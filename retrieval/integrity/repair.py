@@ -168,7 +168,7 @@ class _Repair:
         try:
             collection = Collection.open(self.folder, catalogue=self.address)
         except CairnError:
-            return  # what is left of it is told by the last check
+            return  # remaining damage is reported by the last check
         with collection:
             self._restore_search(collection)
             try:

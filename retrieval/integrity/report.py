@@ -38,7 +38,7 @@ class CheckReport:
 
 
 class Findings:
-    """Where the parts of a check report to.
+    """Collects the findings of the parts of a check.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 of one that has gone, and of what is none."""
+    """Bytes of a file; 0 if it is missing or not a file."""
     try:
         return path.stat().st_size if path.is_file() else 0
     except OSError:

@@ -1,1 +1,1 @@
-"""How a search is shared among machines: shards, who holds them, and one answer of them all."""
+"""Search on several machines: shards, their holders, and one answer from all."""

@@ -23,7 +23,7 @@ from retrieval.shards.shards import Shards
 if TYPE_CHECKING:
     from distributed import Actor, Client
 
-_LOOK = 0.25  # seconds between two looks at whether those who do not answer are still there
+_LOOK = 0.25  # seconds between two checks whether members that do not answer are still alive
 _GONE = ("lost", "error", "cancelled")  # states of an actor
 
 _holder: Holder | None = None
@@ -91,7 +91,7 @@ def open_shards(collection: Collection, cluster: Cluster) -> Shards:
 
 
 def usual_shards(cluster: Cluster) -> int:
-    """How many shards are made where nobody says: two a worker, so that those of a lost one can go to several."""
+    """Default number of shards: two a worker, so that those of a lost one can go to several."""
     return max(1, 2 * len(cluster.client.nthreads()))
 
 
@@ -130,7 +130,7 @@ class ClusterHolders(Holders):
         self.messages += len(calls)
         try:
             client = self._connected()
-            with client.as_current():  # actors are told by that where they belong
+            with client.as_current():  # by this, actors know where they belong
                 found: dict[str, list[Any] | Exception] = client.sync(self._ask, client, calls, seconds)
         except (OSError, TimeoutError, RuntimeError):
             self._actors.clear()

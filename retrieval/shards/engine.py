@@ -183,7 +183,7 @@ def sharded_searcher(collection: Collection, options: SearchOptions, shards: Sha
 
 
 def _groups(shards: Shards, numbers: Sequence[int]) -> dict[str, list[int]]:
-    """Places of photos in a list, by who holds them; `NotHere` where nobody holds one, KeyError where there is none."""
+    """Positions of photos in a list, by holder; raises NotHere if a shard has none, KeyError if a photo is unknown."""
     groups, missing = shards.by_owner(numbers)
     if missing:
         raise NotHere(

@@ -27,14 +27,14 @@ Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
 
 @dataclass(frozen=True)
 class Basics:
-    """What whoever holds a shard must know beside the shard.
+    """What a holder of shards must know of the collection.
 
     Attributes
     ----------
     key : str
         Tells the epoch from all others.
     place : str
-        Where the files of the collection are: see `index.cluster.storage.open_storage`.
+        Storage of the collection's files: see `index.cluster.storage.open_storage`.
     options : CollectionOptions
     signature : SignatureKind or None
     words : int
@@ -124,7 +124,7 @@ class Epoch:
 def open_epoch(collection: Collection, shards: int) -> Epoch:
     """Take what a collection holds now, and cut it into shards.
 
-    Those who hold them find the files in the collection's folder, or in the storage that is known to the collection,
+    Holders find the files in the collection's folder, or in the storage that is known to the collection,
     where it was indexed with one: what is not there yet is sent.
 
     Parameters
@@ -187,14 +187,14 @@ def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None
 
 
 def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:
-    """Put segments into groups of about as many features: the largest first, each to the group that has the fewest.
+    """Divide segments into groups of about equally many features: the largest first, each to the smallest group.
 
     Parameters
     ----------
     features : sequence of int
         Of each segment.
     groups : int
-        How many; fewer where there are fewer segments, one where there is none.
+        How many; fewer if there are fewer segments, one if there are no segments.
 
     Returns
     -------

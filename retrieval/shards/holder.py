@@ -1,4 +1,4 @@
-"""Who holds shards: opens them, scores and verifies their photos, and remembers searches between two messages."""
+"""A holder of shards: opens them, scores and verifies their photos, and remembers searches between two messages."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ PARTS = 4
 """Parts that a holder has open: those of an epoch and of the one before, as two fronts may want them."""
 SEARCHES = 64
 """Searches that a holder remembers; those that are let go of do not count."""
-_ONLY_HERE = "descriptor"  # column that nobody but a holder needs
+_ONLY_HERE = "descriptor"  # column that only a holder needs
 
 
 class Gone(Exception):
@@ -50,11 +50,11 @@ class _Search:
 
     board: LocalScoreboard
     engine: Engine
-    views: dict[int, View] = field(default_factory=dict)  # by what the front calls them
+    views: dict[int, View] = field(default_factory=dict)  # by the names that the front gives them
 
 
 class Holder:
-    """Holds shards of collections, and searches them for whoever asks: one a process.
+    """Holds shards of collections, and searches them: one a process.
 
     Every method but `run` is a call that `run` makes. What they take and give is as small as it can be, as it goes
     through the network.

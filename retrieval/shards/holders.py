@@ -22,7 +22,7 @@ class Lost(Exception):
 
 
 class Holders(ABC):
-    """Who may hold shards, by names."""
+    """Processes that may hold shards, by name."""
 
     @abstractmethod
     def members(self) -> list[str]:

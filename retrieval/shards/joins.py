@@ -22,7 +22,7 @@ _ONE = weight_of_one(1, 0)
 
 
 class Joins:
-    """Asks shards with many photos, each of which has one view. Every shard must be there.
+    """Query shards with many photos, each of one view. Every shard must have a holder.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Joins:
 
 
 class Asked:
-    """Some photos that are asked with. Where holders change meanwhile, the new ones are told all of it again."""
+    """Photos that shards are queried with. If holders change meanwhile, the new ones receive all of it again."""
 
     def __init__(self, engine: ShardedEngine, views: Sequence[View]) -> None:
         self._engine, self._shards = engine, engine.shards

@@ -20,7 +20,7 @@ def merge_candidates(parts: Sequence[Candidates], views: int) -> Candidates:
 
 
 def merge_lowest(parts: Sequence[Candidates], most: int) -> list[int]:
-    """Numbers, ascending, of the lowest scores of several parts, of which each gives its lowest: see `lowest`."""
+    """Numbers, ascending, of the lowest scores of several parts, from the lowest of each: see `lowest`."""
     merged = merge_candidates(parts, 1)
     first = np.lexsort((merged.numbers, merged.table[0]))[:most]
     numbers: list[int] = np.sort(merged.numbers[first]).tolist()
@@ -71,7 +71,7 @@ def middle(high: Counted) -> list[tuple[int, int]]:
 
 
 def median(places: Sequence[tuple[int, int]], low: dict[int, Counted]) -> float:
-    """Give the median of the scores above 0 of all parts; 0 if there is none.
+    """Return the median of the scores above 0 of all parts; 0 if all are 0.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A part of a collection as whoever holds it searches it: the shards of one holder, put together."""
+"""A part of a collection: the shards of one holder, searched together."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 
 def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Give shards to holders, to each about as many.
+    """Assign shards to holders, to each about equally many.
 
-    The same members get the same shards whoever asks, and where one goes or comes, few others have to move: a shard
+    The same members always get the same shards, and when one leaves or joins, few others have to move: a shard
     goes to the holder of the highest hash of both (rendezvous hashing; Thaler & Ravishankar, IEEE/ACM Transactions on
     Networking, 1998) that is not full yet.
 
@@ -24,7 +24,7 @@ def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ..
         The shards of each holder that has one, ascending.
     """
     held: dict[str, list[int]] = {member: [] for member in sorted(members)}
-    each, more = divmod(shards, len(held))  # so many have one more than the others
+    each, more = divmod(shards, len(held))  # this many have one more than the others
     for shard in range(shards):
         full = sum(len(some) > each for some in held.values()) == more
         chosen = max(

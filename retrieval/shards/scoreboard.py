@@ -44,7 +44,7 @@ class Remote(Protocol):
 
 
 class ShardedScoreboard(Scoreboard):
-    """Of photos in shards. Where their holders change during a search, the new ones are told all of it again.
+    """Scoreboard of photos in shards. If holders change during a search, the new ones receive all of it again.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class ShardedScoreboard(Scoreboard):
         self._number = views
         every = self._shards.epoch.index.image_numbers
         self._among = np.intersect1d(among, every) if among is not None else None
-        self._placed: Placed | None = None  # where the shards were when holders were told of the search
+        self._placed: Placed | None = None  # places of the shards when holders received the search
         self._token = ""  # what holders call it
         self._looks: list[tuple[list[int], list[int]]] = []  # places and names of the views that were looked at
         self._scored = 0  # how many of these looks holders know
@@ -73,7 +73,7 @@ class ShardedScoreboard(Scoreboard):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Shards that nobody has: see `Scoreboard.missing`."""
+        """Shards without a holder: see `Scoreboard.missing`."""
         return self._placed.missing if self._placed is not None else ()
 
     def look(self, which: Sequence[int], views: Sequence[View]) -> None:
@@ -116,7 +116,7 @@ class ShardedScoreboard(Scoreboard):
         return self._grounds[key]
 
     def _unknown(self, weights: Weights) -> list[tuple[int, int]]:
-        """Where the background lies by the upper bits of all scores, where these alone are known of it."""
+        """Estimate the background from the upper bits of all scores, if only these are known."""
         key = weights.tobytes()
         return middle(self._counted[key]) if key in self._counted and key not in self._grounds else []
 
@@ -126,7 +126,7 @@ class ShardedScoreboard(Scoreboard):
         return merge_lowest([reply[0] for reply in replies], most)
 
     def verify(self, wanted: Sequence[tuple[View, Sequence[int]]]) -> list[list[Verification]]:
-        """Verify some photos: see `Scoreboard.verify`. Nothing is found of one that nobody has any more."""
+        """Verify some photos: see `Scoreboard.verify`. A photo whose shard has no holder is not found."""
         named = [(self._name(view), numbers) for view, numbers in wanted]
 
         def ask(placed: Placed) -> list[list[Verification]]:
@@ -260,5 +260,5 @@ def _median(places: Sequence[tuple[int, int]], counted: Sequence[dict[int, Count
 
 
 def pack(view: View, *, with_descriptors: bool) -> View:
-    """Give a view as it is sent: without what can be computed, and without descriptors where nobody needs them."""
+    """Return a view to be sent: without what can be computed, and without descriptors unless they are needed."""
     return replace(view, descriptors=view.descriptors if with_descriptors else view.descriptors[:, :0])

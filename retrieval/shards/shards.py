@@ -27,7 +27,7 @@ class Patience:
     opening: float = 300.0  # for the shards when they are first loaded
     loading: float = 5.0  # for shards whose holder was lost; then answers are given without them
     answer: float = 20.0  # for what a holder says; then it is lost
-    look: float = 2.0  # between two looks at who is there
+    look: float = 2.0  # between two checks of the members
     avoided: float = 30.0  # before shards are given again to a holder that did not answer
 
 
@@ -44,7 +44,7 @@ class Placed:
     owners : dict of int to str
         Holder of each shard.
     missing : tuple of int
-        Shards that nobody has, ascending.
+        Shards without a holder, ascending.
     """
 
     generation: int
@@ -60,7 +60,7 @@ class Shards:
     ----------
     epoch : Epoch
     holders : Holders
-        Who may hold them.
+        Processes that may hold them.
     patience : Patience, optional
     """
 
@@ -78,7 +78,7 @@ class Shards:
 
     @property
     def placed(self) -> Placed:
-        """Where the shards are; they are given out when that is first asked.
+        """Places of the shards; they are given out on first use.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Shards:
         return self.placed
 
     def refresh(self) -> None:
-        """See who is there, now and then, and give shards out again where others are, or where some are missing."""
+        """Check the members now and then, and give shards out again if members have changed or shards are missing."""
         if self._placed is None or time.monotonic() - self._looked < self.patience.look:
             return
         if self._free(self._there()) != self._members or self._placed.missing:
@@ -162,7 +162,7 @@ class Shards:
         raise ClusterError("Workers of the cluster are lost one after another: see their logs, and ask again.")
 
     def by_owner(self, numbers: Sequence[int]) -> tuple[dict[str, list[int]], list[int]]:
-        """Places of photos in a list by who holds them, and the places of those that nobody holds.
+        """Positions of photos in a list by holder, and the positions of those without a holder.
 
         Raises
         ------
@@ -193,7 +193,7 @@ class Shards:
         return frozenset(member for member in members if self._avoided.get(member, now) <= now)
 
     def _place(self, seconds: float) -> None:
-        """Give out all shards, or as many as can be within some time."""
+        """Give out all shards, or as many as can be loaded in time."""
         end = time.monotonic() + seconds
         failing: set[str] = set()
         refused: dict[str, Exception] = {}
@@ -228,7 +228,7 @@ class Shards:
     def _load(
         self, wanted: Mapping[str, tuple[int, ...]], seconds: float, held: dict[str, tuple[int, ...]]
     ) -> dict[str, Exception]:
-        """Have holders load shards; note who has, and give what went wrong with the others."""
+        """Have holders load shards; note which have, and return the errors of the others."""
         keys = {member: self._key(shards) for member, shards in wanted.items()}
         failed: dict[str, Exception] = {}
         known = self.holders.ask({member: [Call("has", (key,))] for member, key in keys.items()}, seconds)
@@ -253,7 +253,7 @@ class Shards:
 
 
 def _refusal(refused: Mapping[str, Exception]) -> CairnError:
-    """Say why nobody has a shard."""
+    """Say why a shard has no holder."""
     for member, error in refused.items():
         if isinstance(error, CairnError):  # a file is missing, maybe as segments were merged
             return CollectionChanged(f"The worker {member} cannot open its shards: {error}")

@@ -1,4 +1,4 @@
-"""Where the files of a collection are sent for other machines: what its user has named, never what it says alone."""
+"""Storage to which files of a collection are sent for other machines: only one that its user has named."""
 
 import os
 
@@ -19,7 +19,7 @@ def storage_place(collection: Collection) -> str:
     Raises
     ------
     CairnError
-        The catalogue keeps one that this user has never named: it may come from whoever sent the collection.
+        The catalogue keeps one that this user has never named: it may have come with the collection.
     """
     place = collection.catalogue.read(setting_of, STORAGE_KEY)
     if place is None:

@@ -1,4 +1,4 @@
-"""Photos that somebody called no match: pairs of one collection, and photos beside one from elsewhere.
+"""Photos that people marked as no match: pairs within the collection, and pairs with a photo from elsewhere.
 
 Whatever takes two photos for the same asks `rejected_pairs`: links, groups, what photos borrow of each other, and what
 is learnt from. Whatever answers a query asks `rejected_for`.

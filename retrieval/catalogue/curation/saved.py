@@ -39,7 +39,7 @@ class SavedSearch:
     created: str  # ISO 8601, UTC
     asked_to: int  # photos of smaller numbers were asked
     found: int = 0  # photos that it has found as a standing search
-    new: int = 0  # those of them that nobody has looked at
+    new: int = 0  # those of them not yet viewed
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def saved_searches(session: Session) -> list[SavedSearch]:
 
 
 def saved_search(session: Session, search: int) -> SavedSearch:
-    """One saved search; SearchNotFound where there is none of that number."""
+    """One saved search; raises SearchNotFound if there is no such search."""
     for one in saved_searches(session):
         if one.id == search:
             return one
@@ -159,12 +159,12 @@ def photo_of_search(session: Session, search: int) -> bytes | None:
 def change_search(session: Session, search: int, values: Mapping[str, Any]) -> None:
     """Change some of `CHANGEABLE` of a search.
 
-    One that becomes a standing search is asked of photos that are added from then on.
+    A standing search is asked of photos that are added from then on.
 
     Raises
     ------
     SearchNotFound
-        There is none of that number.
+        There is no saved search of that number.
     CairnError
         The name is empty.
     """
@@ -183,7 +183,7 @@ def change_search(session: Session, search: int, values: Mapping[str, Any]) -> N
 
 
 def delete_search(session: Session, search: int) -> None:
-    """Forget a search and what it has found; nothing happens where there is none of that number."""
+    """Delete a saved search and what it has found; does nothing if there is no such search."""
     session.execute(sa.delete(SavedFindRow).where(SavedFindRow.search == search), execution_options=_BULK)
     session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
 

@@ -45,7 +45,7 @@ def prepare(database: Database, create: bool, before_migration: Callable[[], Non
     ----------
     database : Database
     create : bool
-        Make a catalogue where there is none.
+        Make a catalogue if there is none.
     before_migration : callable, optional
         Called before a catalogue of an earlier format is migrated; what it raises leaves that as it is.
 
@@ -159,7 +159,7 @@ def _make(session: Session) -> None:
 
 
 def _migrate(session: Session, found: int) -> None:
-    # Whoever writes in the format that was holds one of these rows from beginning to end, and takes them in this order.
+    # A writer of the earlier format holds one of these rows from beginning to end, and takes them in this order.
     for key in (REVISION_KEY, NEXT_NUMBER_KEY):
         session.execute(sa.select(Setting.value).where(Setting.key == key).with_for_update())
     upgrade(session.connection(), found)

@@ -64,7 +64,7 @@ def foreign_object(connection: sqlite3.Connection, name: object) -> str | None:
 
 @lru_cache(maxsize=16)
 def _foreign(entries: tuple[_Entry, ...]) -> _Entry | None:
-    """The first entry that is none of Cairn's, in a file that has tables of Cairn's."""
+    """The first object that is not Cairn's, in a file that has tables of Cairn's."""
     if not any(table in _words() for _, _, table, _ in entries):
         return None
     return next((entry for entry in entries if not is_own(entry)), None)

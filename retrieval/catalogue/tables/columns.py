@@ -1,4 +1,4 @@
-"""Columns of a table of metadata: what each one is for, told by its header and, where that misleads, its cells."""
+"""Meanings of the columns of a table of metadata, by header and, if that misleads, by cells."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -156,7 +156,7 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
     """Read a table whose first line names its columns.
 
     What columns are for is decided by `columns.understand_columns`; those that are not understood are kept under
-    their own names. An empty cell says nothing. The photos of the collection, where given, help to find the column that
+    their own names. An empty cell is skipped. The photos of the collection, if given, help to find the column that
     names them.
 
     Raises

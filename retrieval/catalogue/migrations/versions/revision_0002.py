@@ -8,7 +8,7 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add columns, all of which may be empty, and the table of the metadata."""
+    """Add nullable columns, and the table of the metadata."""
     # Segments before images, as in every transaction that writes: so none waits for this one while this waits for it.
     op.add_column("segments", sa.Column("sha256", sa.String(64)))
     for column in (

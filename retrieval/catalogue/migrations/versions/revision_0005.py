@@ -8,7 +8,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Add a column, which stays empty for photos that are there already: nobody knows when they were added."""
+    """Add a column; it stays empty for existing photos, as it is unknown when they were added."""
     op.add_column("images", sa.Column("date_added", sa.String(40)))
     settings = sa.table("settings", sa.column("key", sa.String), sa.column("value", sa.Text))
     op.execute(sa.update(settings).where(settings.c.key == "cairn.format").values(value="5"))
