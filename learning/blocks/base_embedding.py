@@ -32,7 +32,7 @@ class EmbeddingOptions:
 
     base: str = "sift"  # one of EMBEDDED_BASES
     embedding: str = "pca"  # one of blocks.EMBEDDINGS, but none
-    dim: int | None = None  # None: as many as do best on validation pairs
+    dim: int | None = None  # None: the number that does best on validation pairs
     alphas: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)  # of power regularisation, chosen likewise
     centre: bool = True  # see `Moments.of`
     seed: int = 0

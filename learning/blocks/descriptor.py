@@ -64,7 +64,7 @@ class BlockOptions:
 
     blocks: str = "T3h-S4-25"  # T- and S-block, see blocks.is_blocks
     embedding: str = "pca"  # E-block, one of blocks.EMBEDDINGS
-    dim: int | None = None  # of the E-block; None: as many as do best on validation pairs
+    dim: int | None = None  # of the E-block; None: the number that does best on validation pairs
     powell: bool = True  # learn the parameters of the blocks; else those that learning begins with are taken
     patch_size: int = REFERENCE  # samples along a patch's side
     powell_pairs: int = 10_000  # at most, that the area is computed on (the paper: 10,000 to 500,000); 0: all
@@ -258,7 +258,7 @@ def _embed(
 
 
 def provenance(sources: Sequence[Source], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
-    """What a descriptor file tells of where it came from; nothing that differs from run to run."""
+    """Provenance in a descriptor file; nothing that differs from run to run."""
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

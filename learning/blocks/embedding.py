@@ -44,7 +44,7 @@ class Moments:
         Parameters
         ----------
         rows : ndarray, shape (U, n), float32
-            Descriptors x of the patches, each of which is in a pair.
+            Descriptors x of the patches; each patch is in a pair.
         first, second : ndarray, shape (M,), int
             Rows of the patches of each pair.
         match : ndarray, shape (M,), bool
@@ -112,7 +112,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
     Raises
     ------
     CairnError
-        There is no such block, there are not so many dimensions, or the moments tell nothing: all rows, or those of
+        There is no such block, there are too few dimensions, or the moments are degenerate: all rows, or those of
         each match, are alike.
     """
     if kind not in EMBEDDINGS or kind == "none":
@@ -183,7 +183,7 @@ def _orthogonal_directions(a: NDArray[np.float64], whitening: NDArray[np.float64
     symmetric. In the eigenvectors of C a product with it costs n numbers and not n².
     """
     values, vectors = eigh(whitening.T @ a @ whitening)
-    turned = whitening @ vectors  # of which w are combinations
+    turned = whitening @ vectors  # whose combinations w are
     found = np.zeros((dim, len(whitening)))
     forbidden = np.zeros((len(values), 0))
     for number in range(dim):

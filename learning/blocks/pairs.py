@@ -86,8 +86,8 @@ def load_pairs(
     size : int
         Samples along a side that patches are resampled to.
     limit : int
-        At most so many pairs, as many of one source as of another; 0: all. Half of them are matches, where there are
-        so many of either kind.
+        Largest number of pairs, the same from each source; 0: all. Half of them are matches, if there are
+        enough of either kind.
     seed : int
         Of what is drawn.
     progress : callable, optional
@@ -127,7 +127,7 @@ def load_pairs(
 
 
 def pairs_of_each(limit: int, sources: int) -> int:
-    """Pairs of each source where there are at most so many of all; 0: all of them.
+    """Pairs of each source, to have at most this many of all; 0: all of them.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def pairs_of_each(limit: int, sources: int) -> int:
 
 
 def _draw(pairs: Pairs, limit: int, seed: int) -> Pairs:
-    """At most so many of the pairs, half of them matches where there are so many of either kind, and one at least."""
+    """A sample of the pairs, half of them matches if there are enough of either kind, at least one."""
     if not limit or len(pairs) <= limit:
         return pairs
     rng = np.random.default_rng(seed)

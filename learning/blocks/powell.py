@@ -43,7 +43,7 @@ class Trials:
     path : Path, optional
         Their file; None: nothing is kept.
     key : str
-        Fingerprint of all that the areas depend on beside the parameters.
+        Fingerprint of everything but the parameters that the areas depend on.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _trial(told: Any) -> Trial:
 
 
 class _Enough(Exception):
-    """There were as many evaluations as wanted."""
+    """The wanted number of evaluations was reached."""
 
 
 def maximise_area(

@@ -196,7 +196,7 @@ def find_learners(
             channels.append(candidates.channels[found.candidate])
             thresholds.append(candidates.threshold(found.candidate, found.level))
             tell("boost", len(rounds), options.learners)
-        del levels  # before those of the next draw take as much memory
+        del levels  # before those of the next draw take the same memory
     if not rounds:
         raise CairnError("No weak learner tells the matches from the others better than chance: are the labels right?")
     weights = np.array([one.weight for one in rounds], np.float32)

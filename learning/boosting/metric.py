@@ -36,7 +36,7 @@ class MetricOptions:
 
     form: str = "distance"  # one of FORMS
     comparison: str = "distance"  # one of COMPARISONS
-    kept: str = "variance"  # one of KEPT; no matter for a diagonal A, of which the largest entries are kept
+    kept: str = "variance"  # one of KEPT; without effect on a diagonal A, whose largest entries are kept
     # Constant, as in the paper. The gradient is that of the logarithm of a batch's loss, whose entries lie between -2
     # and 2, and the step is a share of the trace of A over P, so that the scale of the weights does not matter. The
     # form inner takes smaller ones, 5 / P at most.
@@ -104,7 +104,7 @@ class BoostedMetric:
     signed: bool = False  # it is compared by signed inner products
 
     def embedding(self, dim: int) -> NDArray[np.float32]:
-        """Give the embedding (d, P) float32 into at most so many dimensions."""
+        """Return the embedding (d, P) float32 into at most this many dimensions."""
         return self._factors(dim)[0]
 
     def signs(self, dim: int) -> NDArray[np.float32] | None:
@@ -334,7 +334,7 @@ def embedding_of(
 def signed_embedding_of(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Give Bᵀ (d, P) float32 and the diagonal (d,) float32 of W, 1 or -1 (equations 6 and 8).
 
-    Scaled as by `embedding_of`; f (equation 7) is told up to that scale. Fewer rows come out where A has a lower rank.
+    Scaled as by `embedding_of`; f (equation 7) is defined up to that scale. Fewer rows come out if A has a lower rank.
     """
     factor, signs = factorise(matrix, dim)
     used = np.square(factor).sum(axis=0) > 1e-12 * np.abs(matrix).sum()

@@ -85,7 +85,7 @@ class Candidates:
         return np.clip(found, 0, LEVELS - 1, out=found).astype(np.uint8)
 
     def threshold(self, candidate: int, level: int) -> np.float32:
-        """Give the threshold T that lies above a level, all of which is 1, and below the next, all of which is -1."""
+        """Return the threshold T above a level that is 1 throughout, and below the next, which is -1 throughout."""
         return np.float32(self.start[candidate] + np.float32(level) * self.step[candidate])
 
 
@@ -143,7 +143,7 @@ def draw_candidates(
 
 
 def most_candidates(pairs: int) -> int:
-    """Give how many candidates' responses on so many pairs fit into memory: two levels, of a byte, for each pair."""
+    """Return how many candidates' responses on the pairs fit into memory: two levels, of a byte, for each pair."""
     return min(MOST_BYTES, _memory() // 2) // (2 * max(1, pairs))
 
 

@@ -22,7 +22,7 @@ class MatchRule:
     octaves: float = 0.25  # ratio of the scales
     radians: float = np.pi / 8  # difference of the orientations
     # Ours: a match's centres are also no further apart than this part of the smaller patch's side; 0: no such limit. To
-    # the smallest patches of small photos (13 pixels), 5 pixels are so much that most of such matches are by chance.
+    # the smallest patches of small photos (13 pixels), most such matches at 5 pixels are by chance.
     max_shift: float = 0.2
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDAr
     -------
     ndarray, shape (N,), float64
         The largest of the three differences, each divided by what the rule allows: more than 2 is a non-match, at most
-        1 a match if `is_match` allows it. Orientations are left out where either side has none of its own; NaN where
+        1 a match if `is_match` allows it. Orientations are left out if either side has no orientations; NaN where
         either lies nowhere.
     """
     worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)

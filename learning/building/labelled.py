@@ -21,4 +21,4 @@ class Labelled:
     # Which pairs (K,), (K,) of different points do not match.
     are_apart: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
     images: int  # photos read
-    unused: int  # detections inside the photos that are in no pair, for they can be told neither same nor different
+    unused: int  # detections inside the photos that are in no pair, as they are neither same nor different

@@ -52,7 +52,7 @@ class BuildReport:
     points: int
     images: int
     pairs: dict[str, dict[str, Any]]  # by split: its file, matches, non_matches, and the matches that were asked for
-    unused: int  # detections that can be told neither same nor different
+    unused: int  # detections that are neither same nor different
 
 
 def build_from_sequences(
@@ -161,7 +161,7 @@ def build_from_points(
 def _build(
     out: Path, label: Callable[[BinaryIO], Labelled], origin: dict[str, Any], splits: SplitOptions, progress: Progress
 ) -> BuildReport:
-    """Label, choose pairs, write everything in a folder beside `out`, and give it its name."""
+    """Label, choose pairs, write everything in a folder next to `out`, and rename it to `out`."""
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise CairnError(f"{out} already exists: remove it first, or choose another name.")

@@ -99,7 +99,7 @@ def label_sequences(
         np.repeat(groups, counts),
         Detections.concatenate([view.detections for view in views]),
         np.concatenate(matches),
-        # What has no place in the first image (NaN) cannot be told apart from anything.
+        # A place outside the first image (NaN) is neither same nor different.
         lambda first, second: disagreement(reference.take(first), reference.take(second), rule) > 2,
         images,
         unused,

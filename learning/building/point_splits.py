@@ -32,7 +32,7 @@ def split_points(points: NDArray[np.int64], sizes: Sequence[int], rng: np.random
 
 
 def draw_matches(matches: NDArray[np.int64], wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw some of the matches (M, 2): so many as are wanted, or all."""
+    """Draw the wanted number of the matches (M, 2), or take all."""
     return matches[np.sort(rng.permutation(len(matches))[:wanted])]
 
 
@@ -61,7 +61,7 @@ def draw_non_matches(
     Returns
     -------
     ndarray, shape (M, 2), int64
-        Pairs, none twice in either order; fewer than wanted only where nearly none are left.
+        Distinct pairs, in either order; fewer than wanted only if nearly none are left.
     """
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     _, start, of_candidate, count = np.unique(

@@ -90,7 +90,7 @@ def spread_code(
     bits : int
         Bits q of a code.
     seed : int
-        Of the frame, and of which bit has which quantile.
+        Of the frame, and of the assignment of quantiles to bits.
 
     Raises
     ------

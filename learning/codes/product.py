@@ -21,7 +21,7 @@ from retrieval.descriptors.codes import WORDS, ProductCode
 METHODS = ("balanced", "plain")
 """How dimensions are dealt to parts: principal axes by their variances (ours), or as they stand (the paper's)."""
 
-# Axes of less variance than this fraction of the largest count as if they had so much: their logarithm is noise.
+# Axes of less variance than this fraction of the largest are raised to it: their logarithm is noise.
 _FLAT = 1e-9
 
 # Of the histogram that tells the density of values on a line.
@@ -132,7 +132,7 @@ def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np
 def rows_of_moments(
     mean: NDArray[np.floating], covariance: NDArray[np.floating], number: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Draw Gaussian rows that stand for training rows of which only the moments were kept.
+    """Draw Gaussian rows in place of training rows, from their moments.
 
     Parameters
     ----------

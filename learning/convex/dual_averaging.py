@@ -87,7 +87,7 @@ def all_combinations(positive: Rows, negative: Rows, size: int, seed: int) -> It
     positive, negative : Rows
         Of the pairs.
     size : int
-        Positive and as many negative pairs a batch; 0: all.
+        Positive pairs a batch, and the same number of negative ones; 0: all.
     seed : int
         Of the order. Each pair comes once before any comes again.
     """
@@ -97,7 +97,7 @@ def all_combinations(positive: Rows, negative: Rows, size: int, seed: int) -> It
 
 
 def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Draw batches of so many of a number of things (0: all), without end, each once before any comes again."""
+    """Draw batches of indices (0: all) without end, each index once before any comes again."""
     size = min(size or number, number)
     while True:
         order = rng.permutation(number) if size < number else np.arange(number)
@@ -130,7 +130,7 @@ def minimise_weights(
     batches : iterator of Batch
         ψ of pairs, rows of N.
     mu : float
-        μ₁, beside the *mean* of the loss over combinations (equation 11) or features.
+        μ₁, relative to the *mean* of the loss over combinations (equation 11) or features.
     options : AveragingOptions
         Steps.
     monitor : callable, optional
@@ -192,7 +192,7 @@ def minimise_metric(
     batches : iterator of Batch
         θ = φ(x) - φ(y) of pairs, rows of n.
     mu : float
-        μ*, beside the mean of the loss over combinations or features.
+        μ*, relative to the mean of the loss over combinations or features.
     options : AveragingOptions
         Steps.
     norm : {"nuclear", "frobenius"}

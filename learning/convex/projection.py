@@ -20,7 +20,7 @@ class ProjectionOptions:
     mus: tuple[float, ...] = (0.002, 0.001, 0.0005, 0.0002, 0.0001)  # μ*; at 1 the nuclear norm leaves rank 0
     gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `MetricUnits`
     iterations: int = 300  # of RDA
-    batch: int = 1_000  # positive and as many negative pairs an iteration
+    batch: int = 1_000  # positive pairs an iteration, and the same number of negative ones
     seed: int = 0  # of the order in which pairs are drawn
     norm: str = "nuclear"  # or frobenius, which keeps the dimension
 
@@ -87,7 +87,7 @@ class Metric:
 def learn_projection(
     train: DifferencePairs, units: MetricUnits, mu: float, gamma: float, options: ProjectionOptions
 ) -> Metric:
-    """Minimise equation 10; μ* and γ are told in `units`. The projection may have no rows."""
+    """Minimise equation 10; μ* and γ are in `units`. The projection may have no rows."""
     averaging = AveragingOptions(options.iterations, options.batch, gamma * units.gamma, options.seed)
     projection = low_rank_metric(train.positive, train.negative, mu * units.mu, averaging, options.norm)
     loss, _, _ = hinge_counts(*train.distances(projection))

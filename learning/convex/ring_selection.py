@@ -22,7 +22,7 @@ class SelectionOptions:
     mus: tuple[float, ...] = (0.7, 0.5, 0.3, 0.15)  # μ₁; at 1 nothing is selected
     gammas: tuple[float, ...] = (0.03, 0.1)  # γ; see `WeightUnits`
     iterations: int = 1_000  # of RDA
-    batch: int = 300  # positive and as many negative pairs an iteration
+    batch: int = 300  # positive pairs an iteration, and the same number of negative ones
     seed: int = 0  # of the order in which pairs are drawn
     # Ours. The paper's norm adds up weights as they are, and so favours rings whose squared differences are large,
     # those of narrow Gaussians above all. Balanced, a ring is charged by its part in the distance of a non-match.
@@ -131,7 +131,7 @@ def refine(
     limit: int,
     options: SelectionOptions,
 ) -> Iterator[Selection]:
-    """Make a selection smaller, until it has at most so many dimensions: drop rings, learn the weights again, repeat.
+    """Shrink a selection until it has at most this many dimensions: drop rings, learn the weights again, repeat.
 
     Gives each step's selection. Each is the minimum of equation 6 over the rings that were left.
     """
@@ -165,7 +165,7 @@ def refine(
 def largest_contributions(
     pool: CandidatePool, contribution: NDArray[np.float64], orientations: int, dim: int
 ) -> NDArray[np.int64]:
-    """Give the rings (K,), rising, that contribute most to distances and together have at most so many dimensions.
+    """Return the rings (K,), rising, that contribute most to distances within a limit of dimensions.
 
     Parameters
     ----------

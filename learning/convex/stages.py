@@ -27,7 +27,7 @@ def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientati
 
 
 def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
-    """Raise a CairnError if a projection of pooling regions is to be learnt, and there are none."""
+    """Raise CairnError if a projection of pooling regions is to be learnt, and there are no pooling regions."""
     if stage == "projection" and base == "pooled" and pooling is None:
         raise CairnError("To learn a projection alone, name the descriptor file whose pooling regions it projects.")
 

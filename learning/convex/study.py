@@ -21,7 +21,7 @@ class Study(Generic[Kind]):
     Parameters
     ----------
     records : Records
-        Where models are kept. Those that are there are not learnt again.
+        Folder of the models. Those that are there are not learnt again.
     hours : dict of str to float
         By stage, how long after the study began no further model of it is begun; 0: no limit.
     workers : int

@@ -29,7 +29,7 @@ class WhiteningOptions:
     kept: tuple[float, ...] = (1.0, 0.75, 0.5)  # shares of the wanted dimensions that are kept
 
     def settings(self, dim: int) -> list["WhiteningSetting"]:
-        """All settings to try, for so many dimensions at most."""
+        """All settings to try, for at most this many dimensions."""
         dims = dict.fromkeys(max(1, int(dim * kept)) for kept in self.kept)
         return [WhiteningSetting(shrinkage, most) for shrinkage in self.shrinkages for most in dims]
 
@@ -71,7 +71,7 @@ def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: f
     Returns
     -------
     ndarray, shape (n, n + 1), float64
-        W of `whiten`, the direction of most variance first, and beside it the centre W μ. The first m rows are the
+        W of `whiten`, the direction of most variance first, and the centre W μ. The first m rows are the
         whitening to m dimensions.
     """
     n = len(spread)

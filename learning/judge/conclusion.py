@@ -1,4 +1,4 @@
-"""What is told of a learnt descriptor: by what searches find where that was measured, else by nearest neighbours."""
+"""Conclusion on a learnt descriptor: by what searches find if that was measured, else by nearest neighbours."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,13 +47,13 @@ class Conclusion:
         return [*self.nearest.details, *(self.retrieval.details if self.retrieval is not None else [])]
 
     def as_json(self) -> dict[str, Any]:
-        """Give the figures of nearest neighbours, beside the outcome and what it is told by."""
+        """Return the figures of nearest neighbours, with the outcome and what it rests on."""
         told_by = "nearest neighbours" if self.retrieval is None else "retrieval"
         told = {"outcome": self.outcome, "told_by": told_by, "nearest_neighbours": self.nearest.outcome}
         return {**self.nearest.as_json(), **told}
 
     def retrieval_json(self) -> dict[str, Any]:
-        """Give the figures of searches, or the reason why there are none."""
+        """Return the figures of searches, or the reason why they are missing."""
         if self.retrieval is None:
             return {"measured": False, "reason": self.why_not}
         return {"measured": True, **self.retrieval.as_json()}
@@ -73,7 +73,7 @@ def conclude(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Conclusion:
-    """Judge a descriptor that was learnt from mined matches by what searches find, where its photos are at hand.
+    """Judge a descriptor that was learnt from mined matches by what searches find, if its photos are available.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def conclude(
 def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:
     """Paths of the photos of some image pairs, which matches know by the stems of their names.
 
-    Where several photos are called the same, they are all meant: rather too many are taken to have been learnt from.
+    If several photos have the same name, all count as learnt from: that errs on the safe side.
     """
     names = set(matches.names[np.unique(matches.pairs[pairs])].tolist())
     return {str(path) for path in source.paths if printable(path.stem) in names}

@@ -79,7 +79,7 @@ def judge(
     beside : str
         Name or file of the descriptor that it is compared with; rootSIFT, where it is left out.
     needed : collection of str
-        Paths of photos that must be among those that are searched, beside those learnt from.
+        Paths of photos that must be among those that are searched, in addition to those learnt from.
     staged : Path, optional
         Folder of features of rootSIFT that were extracted before, as for mining.
     workers : int

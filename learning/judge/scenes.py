@@ -67,7 +67,7 @@ def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOpti
         What is asked for. Boxes that are too small, or that no link covers, are not.
     """
     numbers = np.array([row.number for row in rows], np.int64)
-    # 1 for what is sure and 0 for what is doubtful: what is related is told by the links alone.
+    # 1 for what is sure and 0 for what is doubtful: what is related is known by the links alone.
     sure = dict.fromkeys(links.doubtful, 0) | dict.fromkeys(links.inliers, 1)
     relevance, first = relate(numbers, sure, 1, most=options.photos, seed=options.seed)
     sizes = {row.number: (row.width or 1, row.height or 1) for row in rows}

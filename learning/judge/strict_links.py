@@ -48,7 +48,7 @@ class LinkOptions:
 
 @dataclass(frozen=True)
 class StrictLinks:
-    """The strict links of a collection, and pairs of which one cannot tell.
+    """The strict links of a collection, and the doubtful pairs.
 
     Attributes
     ----------

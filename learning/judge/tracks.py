@@ -1,6 +1,6 @@
 """Tracks: points that are followed through several photos from one strict link to the next.
 
-They tell of photos that show the same point though nothing matches them with each other, as where an object is seen
+They relate photos that show the same point without direct matches, as where an object is seen
 from ever other sides: what a search should find and what matches of rootSIFT alone would not tell.
 """
 
@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from learning.judge.strict_links import Pair, StrictLinks
 
 _STEPS = 2047  # in which positions are kept along a photo's longer side
-_APART = 0.02  # of the longer side: a track that has points of a photo further apart is none
+_APART = 0.02  # of the longer side: a track is rejected if its points in one photo are further apart
 
 
 class Tracks:

@@ -144,7 +144,7 @@ class RetrievalVerdict:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        """Give the figures, as shares; None for what cannot be told."""
+        """Return the figures, as shares; None for what is unknown."""
         found: dict[str, Any] = {
             "outcome": self.outcome,
             "compared_with": self.name,

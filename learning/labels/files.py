@@ -158,7 +158,7 @@ def _read_oxford(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
         junk = numbers(set[str]().union(*(query.junk for query in group)) - asked)
         objects.append(ObjectLabels(name, positives, junk - positives))
     photos.refuse_missing(skip_missing)
-    # The photos asked with may be files of their own, beside the collection: none of them is missed.
+    # Query photos may be files outside the collection, which are not missing from it.
     return Labels(tuple(objects), numbers(asked))
 
 

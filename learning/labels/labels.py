@@ -164,7 +164,7 @@ def hold_out(
         Photos an object, at most. No photo is taken out that is the last one which another query could find.
     thirds : bool
         Take at most a third of the photos that show an object, so that a small one keeps what it is learnt from. Else
-        an object of more photos than `each` gives as many, and the others none (section V).
+        an object of more photos than `each` gives `each` of them, and the others none (section V).
 
     Returns
     -------

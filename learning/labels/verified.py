@@ -25,7 +25,7 @@ def verified_relevance(
     collection : Collection
         Open, with a vocabulary. It is asked with the features that it keeps: no photo is read again.
     min_inliers : int
-        Fewest inliers of two photos that show the same; one of them has to find the other with so many.
+        Fewest inliers of two photos that show the same; one of them has to find the other with at least these.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -39,7 +39,7 @@ def verified_relevance(
     Raises
     ------
     CairnError
-        No two photos are verified by so many inliers.
+        No two photos are verified by enough inliers.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")

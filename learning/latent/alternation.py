@@ -127,12 +127,12 @@ def alternate(
     alternations : int
         At most.
     stage, round
-        Are told in the history.
+        Recorded in the history.
 
     Raises
     ------
     ValueError
-        There are not so many features, or neither distances nor parameters to begin with.
+        There are too few features, or neither distances nor parameters to begin with.
     """
     if not 0 < count <= len(problem.positives):
         raise ValueError(f"{count} of {len(problem.positives)} features cannot be learnt from")
@@ -209,7 +209,7 @@ def nearest_counts(
     far : ndarray, shape (M,)
         Squared distances to its negatives, one feature's after another's.
     starts : ndarray, shape (B,), int
-        Where each feature's begin.
+        First of each feature.
 
     Returns
     -------

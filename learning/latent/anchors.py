@@ -109,7 +109,7 @@ def draw_features(
 
 
 def _even(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
-    """Divide a number among so many things of limited sizes, as evenly as these allow; (N,) int64."""
+    """Divide a number among parts of limited sizes, as evenly as these allow; (N,) int64."""
     left = min(wanted, int(sizes.sum()))
     shares = np.zeros(len(sizes), np.int64)
     # From the smallest on, each gets its part of what is left, or all that it has.

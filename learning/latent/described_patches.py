@@ -29,7 +29,7 @@ class Described:
         return int(self.rows.shape[1])
 
     def places(self, patches: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Where the rows of patches (K,) are."""
+        """Indices of the rows of patches (K,)."""
         return np.searchsorted(self.numbers, patches)
 
     def take(self, patches: NDArray[np.integer]) -> NDArray[np.float32]:

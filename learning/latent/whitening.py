@@ -146,5 +146,5 @@ class WhiteningWork:
 
 
 def grid(shares: Sequence[float], options: WhiteningOptions, dim: int) -> list[LatentSetting]:
-    """All settings to try, for so many dimensions at most."""
+    """All settings to try, for at most this many dimensions."""
     return [LatentSetting(share, one) for share in dict.fromkeys(shares) for one in options.settings(dim)]

@@ -61,7 +61,7 @@ def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) ->
         ``(first, second, same)``: patches (M, S, S) twice, and whether the two of each pair show the same (M,) bool;
         `HELD_OUT` of the pairs are for validation.
     pairs : int
-        At most so many training pairs, and half as many for validation, drawn at random; 0: all.
+        Largest number of training pairs, and half of that for validation, drawn at random; 0: all.
     seed : int
         Of what is drawn.
 
@@ -134,7 +134,7 @@ def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
 
 
 def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
-    """Give the labels (M,) bool of so many pairs; raises CairnError if they are no such labels."""
+    """Return the labels (M,) bool of the pairs; raises CairnError if they are malformed."""
     labels = as_array(given, "same")
     if labels.shape != (number,):
         raise CairnError(f"same must have the shape ({number},), one label for each pair, not {labels.shape}.")
@@ -144,7 +144,7 @@ def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
 
 
 def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
-    """Pair all patches of one point, and as many of different points, drawn at random.
+    """Pair all patches of one point, and draw the same number of pairs of different points at random.
 
     Parameters
     ----------

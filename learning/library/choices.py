@@ -1,4 +1,4 @@
-"""What may be said of a descriptor to be learnt, and what follows from it."""
+"""Options of a descriptor to be learnt, and what follows from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -269,7 +269,7 @@ class TuningChoices:
         return {name: value for name, value in asked.items() if value is not None}
 
     def channels_beside(self, usual: "ChannelOptions") -> "ChannelOptions":
-        """What is asked for, and the usual for the rest; widths are told in samples of the usual patch."""
+        """The options as given, and defaults for the rest; widths are in samples of the usual patch."""
         found = replace(usual, **self.channels)
         return replace(found, smoothing=found.smoothing * found.patch_size / usual.patch_size)
 
@@ -320,7 +320,7 @@ class RunChoices:
     as_published: bool = False
 
     def named(self, name: str) -> str | None:
-        """Path of a file of the folder, to be told of; None if it goes."""
+        """Path of a file of the folder, to be reported; None if the folder is temporary."""
         return None if self.goes else str(self.folder / name)
 
 

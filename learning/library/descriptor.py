@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _of_descriptors(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The paper's choices, by what is learnt from."""
+    """Defaults of the paper, by kind of training data."""
     return of_descriptors({**values, "sources": _paths(values["source"])})
 
 
@@ -75,7 +75,7 @@ def learn_descriptor(
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
-        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+        Progress: none, bars, or a function of (step, done, of).
     {options}
 
     Returns
@@ -163,7 +163,7 @@ def _optional(given: AnyPath | None, name: str) -> Path | None:
 
 @contextmanager
 def _folder(work: Path | None, out: Path | None) -> Iterator[Path]:
-    """Folder of what is computed on the way: the one that is named, one beside the file, or one that goes."""
+    """Folder of intermediate results: the one that is named, one next to the file, or a temporary one."""
     if work is None and out is None:
         with tempfile.TemporaryDirectory(prefix="cairn-learning-") as scratch:
             yield Path(scratch)

@@ -1,4 +1,4 @@
-"""Learning a descriptor from photos without labels, from choices to its file: mine, learn, judge beside rootSIFT."""
+"""Learn a descriptor from photos without labels: mine, learn, and compare with rootSIFT."""
 
 import shutil
 from collections.abc import Sequence

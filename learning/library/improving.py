@@ -115,11 +115,11 @@ def improve(
         The collection.
     options : ImproveOptions, optional
     workers : int
-        Processes; 0: as many as there are cores. The result does not depend on it.
+        Processes; 0: one for each core. The result does not depend on it.
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
-        Who is told how far it is: see `telling`.
+        Progress: see `telling`.
 
     Raises
     ------

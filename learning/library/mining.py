@@ -130,7 +130,7 @@ def mine(
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
-        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+        Progress: none, bars, or a function of (step, done, of).
     {options}
 
     Returns

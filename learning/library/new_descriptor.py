@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class About:
-    """What is told of a descriptor besides its rows; see `NewDescriptor`."""
+    """Record of a descriptor besides its rows; see `NewDescriptor`."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     pooling: "Record | LatentRecord | None" = None
@@ -44,7 +44,7 @@ class NewDescriptor(Descriptor):
     pooled_dim : int
         Entries before the projection.
     rings : int
-        Pooling rings; 0: there are none.
+        Pooling rings; 0 without them.
     validation : dict
         ``fpr95`` (false positive rate at 95% recall on validation pairs), or, from photos without labels, ``recall``
         (share of the features whose nearest neighbour is a match, on image pairs held out).
@@ -53,7 +53,7 @@ class NewDescriptor(Descriptor):
     tried : list of records
         All models that were tried.
     outcome : str or None
-        From photos without labels: whether it is ``better``, ``worse``, the ``same`` or ``mixed``, beside rootSIFT.
+        From photos without labels: ``better``, ``worse``, the ``same`` or ``mixed``, compared with rootSIFT.
     verdict : str or None
         The same in a sentence, and what follows from it.
     details : list of str

@@ -46,7 +46,7 @@ def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[
     return decorate
 
 
-# Of Simonyan14. μ₁, μ* and γ are told to be several, and not which: ours are in units that suit any data
+# Of Simonyan14. The paper tries several μ₁, μ* and γ, and does not say which: ours are in units that suit any data
 # (`ring_selection.WeightUnits`, `projection.MetricUnits`), and so many that dimensions of all of figure 3 come out.
 _POOLED = {"quantile": 0.8, "power": 1.0, "balanced": False, "keep": 0.0, "symmetric": True, "pool_step": 0.5}
 _POOLING_GRID = {

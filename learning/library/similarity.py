@@ -188,11 +188,11 @@ def learn_similarity(
     seed : int
         Of what is drawn.
     workers : int
-        Threads; 0: as many as there are cores. The result does not depend on it.
+        Threads; 0: one for each core. The result does not depend on it.
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
-        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+        Progress: none, bars, or a function of (step, done, of).
     {options}
 
     Returns

@@ -146,7 +146,7 @@ def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs
 
 
 def _pairs(related: ArrayLike, size: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Pairs of words in ascending order, none twice."""
+    """Distinct pairs of words in ascending order."""
     pairs = as_array(related, "related")
     if not pairs.size:
         pairs = np.zeros((0, 2), np.int32)

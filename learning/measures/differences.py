@@ -1,4 +1,4 @@
-"""Whether differences, of which each is one of several independent trials, speak for anything but chance."""
+"""Whether differences, each of an independent trial, are significant."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Logistic regressions whose weights may not be negative, and what they tell of parts that were left out."""
+"""Logistic regressions with non-negative weights, and how well they predict parts that were left out."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -48,7 +48,7 @@ def precision_at(
 ) -> float:
     """Return the share of positives among the first k images that are not junk, as Revisited reports it.
 
-    Where the last positive comes before place k, only the images up to that one count: a query of two positives that
+    If the last positive comes before place k, only the images up to that one count: a query of two positives that
     are found first has a precision of 1 at 10. Source: Radenović et al., CVPR 2018, whose ``compute_map`` this follows.
 
     Parameters
@@ -84,7 +84,7 @@ def mean_average_precision(values: Iterable[float]) -> float:
     Raises
     ------
     ValueError
-        There are none, or one is not between 0 and 1.
+        There are no values, or one is not between 0 and 1.
     """
     array = np.array(list(values), np.float64)
     if not array.size:

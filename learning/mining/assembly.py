@@ -138,7 +138,7 @@ class Assembly:
         names : dict of int to str
             Of the photos.
         meta : dict
-            What is told of the file beside the counts.
+            Record of the file besides the counts.
         """
         kept, total = self.kept, self.patches
         stems = np.array([names[photo] for photo in self.photos])
@@ -193,7 +193,7 @@ class Assembly:
         return (get(mined) for mined in self._mined())
 
     def _row_starts(self, get: Callable[[MinedPair], NDArray[np.int32]]) -> Iterator[NDArray[np.int64]]:
-        """Where the row of each reference feature starts, and the end of the last one."""
+        """First row of each reference feature, and the end of the last one."""
         total = 0
         yield np.zeros(1, np.int64)
         for mined in self._mined():

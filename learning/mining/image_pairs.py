@@ -98,7 +98,7 @@ def mine_pair(
 
 
 def measurement_regions(ellipses: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
-    """Measurement regions (N, 5) float64 of detected ones: so many times as large."""
+    """Measurement regions (N, 5) float64 of detected ones: larger by a factor."""
     regions = np.asarray(ellipses, np.float64).copy()
     regions[:, 2:] /= scale * scale
     return regions

@@ -37,7 +37,7 @@ PATCH = 31
 
 _BLOCK = 1 << 22  # bytes of an entry at a time
 _META = "meta.json"
-_ROWS = {"positive": "positives", "ambiguous": "ambiguous", "target": "targets"}  # of which there are lists
+_ROWS = {"positive": "positives", "ambiguous": "ambiguous", "target": "targets"}  # which have lists
 _SHAPES: dict[str, tuple[str, tuple[int | str, ...]]] = {  # by name: dtype, and shape in the letters used above
     "names": ("U", ("P",)),
     "pairs": ("<i4", ("K", 2)),
@@ -77,12 +77,12 @@ def write_mined(path: Path, entries: Iterable[Entry], meta: dict[str, Any]) -> N
     entries : iterable of Entry
         All the arrays of the file. Only a piece at a time is held in memory.
     meta : dict
-        What is told about the file; as JSON.
+        Record of the file; as JSON.
 
     Raises
     ------
     ValueError
-        The pieces of an entry are not as many as its shape says.
+        The number of pieces of an entry differs from its shape.
     """
     # Always the same name, so that a large unfinished file that a kill leaves is written over by the next run.
     temporary = path.with_name(f".{path.name}.tmp")

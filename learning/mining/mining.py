@@ -117,7 +117,7 @@ def mine_matches(
         Folder of what is computed on the way, kept, to go on from with other options. By default one beside the file,
         removed in the end; a run that was killed goes on from it.
     workers : int or Pool
-        Processes, or workers that see the same files. The file is the same to the last byte whoever they are.
+        Processes, or workers that see the same files. The file is the same to the last byte with either.
     progress : callable, optional
         Told about the steps ``features``, ``views``, ``pairs`` and ``patches``.
 

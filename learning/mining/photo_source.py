@@ -1,4 +1,4 @@
-"""Where photos to mine come from: a folder of them, or a collection, which can also say which ones may overlap."""
+"""Sources of photos to mine: a folder, or a collection, which can also say which photos may overlap."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Views of single photos, rendered at random: two photos of which it is known how the one maps to the other.
+"""Views of single photos, rendered at random: pairs of photos with a known map from one to the other.
 
 Where photos that overlap are few, or to find them takes long, a photo and a view of itself tell what a change of the
 camera does to a region: how it moves the detector, and what light, blur, noise and compression do to the patch.
@@ -85,7 +85,7 @@ def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOpt
     slant, towards = options.slant * np.clip(rng.standard_normal(), -2, 2), rng.uniform(0, 2 * np.pi)
     warp = np.eye(3)
     warp[:2, :2] = linear
-    # Depth grows by so much from the middle to where half the diagonal ends.
+    # Relative change of depth from the middle to where half the diagonal ends.
     warp[2, :2] = slant * np.array([np.cos(towards), np.sin(towards)]) / np.hypot(height, width)
     middle = np.array([[1, 0, (width - 1) / 2], [0, 1, (height - 1) / 2], [0, 0, 1.0]])
     return np.asarray(middle @ warp @ np.linalg.inv(middle))

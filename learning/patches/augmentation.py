@@ -62,7 +62,7 @@ class AugmentedPatches:
 
 
 def augment(source: Source, options: AugmentationOptions) -> Source:
-    """Add to the training pairs of a source as many copies as asked for, with the first or the second patch distorted.
+    """Add copies of the training pairs of a source, with the first or the second patch distorted.
 
     Validation pairs stay as they are.
     """

@@ -61,7 +61,7 @@ class PatchSet:
     Attributes
     ----------
     folder : Path
-        Where it lies.
+        Its folder.
     points : ndarray, shape (N,), int64
         The 3-D point that each patch shows.
     photos : ndarray, shape (N,), int64

@@ -96,7 +96,7 @@ class BlockRows:
         return found
 
     def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Give the product (M,) float32 of all rows with weights (N,), of which few are not zero."""
+        """Return the product (M,) float32 of all rows with sparse weights (N,)."""
         used = np.nonzero(weights)[0]
         few = (weights[used] if self.scale is None else weights[used] * self.scale[used]).astype(np.float32)
         # Some rows at a time: with many rings the columns of all rows would not fit in memory.

@@ -61,7 +61,7 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
     folders : sequence of Path
         The sets.
     pairs : int
-        At most so many training pairs of each set, and half as many for validation, drawn at random; 0: all.
+        Largest number of training pairs of each set, and half of that for validation, drawn at random; 0: all.
     held_out : float
         Share of a published set's pairs for validation.
     seed : int
@@ -140,7 +140,7 @@ def take_pairs(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
 
 
 def draw_pairs(pairs: Pairs, number: int, rng: np.random.Generator) -> Pairs:
-    """Draw at most so many pairs, half of them matches where there are enough."""
+    """Draw pairs up to a limit, half of them matches if there are enough."""
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     wanted = min(number // 2, len(matches))
     rows = [rng.permutation(matches)[:wanted], rng.permutation(others)[: number - wanted]]

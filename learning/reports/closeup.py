@@ -24,7 +24,7 @@ _DRAWN = 2  # matches of a kind, at most
 _PAIRS = 12  # image pairs looked at for each close-up that is wanted, at most
 _FEATURES = 20  # features of an image pair looked at, at most
 _SIZE = 0.1  # radius of a region that shows well, as a part of the photo's shorter side
-_REACH = 2.0  # of a feature's surroundings, from which matches are shown: so many times its region's extent
+_REACH = 2.0  # size of a feature's surroundings in which matches are shown, over its region's extent
 _LIKE = 2.0  # negatives that are shown are no larger or smaller than by this
 _TOUCHING = 0.02  # overlap of negatives that are preferred: one far away tells nothing
 _MARGIN = 0.08  # of a crop, around what is drawn in it, as a part of its side
@@ -110,7 +110,7 @@ def find_closeups(
     Returns
     -------
     list of Closeup
-        Fewer, or none, where not so many image pairs have both their photos.
+        Fewer, or none, if not enough image pairs have both their photos.
     """
     paths = _paths_by_place(matches, photos)
     read: dict[int, Photo | None] = {}
@@ -172,7 +172,7 @@ def ellipse_points(region: NDArray[np.floating], count: int = 180) -> NDArray[np
 
 
 def _paths_by_place(matches: MinedMatches, photos: dict[str, Path] | Sequence[Path]) -> dict[int, Path]:
-    """Files of photos, by their place in ``matches.names``; only of those whose name is nobody else's."""
+    """Files of photos, by their place in ``matches.names``; only of those with a unique name."""
     named = list(photos.items()) if isinstance(photos, dict) else [(printable(path.stem), path) for path in photos]
     given = Counter(name for name, _ in set(named))
     mined = Counter(matches.names.tolist())
@@ -240,7 +240,7 @@ def _shown_matches(
     for kind, members in zip(KINDS, (positive, ambiguous, negative), strict=True):
         candidates = np.flatnonzero(members)
         for _ in range(min(_DRAWN, len(candidates))):
-            # Each as far as can be from those chosen before, so that they can be told apart.
+            # Each is as far as possible from those chosen before.
             centres = np.concatenate([region[None, :2], projected[rows, :2]])
             apart = np.linalg.norm(projected[candidates, None, :2] - centres, axis=2).min(axis=1)
             taken = candidates[np.argmax(overlap[candidates] if kind == "positive" else apart)]

@@ -68,7 +68,7 @@ def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any)
 def _label(
     axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, taken: list[NDArray[np.float64]]
 ) -> None:
-    """Write a text beside an ellipse, where most room is left by the labels before it."""
+    """Write a text next to an ellipse, where the labels before it leave most room."""
     x0, x1, y1, y0 = crop.window
     side = x1 - x0
     rim = ellipse_points(region, _PLACES)

@@ -78,7 +78,7 @@ def _recall(axes: "Axes", entries: list[LogEntry]) -> None:
 
 
 def _begins(entries: list[LogEntry]) -> list[int]:
-    """Where a round begins, but for the first."""
+    """Beginnings of rounds, without the first."""
     return [at for at in range(1, len(entries)) if entries[at].round != entries[at - 1].round]
 
 

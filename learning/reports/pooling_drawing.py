@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], radius: float) -> "Figure":
-    """Draw pooling regions as circles of radius σ, coloured by weight, beside each pixel's contribution (Fig. 4).
+    """Draw pooling regions as circles of radius σ, coloured by weight, next to each pixel's contribution (Fig. 4).
 
     Parameters
     ----------

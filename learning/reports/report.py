@@ -30,7 +30,7 @@ _HEADINGS = {  # of the table of models, by the key of a model's entry
     "recall": "recall, training",
     "validation": "recall, validation",
 }
-_SHARES = ("recall", "validation")  # are told in percent
+_SHARES = ("recall", "validation")  # are shown in percent
 _CHOSEN = "chosen"
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 72rem; margin: 2rem auto;
@@ -47,7 +47,7 @@ th { overflow-wrap: normal; }
 
 
 def check_report(path: Path) -> None:
-    """Raise a CairnError if no report can be written to a path: before the work that it is to tell of."""
+    """Raise CairnError if no report can be written to a path: before the work that it reports."""
     check_html(path, "report")
     require_matplotlib()
 
@@ -74,7 +74,7 @@ def write_report(
     verdict : str
         Whether the learnt descriptor is better than rootSIFT, in a sentence.
     facts : dict of str to str
-        What was learnt from, the settings, and recall on validation features, by what each is called.
+        Training data, the settings, and recall on validation features, by label.
     model : LearntModel
         What was learnt; its pooling regions are drawn where it has any.
     history : sequence of LogEntry

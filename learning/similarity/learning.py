@@ -59,7 +59,7 @@ def learn_similarity(
 ) -> LearntSimilarity:
     """Learn a sparse similarity matrix from what photos are to be found by which.
 
-    Some photos are held out, and decide which iteration is best (section IV.D); then as many iterations are made with
+    Some photos are held out, and decide which iteration is best (section IV.D); the same number of them is made with
     them. Where objects have too few photos to hold any out, the last iteration counts.
 
     Parameters

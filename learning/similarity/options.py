@@ -19,8 +19,8 @@ class SimilarityOptions:
     relative: bool = True  # descend in R, what is learnt relative to tf-idf; False: in M = diag(idf) R diag(idf)
     hold_out: int = 4  # photos of each object, at most, that choose the iteration; 0: none, the last one counts
     thirds: bool = True  # hold out a third of an object's photos at most; False: of small objects none, see `hold_out`
-    refit: bool = True  # learn again for as many iterations as were best, from the held-out photos too
-    seed: int = 0  # of which photos are held out, and of triplets
+    refit: bool = True  # learn again for the best number of iterations, from the held-out photos too
+    seed: int = 0  # share of photos held out, and of triplets
     triplets: TripletOptions = field(default_factory=TripletOptions)
     objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
 

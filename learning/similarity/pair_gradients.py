@@ -73,7 +73,7 @@ class PairGradients:
         slopes = slopes.astype(np.float32)
         total = np.zeros(self.parameters)
         jobs = list(zip(self.blocks, self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True))
-        # A few at a time, as each result is as long as all parameters; in the order of the blocks, whoever made them.
+        # A few at a time, as each result is as long as all parameters; in the order of the blocks.
         for at in range(0, len(jobs), 4 * self.workers):
             some = jobs[at : at + 4 * self.workers]
             for part in _map(lambda job: job[0].T @ slopes[job[1] : job[2]], some, self.workers):
@@ -106,7 +106,7 @@ def pair_gradients(
     pairs : WordPairs
         Off-diagonal entries of R that are free.
     left, right : ndarray, shape (M,), int
-        Images i and j of each pair, as rows of `vectors`; sorted by i, then j, none twice.
+        Images i and j of each pair, as rows of `vectors`; distinct, sorted by i, then j.
     workers : int
         Threads; the result does not depend on it.
     progress : callable, optional

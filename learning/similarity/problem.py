@@ -22,7 +22,7 @@ class ObjectiveOptions:
     margin: float = 0.1  # γ of equation 4
     power: int = 1  # what the margin parts: 2, Ŝ of equation 3 as in the paper; 1, its square root, a cosine
     smooth: float = 0.5  # the hinge's corner is a parabola of this width, in margins; 0: the paper's hinge
-    ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, beside a loss that is 1 at the start; 0: the paper
+    ridge_diagonal: float = 1e-5  # pull of R(u, u) to tf-idf, relative to a loss that is 1 at the start; 0: the paper
     ridge_pairs: float = 1e-3  # pull of R(u, v) to 0
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ class TripletOptions:
     lower: int | None = 50  # true positives ranked below a false one that make a triplet with it, at most; None: all
     hard: int | None = 20_000  # hard triplets of a query, at most; None: all
     random: int = 400  # random triplets of a query
-    # Of all queries, half of them hard: with many queries each has fewer; None: as many as there are.
+    # Of all queries, half of them hard: with many queries each has fewer; None: all that there are.
     total: int | None = 10_000_000
     seed: int = 0  # of what is drawn
 
@@ -37,14 +37,14 @@ class Triplets:
     positive: NDArray[np.int32]  # (T,) int32: j
     negative: NDArray[np.int32]  # (T,) int32: l
     weights: NDArray[np.float32]  # (T,) float32: max N(t) / N(i), N the queries issued of an object
-    hard: int  # the first so many are hard: tf-idf gets them wrong
+    hard: int  # the first `hard` are hard: tf-idf gets them wrong
 
     def __len__(self) -> int:
         return len(self.query)
 
 
 def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
-    """Collect hard triplets from the ranked lists of the training queries, and random ones beside them.
+    """Collect hard triplets from the ranked lists of the training queries, and random ones in addition.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: Tripl
 
 
 def places(relevance: Relevance, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where images are in the database of a relevance (M,) int64."""
+    """Positions of images in the database of a relevance (M,) int64."""
     return np.searchsorted(relevance.database, numbers)
 
 

@@ -37,7 +37,7 @@ def read_album(session: Session, album: int) -> Album:
     Raises
     ------
     AlbumNotFound
-        There is none.
+        There is no such album.
     """
     return _shown(session, album)
 
@@ -95,7 +95,7 @@ def change_album(
     Raises
     ------
     AlbumNotFound
-        There is none.
+        There is no such album.
     CairnError
         The name is empty or taken, or the cover is not in it.
     """

@@ -109,7 +109,7 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
 
 
 def kept_sets(session: Session) -> list[frozenset[int]]:
-    """Sets of near duplicates all of which somebody keeps."""
+    """Sets of near duplicates in which people keep every photo."""
     return _read(setting_of(session, KEPT_KEY))
 
 

@@ -59,7 +59,7 @@ class TagOfSome:
 
     tag: str
     photos: int
-    imported: int  # for so many of them it was imported, and can be removed
+    imported: int  # number of photos for which it was imported, and can be removed
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
     Raises
     ------
     CairnError
-        The date is none.
+        The date is invalid.
     """
     single = _cleaned({TITLE: (edit.title,)} if edit.title is not None else {})
     single |= _cleaned({TAKEN: (edit.taken,)} if edit.taken is not None else {})
@@ -169,7 +169,7 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
     Raises
     ------
     CairnError
-        A key cannot be edited, or a date is none.
+        A key cannot be edited, or a date is invalid.
     """
     cleaned: Values = {}
     for key, several in values.items():

@@ -36,7 +36,7 @@ class Asking:
     found : tuple of int
         Numbers of those that it found, the best first.
     problem : str
-        Why it could not be asked; "" if it was. It is asked of the same photos again.
+        Error of the search; "" if it succeeded. It is tried again with the same photos.
     """
 
     search: SavedSearch

@@ -35,7 +35,7 @@ def entry_of(
     origin : float
         Coordinate of the centre of the top-left pixel.
     columns_first : bool
-        Whether descriptors with as many rows as columns are (D, N).
+        Whether square arrays of descriptors are (D, N).
     is_binary : bool
         Whether descriptors are packed bits.
 
@@ -113,7 +113,7 @@ def _check_axes(linear: NDArray[np.float64] | None) -> None:
 
 
 def _rows(arrays: dict[str, NDArray[Any]], count: int, columns_first: bool) -> NDArray[Any]:
-    """Descriptors (N, D) of so many keypoints."""
+    """Descriptors (N, D), checked to be as many as keypoints."""
     if "descriptors" not in arrays:
         raise CairnError("it has no descriptors")
     rows = np.asarray(arrays["descriptors"])

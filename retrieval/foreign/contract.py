@@ -99,7 +99,7 @@ class FeatureSource(Protocol):
         Raises
         ------
         CairnError
-            There are none, or they are damaged: the reason alone, such as "there are no features of it in F".
+            Features are missing or damaged: the reason alone, such as "there are no features of it in F".
         """
 
 

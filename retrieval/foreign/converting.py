@@ -13,7 +13,7 @@ from retrieval.foreign.contract import GEOMETRIES, POINTS, TURNED, Entry, Unfit
 from retrieval.regions.detection import spread_choice
 from retrieval.regions.geometry import ellipses_of_shapes, upright_frames
 
-_RADIUS = 1 / 64  # of a keypoint of which only the place is known, as a part of the photo's longer side
+_RADIUS = 1 / 64  # of a keypoint with a place alone, as a part of the photo's longer side
 _BEYOND = 1.0, 1e-3  # pixels, and parts of the longer side, that a keypoint may lie outside by rounding
 _LARGEST = 65_504.0  # what float16 holds
 

@@ -42,7 +42,7 @@ class ForeignExtractor(Extractor):
     options : FeatureOptions
         What is known of keypoints, in the place of the detector.
     source : FeatureSource, optional
-        Where features are; without it, there are none.
+        Source of features; without it, there are no features.
     roots : sequence of Path
         Folders that are indexed: see `names_of`.
     """
@@ -130,7 +130,7 @@ class _ChosenRegions(Regions):
 
 
 def make_extractor(descriptor: Descriptor, options: FeatureOptions) -> Extractor:
-    """Make what turns photos into features: Cairn's own, or what is still to be told where features are."""
+    """Make the extractor of a collection: Cairn's own, or one that still needs a source of features."""
     if isinstance(descriptor, ForeignDescriptor):
         return ForeignExtractor(descriptor, options)
     return Extractor(descriptor, options)

@@ -83,7 +83,7 @@ def _array(group: Any, name: str) -> NDArray[Any]:
 
 
 def _with_scales(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Arrays with the scales and orientations, which hloc keeps on their own, beside the places."""
+    """Arrays with the scales and orientations, which hloc keeps apart from the places."""
     scales, angles = arrays.pop("scales", None), arrays.pop("oris", None)
     places = arrays.get("keypoints")
     if scales is None or places is None or places.ndim != 2 or places.shape[1] != 2:

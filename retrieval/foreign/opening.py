@@ -66,7 +66,7 @@ def identify(
     Parameters
     ----------
     source : FeatureSource
-        Where they are.
+        Path of the features.
     photos : sequence of Path
         Photos, and folders of photos.
     label : str, optional

@@ -1,6 +1,6 @@
 """What a job's process runs: `cairn COMMAND…`, behind all else on this machine, and no longer than its server is there.
 
-``python -m retrieval.jobs.child SERVER COMMAND…``, where SERVER is the process number of who began it.
+``python -m retrieval.jobs.child SERVER COMMAND…``, where SERVER is the process number of the server.
 """
 
 import contextlib

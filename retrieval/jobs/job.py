@@ -1,4 +1,4 @@
-"""A job of the queue, as it is told of."""
+"""A job of the queue, as it is shown."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +19,13 @@ class Job:
     id: int
     kind: str
     collection: str  # name by which the queue knows it
-    work: Work | None  # what it was told; None if that makes no sense
+    work: Work | None  # its arguments; None if they are invalid
     state: str  # queued, running, paused, done, failed or cancelled
     step: str = ""  # what it is at; empty if it has not said so
     title_of_step: str = ""
     done: int = 0
     of: int = 0
-    unit: str = ""  # of what is done; % says nothing but a share
+    unit: str = ""  # unit of progress; % is a share alone
     seconds_left: float | None = None  # of this step
     result: dict[str, Any] | None = None  # what the command printed with --json
     error: str | None = None  # why it failed

@@ -1,4 +1,4 @@
-"""What kinds of jobs there are: what each is told, and the command line that is made of it when it begins.
+"""Kinds of jobs: the arguments of each, and the command line that is made of them when it begins.
 
 A queue keeps the kind and what it is told, never a command: whatever it holds, no other command is run, and none for
 another collection.
@@ -55,7 +55,7 @@ Place = Annotated[Text, AfterValidator(_absolute)]
 
 
 class Work(BaseModel):
-    """What a job of one kind is told; pydantic's ValidationError where that makes no sense."""
+    """Arguments of a job of one kind; raises pydantic's ValidationError if they are invalid."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

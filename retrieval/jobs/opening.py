@@ -1,4 +1,4 @@
-"""Where the queues of collections lie: in the state folder of the user, never in a collection.
+"""Location of the queues of collections: the state folder of the user, never a collection.
 
 What lies in a collection may be anybody's, and a queue is acted upon without a click. A queue belongs to one machine,
 too: the state folder may be on a drive that others share, or be restored on another one.

@@ -46,9 +46,9 @@ class Queue:
     Parameters
     ----------
     file : Path or CairnError
-        SQLite file, which is made with the first job; or why there can be none, which whoever adds a job is told.
+        SQLite file, which is made with the first job; or the error of adding a job, if there can be no file.
     find : callable
-        Gives the folder of a collection by the name that jobs know it by; CairnError where the queue serves none such.
+        Returns the folder of a collection by its name in jobs; raises CairnError if the queue does not serve it.
     roots : sequence of Path
         Folders below which photos may be taken.
 
@@ -91,7 +91,7 @@ class Queue:
             self._worker.start()
 
     def stop(self, seconds: float = 4.0) -> None:
-        """End what runs, which goes on when the queue is started again; after so many seconds it is killed."""
+        """Stop the running job, to go on when the queue is started again; kill it after some seconds."""
         with self._changed:
             worker, self._worker = self._worker, None
             self._stopping = True
@@ -115,7 +115,7 @@ class Queue:
         self._store.close()
 
     def name_catalogue(self, collection: str, address: str) -> None:
-        """Say where the catalogue of a collection is: every command for it is told, but nothing of it is written."""
+        """Set the catalogue of a collection: commands for it receive it, but it is not written down."""
         self._catalogues[collection] = address
 
     def catalogue_of(self, collection: str) -> str | None:
@@ -160,7 +160,7 @@ class Queue:
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
     def job(self, number: int) -> Job:
-        """Give one job; JobNotFound where there is none."""
+        """Return one job; raises JobNotFound if there is no such job."""
         row = self._store.row(number)
         if row is None:
             raise JobNotFound("There is no such job: it may have been forgotten.")
@@ -183,7 +183,7 @@ class Queue:
                 self._here(child)
             if job.state == PAUSED:
                 return
-            # Before it stands still: what cannot be written down could not be told to go on.
+            # Write before it stops: if that fails, it must go on running.
             if not self._store.change(number, [QUEUED, RUNNING], state=PAUSED):
                 raise CairnError("The job has ended: there is nothing to pause.")
             if child is not None:
@@ -310,7 +310,7 @@ class Queue:
         return True
 
     def _next(self) -> Row | None:
-        """The job to begin or to go on with now; None if there is none, or one runs."""
+        """The job to begin or to resume now; None if there is no such job, or one runs."""
         rows = self._store.rows(ended=0)
         for row in rows:
             if not row.is_sound:
@@ -322,7 +322,7 @@ class Queue:
             if found is not None and found.state == CANCELLED:  # paused here, and cancelled by another server
                 self._end(number, self._children[number])
         running = {row.id for row in open_rows if row.state == RUNNING}
-        if running - self._children.keys():  # nobody runs them, as all are run here
+        if running - self._children.keys():  # not running, as all run in this process
             self._store.queue_again(self._children)
         if running:
             return None
@@ -342,7 +342,7 @@ class Queue:
             self.version += 1
 
     def _is_free(self, row: Row) -> bool:
-        """Whether nobody holds the locks that a job has found taken."""
+        """Whether the locks that a job has found taken are free."""
         if time.monotonic() < self._locked[row.id]:
             return False
         try:

@@ -43,7 +43,7 @@ _JOBS = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("collection", sa.Text, nullable=False, index=True),  # name by which the queue knows it
-    sa.Column("told", sa.Text, nullable=False),  # JSON: what it is told, by its kind
+    sa.Column("told", sa.Text, nullable=False),  # JSON: its arguments, by its kind
     sa.Column("state", sa.Text, nullable=False, index=True),
     sa.Column("result", sa.Text),  # JSON
     sa.Column("error", sa.Text),

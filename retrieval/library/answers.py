@@ -252,7 +252,7 @@ class Answer(_Drawn, Sequence[Result]):
         Parameters
         ----------
         path : path-like
-            Where to; .jpg or .png.
+            Output file; .jpg or .png.
 
         Returns
         -------
@@ -321,7 +321,7 @@ def make_answer(
     seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
     seconds["extract"] += sum(one.extract for one in found)
     seconds["total"] = sum(seconds.values())
-    own = {str(one.path) for one in asked}  # beside a photo of the collection, that photo itself is no news
+    own = {str(one.path) for one in asked}  # a photo of the collection does not count itself as found
     answer = Answer(
         queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
         results=tuple(_result(place, one, found[one.which].query) for place, one in enumerate(results, 1)),

@@ -71,7 +71,7 @@ class Collection:
     Attributes
     ----------
     folder : Path
-        Where it is, absolute.
+        Absolute path of its folder.
 
     Examples
     --------
@@ -169,9 +169,9 @@ class Collection:
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
         preparer : Preparer, optional
-            Who prepares the photos, where that is a cluster and not `workers` processes of this machine.
+            Prepares the photos, if that is a cluster and not `workers` processes of this machine.
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class Collection:
         PhotoNotFound, PhotoUnusable
             There is no such photo, or it cannot be read.
         FeaturesNeeded
-            The collection has features of another program, and there are none of the photo.
+            The collection has features of another program, and lacks those of the photo.
         CollectionChanged
             Other processes change the collection faster than it can be searched.
         CairnError
@@ -315,7 +315,7 @@ class Collection:
         Raises
         ------
         CairnError
-            As `search`; or there are not as many boxes as photos.
+            As `search`; or the numbers of boxes and photos differ.
         """
         from retrieval.library.given import is_one
 
@@ -407,7 +407,7 @@ class Collection:
         Raises
         ------
         PhotoNotFound
-            There is none.
+            There is no such photo.
         """
         from retrieval.library.given import row_of
 
@@ -438,7 +438,7 @@ class Collection:
         asker : callable, optional
             What asks with photos, where that is a cluster.
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------
@@ -521,7 +521,7 @@ class Collection:
         PhotoNotFound
             There is no photo of one of the names; nothing is removed then.
         CairnError
-            There is none in the folder, or nothing is asked for.
+            There is no collection in the folder, or no photo is named.
         """
         from retrieval.indexing.removal import remove_photos
 
@@ -548,11 +548,11 @@ class Collection:
         Parameters
         ----------
         target : path-like
-            A new or empty folder, or an earlier backup of this collection, which nobody has changed since.
+            A new or empty folder, or an earlier, unchanged backup of this collection.
         link : bool
             Link files that never change instead of copying them: they take no room, and damage is shared.
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------
@@ -574,7 +574,7 @@ class Collection:
         Parameters
         ----------
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------
@@ -617,7 +617,7 @@ class Collection:
         workers : int
             Processes; 0: one for each core.
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
         {options}
 
         Returns
@@ -666,7 +666,7 @@ class Collection:
         Parameters
         ----------
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------
@@ -730,7 +730,7 @@ class Collection:
         Parameters
         ----------
         progress : bool or callable, optional
-            True shows bars; a callable is told step, done and total.
+            True shows bars; a callable receives step, done and total.
 
         Returns
         -------

@@ -31,7 +31,7 @@ def compile_all(tell: Progress | None = None) -> None:
     Parameters
     ----------
     tell : callable, optional
-        Is told how many modules are done: the step ``compile``, how many, and of how many.
+        Called with the step ``compile``, the number of modules done, and of how many.
     """
     for done, module in enumerate(COMPILED):
         if tell is not None:

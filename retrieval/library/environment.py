@@ -90,7 +90,7 @@ def describe_environment(collection: Path | None = None) -> Environment:
     Parameters
     ----------
     collection : Path, optional
-        Folder of a collection, to tell of its cache, too. It is not opened.
+        Folder of a collection, to report its cache, too. It is not opened.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def told_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _may_be_secret(name: str, value: str) -> bool:
-    if name.startswith("CAIRN_") and name not in _OURS:  # somebody's own: who knows what is in it
+    if name.startswith("CAIRN_") and name not in _OURS:  # a folder of the user, with unknown contents
         return True
     return bool(_SECRET_NAME.search(name) or _SECRET_VALUE.search(value))
 

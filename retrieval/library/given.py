@@ -87,7 +87,7 @@ def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None
     PhotoNotFound
         There is no such photo.
     CairnError
-        It is no photo, or the box is none.
+        It is not a photo, or the box is invalid.
     """
     within = as_box(box)
     if isinstance(photo, (bytes, bytearray, memoryview)):
@@ -116,7 +116,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
     Raises
     ------
     PhotoNotFound
-        There is none.
+        There is no such photo.
     CairnError
         It is something else.
     """

@@ -132,7 +132,7 @@ class Groups(Sequence[Group]):
         Parameters
         ----------
         path : path-like
-            Where to.
+            Output file.
 
         Returns
         -------

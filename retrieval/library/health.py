@@ -24,7 +24,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
     catalogue : str, optional
         SQLAlchemy address of its catalogue.
     progress : bool or callable, optional
-        True shows bars; a callable is told step, done and total.
+        True shows bars; a callable receives step, done and total.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def repair(
     catalogue : str, optional
         SQLAlchemy address of the catalogue.
     progress : bool or callable, optional
-        True shows bars; a callable is told step, done and total.
+        True shows bars; a callable receives step, done and total.
 
     Returns
     -------

@@ -43,7 +43,7 @@ class Match(_Drawn):
     score : float
         Similarity by the engine.
     inliers : int
-        Matches that agree on one map; 0 if there is none.
+        Matches that agree on one map; 0 without a map.
     probability : float
         That both show the same, 0 to 1.
     found : bool
@@ -51,7 +51,7 @@ class Match(_Drawn):
     homography : ndarray, shape (3, 3), float64, or None
         Takes pixels of the query's photo to pixels of the other.
     region : list of [x, y] or None
-        Where the query lies in the other, clipped to it.
+        Outline of the query in the other, clipped to it.
     turn : float
         Angle in radians, clockwise, at which the query was found.
     query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
@@ -102,7 +102,7 @@ class Match(_Drawn):
         Parameters
         ----------
         path : path-like
-            Where to; .jpg or .png.
+            Output file; .jpg or .png.
         options : PictureOptions, optional
             Sizes.
 
@@ -124,7 +124,7 @@ class Match(_Drawn):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; new axes otherwise.
+            Axes to draw in; new axes otherwise.
 
         Returns
         -------

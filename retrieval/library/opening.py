@@ -36,7 +36,7 @@ def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Col
     Raises
     ------
     CollectionNotFound
-        There is none.
+        There is no such collection.
     CairnError
         A part of it is damaged, or the catalogue is another collection's.
 

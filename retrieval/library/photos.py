@@ -16,7 +16,7 @@ _LOOKS = 5  # how often a photo is looked for while others are removed
 
 
 class _Kept:
-    """What a photo knows of its thumbnails: no field, as it says nothing of the photo."""
+    """Source of a photo's thumbnails: not a field, as it does not describe the photo."""
 
     _content: str | None = None  # SHA-256
     _cache: Path = Path()
@@ -190,7 +190,7 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 
 
 def cache_of(folder: Path) -> Path:
-    """Where a collection keeps its thumbnails."""
+    """Thumbnails of a collection."""
     from retrieval.photos.listing import CACHE
 
     return folder / CACHE

@@ -1,7 +1,7 @@
 """How far a long command is: bars on a terminal, and elsewhere a line every half minute.
 
 Where the variable `VARIABLE` of the environment names a file descriptor, another program reads from it: a JSON object a
-line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command was told to show.
+line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command shows.
 
 A step's title may end with its unit, as in ``Features (photos)``. The unit ``(%)`` stands for counts that say nothing
 to a reader: they are shown as a percentage.
@@ -60,7 +60,7 @@ def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
     ----------
     progress : bool or callable, optional
         True shows bars on a terminal or in a notebook; a callable gets the name of a step, how much of it is done, and
-        how much there is; without, nobody is told.
+        how much there is; without, progress is not reported.
     titles : mapping of str to str
         What each step is called.
 
@@ -87,7 +87,7 @@ def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
 def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
     """Show on standard error how far a command is: bars on a terminal, else a line every half minute.
 
-    Where another program reads the progress, it is written for that one alone, `quiet` or not.
+    If another program reads the progress, it is written for that one alone, `quiet` or not.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def bars(console: "Console", titles: Mapping[str, str]) -> Iterator[Progress]:
 
 @contextmanager
 def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None) -> Iterator[Progress]:
-    """Say every `EVERY` seconds how far the running step is; a command that is done before says nothing.
+    """Print every `EVERY` seconds how far the running step is; nothing for a shorter command.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None)
 
 
 class Told:
-    """What was last told of the steps of a command.
+    """The last report of each step of a command.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Records:
     def __init__(self, titles: Mapping[str, str], descriptor: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._titles, self._descriptor, self._clock = titles, descriptor, clock
         self._written: dict[str, float] = {}  # when, by step
-        self._waiting: dict[str, tuple[int, int]] = {}  # steps of which something newer is to be written
+        self._waiting: dict[str, tuple[int, int]] = {}  # steps whose last report is not yet written
 
     def tell(self, step: str, done: int, of: int) -> None:
         """Write how far a step is, unless that was done a moment ago."""
@@ -292,7 +292,7 @@ class Records:
         self._write(step, done, of)
 
     def end(self) -> None:
-        """Write what was told last of each step."""
+        """Write the last report of each step."""
         for step, (done, of) in list(self._waiting.items()):
             self._write(step, done, of)
 

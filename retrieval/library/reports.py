@@ -93,7 +93,7 @@ class Info(Report):
     signature : str or None
         Kind of the features' signatures.
     vocabulary : dict or None
-        Words, recall_at_1, fingerprint, trained_on, imbalance, drift; None if there is none yet.
+        Words, recall_at_1, fingerprint, trained_on, imbalance, drift; None if there is no vocabulary yet.
     augmentation : dict or None
         What photos borrow of linked ones.
     date_added : dict or None

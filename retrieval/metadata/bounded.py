@@ -1,4 +1,4 @@
-"""A file that gives out so much and no more, however often a parser goes back to the same bytes."""
+"""A file that gives out a limited number of bytes, however often a parser goes back to the same ones."""
 
 import io
 from typing import BinaryIO
@@ -43,5 +43,5 @@ class BoundedFile:
         return self._file.seek(place, whence)
 
     def tell(self) -> int:
-        """Where the file is read next."""
+        """Position of the next read."""
         return self._file.tell()

@@ -1,4 +1,4 @@
-"""Where files of photos keep their metadata: blocks of EXIF, IPTC and XMP, found without decoding a pixel.
+"""Containers of metadata in files of photos: blocks of EXIF, IPTC and XMP, found without decoding a pixel.
 
 The content decides the format, not the name. Pillow finds the blocks of HEIC and AVIF. Of PNG it would decode the
 pixels to find a block that comes after them, for WebP it sets the whole picture's memory aside, and of a JPEG file with

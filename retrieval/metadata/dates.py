@@ -1,7 +1,7 @@
 """Dates of photos: texts that sort as the dates do, and may end early, such as 1923 or 1923-05.
 
 A date is written `YYYY`, `YYYY-MM`, `YYYY-MM-DD` or `YYYY-MM-DDTHH:MM:SS` (ISO 8601; the local time of the camera, for
-few files tell of time zones). One that ends early stands for all the time that begins so.
+few files have time zones). One that ends early stands for all the time that begins so.
 """
 
 import datetime
@@ -87,7 +87,7 @@ def date_orders(text: str) -> tuple[str | None, str | None] | None:
 
 
 def _written(parts: dict[str, str], year: int, month: int, day: int) -> str | None:
-    """Write a date with the time that stands beside it, where the day is known and there is one."""
+    """Write a date with its time, if the day is known and there is a time."""
     date = write_date(year, month, day)
     if date is None or len(date) < 10 or parts["hour"] is None:
         return date

@@ -12,4 +12,4 @@ class Metadata:
     latitude: float | None = None  # degrees north, WGS 84; both or none
     longitude: float | None = None  # degrees east
     title: str | None = None
-    tags: tuple[str, ...] = ()  # none twice, in upper or lower case
+    tags: tuple[str, ...] = ()  # distinct, ignoring case

@@ -10,7 +10,7 @@ from index.text import printable
 LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
 
 
-# Controls, and what turns the direction of the text that follows: nothing that belongs on a page of others' texts.
+# Controls, and characters that turn the direction of the text that follows: neither belongs on a page.
 _UNWANTED = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]+")
 JOINERS = "\u200c\u200d"
 """Characters that are not seen, and belong to the spelling of Persian, of Indian languages, and of pictographs."""
@@ -31,7 +31,7 @@ def clean(text: str, longest: int) -> str:
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Clean tags, none empty, and none twice in upper or lower case."""
+    """Clean tags, not empty, and distinct when case is ignored."""
     cleaned = (clean(tag, LONGEST_TAG) for tag in tags)
     kept: dict[str, str] = {}
     for tag in cleaned:

@@ -109,7 +109,7 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
-        # Those beside expat's own: of an encoding that Python does not have, or that is none.
+        # In addition to expat's own: of an encoding that Python does not have, or that is invalid.
         with contextlib.suppress(_Stop, expat.ExpatError, LookupError, ValueError):
             parser.Parse(data.rstrip(b"\0"), True)
 

@@ -120,8 +120,8 @@ def decode_apart(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArr
 def prepare_decoding() -> None:
     """Start the process that forks those that decode, and wait until it can: forks of this process share it then."""
     if is_apart():
-        with contextlib.suppress(OSError):  # who decodes the first photo is told
-            _started(None).control.recv(1, socket.MSG_PEEK)  # it stays, for whoever waits next
+        with contextlib.suppress(OSError):  # reported to the process that decodes the first photo
+            _started(None).control.recv(1, socket.MSG_PEEK)  # it stays, for the next request
 
 
 def _started(lost: _Server | None) -> _Server:
@@ -233,16 +233,16 @@ def _fill(pipe: socket.socket, room: memoryview) -> None:
 
 
 def serve_forks(handle: int) -> None:
-    """Fork a process for each photo that is asked for, until nobody can ask any more."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # whoever asks is told to stop, and this ends with them
+    """Fork a process for each photo that is asked for, until there are no more clients."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # clients are stopped, and this process ends with them
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     _warm_up()
     control = socket.socket(fileno=handle)
-    with contextlib.suppress(OSError):  # nobody is there any more, which is told below
+    with contextlib.suppress(OSError):  # there are no more clients, as is found below
         control.send(b"ready")
-    asked: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and who waits for it
-    waiting: dict[int, int] = {}  # handles of forks by those of who waits
+    asked: dict[int, tuple[int, socket.socket]] = {}  # by handle of a fork: its number, and its client
+    waiting: dict[int, int] = {}  # handles of forks by those of clients
     events = select.poll()
     events.register(control, select.POLLIN)
     while True:
@@ -250,7 +250,7 @@ def serve_forks(handle: int) -> None:
         [(ready, _), *_] = events.poll()
         if ready == handle:
             message, handles = b"", list[int]()
-            with contextlib.suppress(ConnectionResetError):  # nobody has waited for this to be ready
+            with contextlib.suppress(ConnectionResetError):  # no client has waited for this to be ready
                 message, handles, _, _ = socket.recv_fds(control, _LONGEST, 2)
             if not message:
                 os._exit(0)  # the forks end with it
@@ -264,7 +264,7 @@ def serve_forks(handle: int) -> None:
             fork = os.pidfd_open(pid)
             asked[fork], waiting[reply] = (pid, pipe), fork
             events.register(fork, select.POLLIN)
-            events.register(reply, 0)  # that nobody waits any more is told in any case
+            events.register(reply, 0)  # the client is told in any case that it need not wait
         elif ready in waiting:
             signal.pidfd_send_signal(waiting[ready], signal.SIGKILL)
             events.unregister(ready)
@@ -297,7 +297,7 @@ def _warm_up() -> None:
 
 
 def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
-    """Fork a process that decodes a photo; 0 if there is none to be had, which its requester is told.
+    """Fork a process that decodes a photo; 0 if that fails, which its client is told.
 
     `highest` is the highest handle that is open: of those, the fork has the photo and its requester alone.
     """
@@ -335,7 +335,7 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
     try:
         if request["memory"] >= 0:
             _limit(resource.RLIMIT_DATA, request["memory"])
-        # Two seconds more: who comes to the last limit is killed, and cannot be told from one that had no memory.
+        # Two seconds more: a process at the last limit is killed, as one without memory is.
         _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
         give_up_rights()
         pixels, width, height, orientation = decode(0, options, request["wanted"], opened)

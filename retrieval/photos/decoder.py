@@ -72,7 +72,7 @@ def decode(
     wanted : str
         `GREY`, `COLOUR`, or `ORIENTATION`, for which no pixel is decoded.
     opened : callable
-        Is told the number of pixels before they are decoded.
+        Called with the number of pixels before they are decoded.
 
     Returns
     -------

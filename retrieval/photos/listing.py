@@ -70,7 +70,7 @@ def list_photos(
 
 
 def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> list[Path]:
-    """List some of the photo files that files and folders stand for, without looking at all: at most so many.
+    """List photo files by files and folders, without opening them, up to a limit.
 
     Those of one folder come in the order of their names. Nothing is said of what cannot be read, or does not stay below
     some folders.

@@ -104,7 +104,7 @@ def is_without_checksum(thumbnail: bytes) -> bool:
 
 
 def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
-    """Where a thumbnail is kept; raises ValueError if the hash is none, which might lead out of the cache."""
+    """Path of a thumbnail; raises ValueError if the hash is malformed, as it might lead out of the cache."""
     if not re.fullmatch("[0-9a-f]{64}", sha256):
         raise ValueError(f"{sha256!r} is no SHA-256")
     return Path(cache) / THUMBNAILS / sha256[:2] / f"{sha256}-{size}.jpg"
@@ -130,7 +130,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
     Returns
     -------
     bool
-        False if it cannot be read: who decodes it says why.
+        False if it cannot be read: decoding it gives the reason.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from pathlib import Path
 class WatchOptions:
     """How folders are watched."""
 
-    every: float = 600.0  # seconds after which to look in any case: not every drive tells of changes
+    every: float = 600.0  # seconds after which to look in any case: not every drive reports changes
     settle: float = 2.0  # seconds for which changes are gathered: photos are copied many at a time
 
 

@@ -1,4 +1,4 @@
-"""How much work a file asks of a decoder beyond its pixels, told from its headers before anything is decoded.
+"""Estimate the work of decoding a file beyond its pixels, from its headers, before anything is decoded.
 
 A decoder goes over all pixels once for each scan of a progressive JPEG, reads a strip of a TIFF as often as it is
 named, and handles each chunk of a PNG by itself. A file of half a megabyte can keep it busy for minutes so.
@@ -61,7 +61,7 @@ def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
 
 
 def check_strips(file: IO[bytes], length: int, image: Image.Image, max_pixels: int) -> None:
-    """Refuse a TIFF whose strips or tiles share so many bytes that reading them takes far longer than their pixels do.
+    """Refuse a TIFF whose strips or tiles share bytes, if reading them takes far longer than their pixels do.
 
     Parameters
     ----------

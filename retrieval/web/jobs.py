@@ -57,7 +57,7 @@ class Place:
 
 
 def photo_row(collection: Collection, number: int) -> ImageRow:
-    """Look an image up by its number; `Refused` where there is none."""
+    """Look an image up by its number; raises Refused if there is no such image."""
     try:
         return collection.catalogue.seen_images([number])[0]
     except KeyError:
@@ -70,7 +70,7 @@ class SearchJobs:
     Parameters
     ----------
     place : Place
-        Where it is.
+        Its folder.
     """
 
     def __init__(self, place: Place) -> None:

@@ -31,7 +31,7 @@ class Answer:
 
 
 class Kept:
-    """Answers of one revision of the catalogue, by what was asked. Several threads may use it at once.
+    """Cache of answers of one revision of the catalogue, by request. Several threads may use it at once.
 
     Parameters
     ----------

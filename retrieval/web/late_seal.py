@@ -22,7 +22,7 @@ class LateSeal:
     Parameters
     ----------
     collection : Collection
-        Open; nothing of it is read but its catalogue.
+        Open; only its catalogue is read.
     quiet : float
         Seconds without a write after which it is sealed.
     """

@@ -95,7 +95,7 @@ def read_page(name: str) -> tuple[dict[str, str], str]:
 def modules_of(script: str | None) -> tuple[str, ...]:
     """List the modules that a script imports, and those that they import: paths below `SCRIPTS`, such as ``dom.js``.
 
-    A browser that is told of them asks for all at once, and not for each when it has read the one before.
+    A browser that knows them from the start asks for all at once.
     """
     found = dict.fromkeys([] if script is None else [script])
     waiting = list(found)

@@ -83,13 +83,13 @@ class RunOptions:
 
     host: str = "127.0.0.1"  # address to listen at
     port: int = 8000  # 0: any that is free
-    workers: int = 2  # processes that search a collection, and as many that decode photos
+    workers: int = 2  # processes that search a collection, and the same number that decode photos
     originals: bool | None = None  # whether photos' files may be taken away; None: where `is_local`
     photos: tuple[Path, ...] = ()  # folders below which photos may be chosen; (): the home folder where `is_local`
     bin: Path | None = None  # folder that duplicates may be moved to
     access: AccessOptions = field(
         default_factory=lambda: AccessOptions(own_user=True, hosts=LOOPBACK)
-    )  # who is answered
+    )  # clients that are answered
     log_level: LogLevel = LogLevel.WARNING  # what is logged
 
     @classmethod
@@ -112,12 +112,12 @@ class RunOptions:
     def is_local(self) -> bool:
         """Whether the server is for its own user alone: it listens to no other machine, and no option says others come.
 
-        Whoever a proxy on this machine lets in comes from this machine, too: the address tells nothing then.
+        Clients of a proxy on this machine come from this machine, too: the address is no evidence then.
         """
         return is_loopback(self.host) and not self.access.expects_others
 
     def roots(self) -> tuple[Path, ...]:
-        """Folders below which photos may be chosen in the browser; raises CairnError if one is none."""
+        """Folders below which photos may be chosen in the browser; raises CairnError if one is not a folder."""
         for folder in self.photos:
             if not folder.is_dir():
                 raise CairnError(
@@ -140,7 +140,7 @@ class RunOptions:
 
 
 def run(app: object, listening: "socket.socket", options: RunOptions, begun: Callable[[str], object]) -> None:
-    """Run an application until it is told to stop.
+    """Run an application until it is stopped.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
         log_config=None,  # it is set up above
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # they are believed only of whom --forwarded-from names
+        proxy_headers=False,  # they are trusted only from --forwarded-from
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)

@@ -61,7 +61,7 @@ class ServeOptions:
     server: str | None = None  # tells this server from others: see `retrieval.web.shelf.instance`
     title: str | None = None  # what people call the collection; None: as its folder is called
     decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
-    # Who is answered; None: what this is mounted in decides.
+    # Access control; None: the application that this is mounted in has it.
     access: AccessOptions | None = field(default_factory=AccessOptions)
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
     search: PoolOptions = field(default_factory=lambda: PoolOptions(uploads=1, nice=5))
@@ -120,7 +120,7 @@ class Service:
             self.queue.name_catalogue(self.in_queue, options.catalogue)
         self.keeping: tuple[Path, Receiver] | None = None  # receives uploads that are kept, and in which folder
         self.keeping_lock = threading.Lock()  # of two first uploads at once one makes it
-        self.listeners = Listeners()  # connections that are told of jobs
+        self.listeners = Listeners()  # connections that receive events of jobs
         self.exporting = 0  # requests whose files are looked at
         self.damage: CairnError | None = None  # of the collection, as far as it is known
         self._looked = -LOOK  # when it was last looked for
@@ -199,14 +199,14 @@ class Service:
         return counted[1]
 
     async def row(self, number: int) -> ImageRow:
-        """Look a photo up; `Refused` where there is none."""
+        """Look a photo up; raises Refused if there is no such photo."""
         return await run_in_threadpool(photo_row, self.collection, number)
 
     async def search(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker search, and wait."""
         try:
             answer = await run_job(self.searching, request, job, wanted, upload=upload)
-        except BrokenOff:  # the system kills who reads on where a file was cut short
+        except BrokenOff:  # the system kills a process that reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
                 raise ProblemError(503, str(self.damage)) from None

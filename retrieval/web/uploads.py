@@ -59,7 +59,7 @@ class UploadOptions:
     requests: int = 16  # requests with photos that are received and answered at a time: bounds what the disk must hold
     field_bytes: int = 64_000  # bytes of a field that is no photo
     seconds: float = 60.0  # in which a request must have arrived
-    # What is too large is still received to its end, up to so many bytes, and thrown away: a browser that cannot send
+    # What is too large is still received to its end, up to a limit, and thrown away: a browser that cannot send
     # all it has does not read the answer.
     drained_bytes: int = 1_000_000_000
 
@@ -95,7 +95,7 @@ class Receiver:
         Raises
         ------
         ProblemError
-            It is no such form (400), has too much in it (413), does not arrive in time (504), or too many others do
+            It is not such a form (400), has too much in it (413), does not arrive in time (504), or too many others do
             already (503).
         """
         if self._open >= self._options.requests:
@@ -149,7 +149,7 @@ async def _read(request: Request, form: "_Form", boundary: bytes, options: Uploa
 
 
 class _Form:
-    """Puts together what the parser tells of."""
+    """Puts together the events of the parser."""
 
     def __init__(self, folder: Path, options: UploadOptions) -> None:
         self.uploads = Uploads()

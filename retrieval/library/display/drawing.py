@@ -1,4 +1,4 @@
-"""Where things are drawn: two photos side by side, ellipses by their axes, colours that are told apart."""
+"""Layout of drawings: two photos side by side, ellipses by their axes, distinct colours."""
 
 import colorsys
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Placed:
     Attributes
     ----------
     x, y : float
-        Where its top left corner lies, in units of the drawing.
+        Its top left corner, in units of the drawing.
     width, height : float
         How large it is drawn.
     scale : (float, float)
@@ -47,7 +47,7 @@ def fitted(picture: Picture, across: float, down: float) -> tuple[float, float]:
 
 
 def side_by_side(query: Picture, photo: Picture, side: float, gap: float) -> tuple[Placed, Placed, float, float]:
-    """Place two photos side by side, each with a longer side of so many units, and give the drawing's size."""
+    """Place two photos side by side, each scaled to the same longer side, and return the drawing's size."""
     sizes = fitted(query, side, side), fitted(photo, side, side)
     height = max(size[1] for size in sizes)
     placed, x = [], 0.0
@@ -74,7 +74,7 @@ def ellipse_axes(
     ellipses : ndarray, shape (N, 5)
         Rows x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the original.
     placed : Placed
-        Where the photo is drawn.
+        Frame of the photo in the drawing.
 
     Returns
     -------
@@ -95,11 +95,11 @@ def ellipse_axes(
 
 
 def some_rows(number: int, most: int) -> NDArray[np.int64]:
-    """Some of so many rows, evenly spread."""
+    """A sample of rows, evenly spread."""
     return np.linspace(0, max(number - 1, 0), min(number, most)).astype(np.int64)
 
 
 def hues(number: int) -> list[str]:
-    """Colours that are told apart, as #rrggbb."""
+    """Distinct colours, as #rrggbb."""
     colours = [colorsys.hsv_to_rgb(0.83 * place / max(number - 1, 1), 0.75, 0.92) for place in range(number)]
     return ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in colours]

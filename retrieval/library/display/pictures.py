@@ -58,7 +58,7 @@ class Picture:
         return printable_name(printable(self.name))
 
     def thumbnail(self, side: int) -> NDArray[np.uint8]:
-        """Read the photo, reduced to a longer side of at most so many pixels: RGB (H, W, 3) uint8.
+        """Read the photo, reduced to a limit of its longer side: RGB (H, W, 3) uint8.
 
         Raises
         ------

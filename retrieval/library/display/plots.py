@@ -44,7 +44,7 @@ def plot_match(
     box : box, optional
         What was searched for in the query, in its pixels.
     ax : matplotlib.axes.Axes, optional
-        Where to; a new figure otherwise.
+        Axes to draw in; a new figure otherwise.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def plot_answer(
     boxes : sequence of box or None, optional
         Of each query, in its pixels.
     most : int
-        Photos that are drawn, at most; the last tile says how many there are beside them.
+        Photos that are drawn, at most; the last tile says how many more there are.
     columns : int
         Photos in a row, at most.
 

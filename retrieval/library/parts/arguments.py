@@ -32,7 +32,7 @@ def checked_regions(regions: ArrayLike, name: str = "regions") -> NDArray[np.flo
 
 
 def checked_rows(rows: ArrayLike, name: str, width: int | None = None) -> NDArray[np.float32]:
-    """Rows of finite numbers (N, D) as float32, where given of that length; raises CairnError if they are none.
+    """Rows of finite numbers (N, D) as float32, of that length if it is given; raises CairnError if they are not.
 
     An empty list counts as no rows.
     """
@@ -64,14 +64,14 @@ def checked_indices(values: ArrayLike, name: str, below: int | None = None) -> N
 
 
 def checked_count(value: int, name: str, least: int) -> int:
-    """A whole number of at least so much; raises CairnError if it is less, or none."""
+    """A whole number not below a bound; raises CairnError if it is not one."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise CairnError(f"{name} must be a whole number of at least {least}, not {value!r}.")
     return int(value)
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Anything like an array as one; raises CairnError if it is none."""
+    """Anything array-like as an array; raises CairnError if it is not."""
     try:
         return np.asarray(values)
     except ValueError:

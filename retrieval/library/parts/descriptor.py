@@ -162,7 +162,7 @@ class Descriptor:
         Raises
         ------
         CairnError
-            The rows are not of this descriptor's length, or not as many.
+            The rows have another length than this descriptor's, or another number.
 
         Examples
         --------

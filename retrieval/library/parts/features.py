@@ -39,7 +39,7 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
         ``dog-affine`` (extrema of the difference of Gaussians; Lowe, IJCV 2004) or ``hessian-affine`` (of the
         determinant of the Hessian; Mikolajczyk & Schmid, IJCV 2004), both with affine adaptation.
     max_features : int
-        At most so many, strong and spread over the image; 0: all, 8,000 at most.
+        Largest number, strong and spread over the image; 0: all, 8,000 at most.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
     Raises
     ------
     CairnError
-        The image is none, or there is no such detector.
+        The image is invalid, or the detector unknown.
 
     Examples
     --------

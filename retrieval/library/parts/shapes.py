@@ -89,7 +89,7 @@ def map_regions(regions: ArrayLike, homography: ArrayLike) -> NDArray[np.float64
     Raises
     ------
     CairnError
-        A row is no ellipse, or the homography is none.
+        A row is not an ellipse, or the homography is invalid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Visual words of descriptors in an array: made, kept, and told."""
+"""Visual words of descriptors in an array: training, files, and statistics."""
 
 from functools import partial
 from os import PathLike
@@ -17,7 +17,7 @@ from retrieval.library.progress import INDEXING, Telling, telling
 
 
 class Vocabulary:
-    """Visual words: centres of descriptors, each of which stands for those that are nearest to it.
+    """Visual words: centres of descriptors, each of which stands for those nearest to it.
 
     Made by `train` or `load`. The folder that `save` writes is one that a collection takes, and the other way round.
 
@@ -67,9 +67,9 @@ class Vocabulary:
             Fingerprint of how the descriptors were made, from `features_fingerprint`: a collection takes only a
             vocabulary that was made for its own features.
         trained_on : str
-            Where the descriptors come from, for people to read.
+            Source of the descriptors, for people to read.
         progress : None, bool or callable
-            Who is told how far it is: nobody, a bar, or a function of ("vocabulary", done, of).
+            Progress: none, a bar, or a function of ("vocabulary", done, of).
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Vocabulary:
         Raises
         ------
         CairnError
-            There is none, it is damaged, of a later version, or needs a search back-end that is not installed.
+            It does not exist, is damaged, of a later version, or needs a search back-end that is not installed.
         """
         from retrieval.collection.collection import find_vocabulary  # SQLAlchemy comes with it
 
@@ -171,7 +171,7 @@ class Vocabulary:
 
     @property
     def features(self) -> str:
-        """Fingerprint of how the descriptors that it is made for were made; empty if that was not told."""
+        """Fingerprint of how the descriptors that it is made for were made; empty if unknown."""
         return self._made.descriptor
 
     @property

@@ -80,14 +80,14 @@ class AuditFile:
 
 
 class Audit:
-    """Goes around all that knows who asks, and writes down what they change.
+    """Middleware that logs changes and who made them.
 
     Parameters
     ----------
     app : ASGI application
         What answers.
     file : AuditFile
-        Where it is written.
+        File of the log.
     """
 
     def __init__(self, app: ASGIApp, file: AuditFile) -> None:
@@ -127,7 +127,7 @@ class Audit:
 
 
 def _fields(scope: Scope, written: dict[str, Any], body: bytes, status: int) -> dict[str, Any]:
-    """One line: who did what, from where, and what became of it."""
+    """One line: user, address, request and result."""
     caller = caller_of(scope)
     what = {name: value for name, value in written.items() if name not in ("root", "route", "event", "user", "ids")}
     what |= {name: _plain(value) for name, value in written.get("ids", {}).items()}

@@ -1,4 +1,4 @@
-"""Connections that ask for nothing, or slowly, or take no answer: they are closed, so that they keep nobody out.
+"""Connections that are idle, or slow, or take no answer: they are closed, so that they keep no client out.
 
 The server behind this, uvicorn, waits for ever for the head of a request. Here a connection that no request is under
 way on has some seconds for the next one to be whole, however its bytes drip in; and where too many are open, the one
@@ -26,7 +26,7 @@ SPARE = 128
 
 
 def most_connections() -> int:
-    """Have the system allow as many open files as it may; give how many connections that is enough for."""
+    """Raise the limit of open files as far as the system allows; return how many connections that is enough for."""
     try:
         import resource
     except ImportError:  # Windows, which has no such limit
@@ -54,7 +54,7 @@ def patient_protocol(
     send_seconds : float
         In which a client must take what the server keeps for it.
     users : bool
-        Ask the kernel of which user each connection of this machine is, for the state of its requests: `PEER_USER`.
+        Ask the kernel for the user of each connection of this machine, for the state of its requests: `PEER_USER`.
 
     Returns
     -------

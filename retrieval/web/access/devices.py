@@ -1,4 +1,4 @@
-"""What device a request comes from, in words that people know, by what its browser calls itself."""
+"""Name the device of a request in words that people know, by its browser's user agent."""
 
 _BROWSERS = (  # the first that is named: most of them name others, too
     ("Edg", "Edge"),

@@ -1,4 +1,4 @@
-"""Who is let in, and what their requests may be: stands before every route."""
+"""Authentication and authorisation of requests, before every route."""
 
 import contextlib
 import ipaddress
@@ -26,7 +26,7 @@ ACCOUNT, SESSIONS = "/account", "/api/sessions"
 PEER = "cairn.peer"
 """Where the scope of a request says the address that its connection came from, whatever a proxy says of it."""
 SIGNING = (LOGIN, LOGOUT)  # their forms have a protection of their own
-OPEN = (*SIGNING, "/api/ready")  # for all who may ask at all
+OPEN = (*SIGNING, "/api/ready")  # for all clients that are allowed to ask
 STATIC = "/static/"
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
@@ -39,11 +39,11 @@ class Gate:
     app : ASGI application
         What answers.
     options : AccessOptions
-        Who is answered.
+        Names of the server and networks that are answered.
     accounts : Accounts, or None
-        Who may come in; None: this machine alone, and it may do all.
+        Passwords; None: this machine alone, and it may do all.
     sessions : Sessions, or None
-        Who is signed in; needed with `accounts`.
+        Sessions; needed with `accounts`.
     collection : str, or None
         Name of the folder of the only collection; None: there are several, and each has an address of its own.
     """
@@ -63,7 +63,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
-        if scope["type"] == "websocket":  # there are none
+        if scope["type"] == "websocket":  # there are no passwords
             await send({"type": "websocket.close"})
             return
         if scope["type"] == "http":
@@ -78,7 +78,7 @@ class Gate:
         await self._app(scope, receive, send)
 
     def _judge(self, request: Request) -> Response | None:
-        """Say in the scope who asks; give what is answered in the application's place, or ProblemError."""
+        """Put the user in the scope; return an answer in the application's place, or raise ProblemError."""
         scope = request.scope
         # An address made of the Host may be anything.
         path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
@@ -89,7 +89,7 @@ class Gate:
         return answer
 
     def _judge_machine(self, request: Request, path: str) -> Response | None:
-        """Without a password: this machine alone is answered, or its user alone, who may do all."""
+        """Without a password: answer this machine alone, or its user alone, with all rights."""
         if not is_this_machine(_address(request)) or not _is_asked_directly(request.headers):
             raise ProblemError(403, NO_PASSWORD)
         if self._own is not None:
@@ -101,7 +101,7 @@ class Gate:
         return None
 
     def _judge_caller(self, request: Request, path: str) -> Response | None:
-        """With a password file: who is in it may do what it says."""
+        """With a password file: grant the rights that it names."""
         scope, headers = request.scope, request.headers
         scope[LIMITER] = self._searches
         entry = self._identify(request)
@@ -126,9 +126,9 @@ class Gate:
         return None
 
     def _identify(self, request: Request) -> Entry | None:
-        """Who asks, by the password file; None for one who says nothing of that.
+        """The user, by the password file; None for a request without credentials.
 
-        ProblemError for one who says something that is wrong.
+        Raises ProblemError for wrong credentials.
         """
         assert self._accounts is not None and self._sessions is not None
         if (token := _token(request.headers)) is not None:
@@ -151,7 +151,7 @@ class Gate:
         return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), _address(request))
 
     def _is_still(self, request: Request, entry: Entry | None) -> bool:
-        """Whether one who was let in would be let in now, with the same rights."""
+        """Whether a client would still be let in, with the same rights."""
         try:
             return self._identify(request) == entry
         except ProblemError:
@@ -193,12 +193,12 @@ def is_this_machine(address: str) -> bool:
 
 
 def _address(request: Request) -> str:
-    """Where a request comes from, by the word of a proxy that is believed."""
+    """Address of a request, as reported by a trusted proxy."""
     return request.client.host if request.client else ""
 
 
 def _is_open(path: str) -> bool:
-    """Whether all get an answer at an address who may ask at all."""
+    """Whether an address needs no sign-in."""
     return path in OPEN or path.startswith(STATIC)
 
 

@@ -19,14 +19,14 @@ LIMITER = "cairn.limiter"
 
 
 class Limiter:
-    """Lets each client do something so many times in a while (token bucket).
+    """Limits how often each client does something (token bucket).
 
     Parameters
     ----------
     number : int
         Of times at once.
     seconds : float
-        In which as many times come back.
+        In which the same number of times is granted again.
     clients : int
         That are remembered; the one that was seen longest ago is forgotten.
     clock : callable
@@ -65,7 +65,7 @@ class Place:
 
 
 class Listeners:
-    """Who listens to the server: so many connections at a time, and of each client so many, its newest.
+    """The clients of the server: a limit of connections at a time, and a limit a client, which keeps its newest.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def client_key(address: str, user: str | None = None) -> str:
 
 
 def waited(wait: float) -> int:
-    """Give the whole seconds that a client is told to wait: two at least, so that they are several in any sentence."""
+    """Return the whole seconds that a client is asked to wait: two at least, for a plural in any sentence."""
     return max(math.ceil(wait), 2)
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def surround(
     app: FastAPI, options: AccessOptions, services: "Callable[[], Iterable[Service]]", collection: str | None = None
 ) -> None:
-    """Put around an application what decides who is answered, and add the routes for that.
+    """Wrap an application in access control, and add its routes.
 
     Parameters
     ----------
     app : FastAPI
-        The whole application: what is mounted in it needs nothing of its own.
+        The whole application: mounted ones need no access control of their own.
     options : AccessOptions
     services : callable
         Gives the collections that are served now.

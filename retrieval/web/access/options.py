@@ -128,7 +128,7 @@ Access = Annotated[AccessLog, typer.Option("--access-log", help="How each reques
 
 @dataclass(frozen=True)
 class AccessOptions:
-    """Who is answered, and how."""
+    """Clients that are answered, and how."""
 
     password_file: Path | None = None  # None: this machine alone is answered, and may do all
     own_user: bool = False  # of this machine, without a password, the server's own user alone is answered
@@ -136,7 +136,7 @@ class AccessOptions:
     hosts: frozenset[str] | None = None  # names that the server goes by; None: any
     root_path: str = ""  # such as "/photos"; "" where the server has a host of its own
     forwarded_from: tuple[str, ...] = ()  # addresses and networks of proxies that are believed
-    user_header: str = ""  # in which those say who has signed in
+    user_header: str = ""  # header with which those report the user name
     audit_log: Path | None = None  # file with a line for each change
     cors: tuple[str, ...] = ()  # origins whose pages may use the API
     searches: int = 240  # searches and uploads of one client in a minute; 0: any number
@@ -209,7 +209,7 @@ class NetworkOptions:
     every_user: EveryUser = False
 
     def access_options(self, host: str) -> AccessOptions:
-        """Say who is answered by a server that listens at an address.
+        """Choose the clients that are answered by a server that listens at an address.
 
         Parameters
         ----------

@@ -29,14 +29,14 @@ NO_TOKEN = (
 
 
 class OwnUser:
-    """Tells the user who runs the server from others.
+    """Distinguishes the user who runs the server from others.
 
     Parameters
     ----------
     user : int
         Number of that user.
     token : str
-        What lets in who knows it; "": there is none.
+        Secret that lets in; "": there is no secret.
     """
 
     def __init__(self, user: int, token: str = "") -> None:
@@ -65,7 +65,7 @@ class OwnUser:
         return answer
 
     def refusal(self) -> str:
-        """What others are told."""
+        """Answer to other users."""
         return NO_TOKEN if self._token else STRANGER
 
     def _is_token(self, given: str | None) -> bool:

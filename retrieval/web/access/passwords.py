@@ -1,4 +1,4 @@
-"""Who may come in: a file with a line for each password and each token, of which it keeps hashes alone."""
+"""The password file: a line for each password and each token, with hashes alone."""
 
 import contextlib
 import hashlib
@@ -79,7 +79,7 @@ class Entry:
 
 
 def may_see(collections: tuple[str, ...], name: str) -> bool:
-    """Whether one who may see some collections, () for all, may see the one of this name."""
+    """Whether a user who may see some collections, () for all, may see the one of this name."""
     return not collections or name in collections
 
 
@@ -97,7 +97,7 @@ def read_entries(path: Path) -> list[Entry]:
     Raises
     ------
     CairnError
-        There is none, others may write it, or a line of it is wrong.
+        The file is missing, others may write it, or a line of it is wrong.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -131,7 +131,7 @@ def _parse(text: str, path: Path) -> Iterator[Entry]:
 
 
 def _entry(line: str) -> Entry | None:
-    """The entry of a line; None if it is none."""
+    """The entry of a line; None if it is malformed."""
     name, role, hashed, *more = [*line.split(":"), "", ""][: max(3, line.count(":") + 1)]
     right = _NAME.fullmatch(name) and role in set(Role)
     if not right or not (hashed == NO_PASSWORD or _TOKEN_HASH.fullmatch(hashed) or _PASSWORD_HASH.fullmatch(hashed)):
@@ -147,7 +147,7 @@ def _entry(line: str) -> Entry | None:
                 expires = date.fromisoformat(value)
             except ValueError:
                 return None
-        else:  # of a later version: a right that is not understood is none
+        else:  # of a later version: an unknown right is not granted
             return None
     return Entry(name, Role(role), hashed, tuple(collections), expires)
 
@@ -245,7 +245,7 @@ class Accounts:
     Raises
     ------
     CairnError
-        The file is wrong. While the server runs, a file that becomes wrong lets nobody in.
+        The file is wrong. While the server runs, a file that becomes wrong lets no user in.
     """
 
     def __init__(self, path: Path, hasher: "PasswordHasher | None" = None) -> None:
@@ -266,11 +266,11 @@ class Accounts:
         return iter(self._entries)
 
     def person(self, name: str) -> Entry | None:
-        """Who goes by a name, with a password or by the word of the proxy."""
+        """The user of a name, who signed in with a password or through a proxy."""
         return next((one for one in self if one.name == name and not one.is_token), None)
 
     def verify(self, name: str, password: str) -> Entry | None:
-        """Who has this name and password; a wrong name takes as long as a wrong password."""
+        """The user of a name and password; a wrong name takes as long as a wrong password."""
         from argon2.exceptions import InvalidHashError, VerificationError
 
         entry = self.person(name)

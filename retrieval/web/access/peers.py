@@ -1,4 +1,4 @@
-"""Which user of this machine a connection is of, by what the kernel says; Linux alone says it."""
+"""Find the user of a connection on this machine, by the kernel; on Linux alone."""
 
 import contextlib
 import ipaddress
@@ -75,7 +75,7 @@ def _unmapped() -> int:
 
 @cache
 def kernel_tells() -> bool:
-    """Whether the kernel says of which user a connection is: it is asked about one of this process's own."""
+    """Whether the kernel reports users of connections, by asking about one of this process's own."""
     if sys.platform != "linux":
         return False
     with (

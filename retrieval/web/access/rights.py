@@ -1,4 +1,4 @@
-"""What the one who asks may do."""
+"""Rights of the current user."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ WRITE = "cairn.write"
 
 @dataclass(frozen=True)
 class Caller:
-    """One who asks."""
+    """The current user."""
 
     name: str | None  # None if this machine alone is answered
     role: Role
@@ -31,24 +31,24 @@ _ANYBODY = Caller(None, Role.WRITE)  # where nothing stands before the routes
 
 
 def caller_of(scope: Scope) -> Caller:
-    """Give who asks."""
+    """Return the current user."""
     caller = scope.get(CALLER, _ANYBODY)
     assert isinstance(caller, Caller)
     return caller
 
 
 def role_of(request: Request) -> Role:
-    """Give the role of the one who asks."""
+    """Return the role of the current user."""
     return caller_of(request.scope).role
 
 
 def user_of(request: Request) -> str | None:
-    """Give the name of the one who asks; None if this machine alone is answered."""
+    """Return the name of the current user; None if this machine alone is answered."""
     return caller_of(request.scope).name
 
 
 def require_write(request: Request) -> None:
-    """Refuse those who may only read; say in the scope which route it was."""
+    """Refuse users who may only read; put the route in the scope."""
     written: dict[str, Any] = request.scope.get(WRITE, {})
     root, route = request.scope.get("root_path", ""), request.scope.get("route")
     written |= {"root": root, "route": getattr(route, "path", ""), "ids": dict(request.path_params)}
@@ -57,7 +57,7 @@ def require_write(request: Request) -> None:
 
 
 def describe_signing_in(document: dict[str, Any]) -> None:
-    """Put into an OpenAPI document how requests say who asks, where the server has a password."""
+    """Add the security schemes to an OpenAPI document, if the server has a password."""
     document.setdefault("components", {})["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer", "description": "A token that cairn token has made."},
         "session": {

@@ -1,4 +1,4 @@
-"""What one who comes in may do."""
+"""Roles of users."""
 
 import enum
 

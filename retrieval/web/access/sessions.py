@@ -1,4 +1,4 @@
-"""Who is signed in: one list of sessions beside the password file, for all servers that share it.
+"""Sessions: one list next to the password file, for all servers that share it.
 
 A session is listed by the SHA-256 of its cookie, so that the list opens nothing. What is not listed is no session: one
 that was ended is ended for every server, and after a restart.
@@ -71,7 +71,7 @@ class Sessions:
     Parameters
     ----------
     accounts : Accounts
-        Who has a password.
+        Users with passwords.
     path : Path, optional
         File with the sessions, and with the key that signs forms: made where it is not there, for its owner alone. Each
         change is made under a lock to what the file holds then, and a file that changes is read again. Where it cannot
@@ -108,7 +108,7 @@ class Sessions:
         return f"cairn-form-{self._of_key()}"
 
     def begin(self, entry: Entry, device: tuple[str, str] = ("", ""), address: str = "") -> str:
-        """Begin a session; give the cookie's value, which nobody has had before."""
+        """Begin a session; return the cookie's value, which is never used again."""
         value, now = secrets.token_urlsafe(32), time.time()
         session = Session(entry.name, _mark(entry), *device, address, now, now)
 
@@ -121,7 +121,7 @@ class Sessions:
         return value
 
     def check(self, value: str, address: str = "") -> Entry | None:
-        """Whose session a cookie's value is; None if it is nobody's, or no longer. It counts as a use."""
+        """User of a cookie's session; None if there is no such session, or no longer. It counts as a use."""
         number = session_id(value)
         session = self._now().sessions.get(number)
         entry = None if session is None else self._entry(session)
@@ -129,7 +129,7 @@ class Sessions:
             used = replace(session, used=time.time(), address=address or session.address)
 
             def note(kept: _Kept) -> None:
-                if number in kept.sessions:  # nobody has ended it meanwhile
+                if number in kept.sessions:  # not ended meanwhile
                     kept.sessions[number] = used
 
             self._change(note)
@@ -145,7 +145,7 @@ class Sessions:
         self._end([session_id(value)])
 
     def end_listed(self, name: str, number: str | None = None) -> int:
-        """End one session of a name by what it is listed by, or all of them; give how many there were."""
+        """End one session of a name by its identifier, or all of them; return how many there were."""
         ending = [one for one, _ in self.listed(name) if number in (None, one)]
         self._end(ending)
         return len(ending)
@@ -160,7 +160,7 @@ class Sessions:
         return self._now().tokens.get(entry.name)
 
     def form(self, nonce: str) -> str:
-        """What a form holds beside a cookie with `nonce`: another site knows neither."""
+        """Token of a form, to go with a cookie with `nonce`: another site knows neither."""
         return str(self._signer().dumps(nonce))
 
     def is_form(self, nonce: str, value: str) -> bool:
@@ -249,7 +249,7 @@ def _refuse_open(path: Path) -> None:
 
 
 def _read(path: Path) -> _Kept:
-    """What a file holds; nothing, and a new key, where it is not there or is none."""
+    """Contents of a file; empty, with a new key, if it is missing or malformed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         sessions = {str(number): _session(one) for number, one in said.get("sessions", {}).items()}

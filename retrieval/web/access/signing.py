@@ -50,7 +50,7 @@ class OpenSession(BaseModel):
 
 
 class OpenSessions(BaseModel):
-    """Where one is signed in, the last used first."""
+    """Sessions of a user, the last used first."""
 
     user: str = Field(description="Whose they are.")
     sessions: list[OpenSession]
@@ -63,7 +63,7 @@ class EndedSessions(BaseModel):
 
 
 class Desk:
-    """Where people sign in.
+    """The page to sign in.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def _signed_in(request: Request) -> str:
 
 
 def _note(request: Request, event: str, user: str | None) -> None:
-    """Have the audit log tell of what is no change of a collection."""
+    """Write to the audit log what is not a change of a collection."""
     request.scope.get(WRITE, {}).update(event=event, user=user, route=request.scope["route"].path)
 
 

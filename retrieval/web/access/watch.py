@@ -89,7 +89,7 @@ class Watch:
     app : ASGI application
         What answers.
     figures : Figures
-        Where requests are counted.
+        Counter of requests.
     log : AccessLog
         How they are logged.
     """

@@ -57,7 +57,7 @@ class Worker(Protocol):
 
     @property
     def pipe(self) -> Connection:
-        """Where it takes jobs, and answers."""
+        """Its pipe, for jobs and answers."""
 
     @property
     def renews(self) -> bool:
@@ -67,14 +67,14 @@ class Worker(Protocol):
         """Whether a source would give a worker that has something else open."""
 
     def kill(self) -> None:
-        """Kill the process, and let nobody wait for what it says."""
+        """Kill the process, and fail what waits for it."""
 
     def end(self) -> None:
         """Kill the process, and wait until it is gone."""
 
 
 class Source(Protocol):
-    """Where workers come from. It is used by one thread until it is open."""
+    """Source of workers. It is used by one thread until it is open."""
 
     def open(self) -> None:
         """Open all that workers need; `Died` where the process that does so dies."""
@@ -98,7 +98,7 @@ def make_source(start: Start) -> Source:
 
 
 class ForkServer:
-    """A process that opens what jobs need, and of which workers are forked."""
+    """A process that opens what jobs need, and from which workers are forked."""
 
     def __init__(self, start: Start) -> None:
         self.generation = 0  # how often it has reopened what has changed
@@ -141,7 +141,7 @@ class ForkServer:
         return pid, answer
 
     def look(self) -> None:
-        """Let the process reopen what has changed, beside the jobs that workers do."""
+        """Let the process reopen what has changed, while workers do jobs."""
         with _or_died(), self._lock:
             self._opening = True
             if self._given_up:
@@ -304,7 +304,7 @@ def _start_process(run: Callable[[Connection], None], start: Start) -> tuple[Con
             process = context.Process(target=run, args=(there,), daemon=True)
             with without_interrupt():
                 process.start()
-            with contextlib.suppress(BrokenPipeError):  # it has died: who waits for its first word is told
+            with contextlib.suppress(BrokenPipeError):  # it has died: fail what waits for its first word
                 here.send(start)
         except OSError:
             here.close()
@@ -385,7 +385,7 @@ def _be_worker(control: Connection, handle: int, jobs: Jobs, start: Start) -> No
         limit_memory(start.memory)
         work(Connection(handle), jobs)
         code = 0
-    except Exception:  # a defect, which nobody else tells of
+    except Exception:  # a defect, reported here alone
         for line in traceback.format_exc().splitlines():
             print(printable_name(line), file=sys.stderr, flush=True)
     finally:
@@ -395,7 +395,7 @@ def _be_worker(control: Connection, handle: int, jobs: Jobs, start: Start) -> No
 def _end_with_server(handle: int) -> None:
     """End this process when nothing holds the other end of its pipe any more, whatever it is doing."""
     gone = select.poll()
-    gone.register(handle, 0)  # that it is closed is told in any case
+    gone.register(handle, 0)  # its end is reported in any case
     gone.poll()
     os._exit(1)
 

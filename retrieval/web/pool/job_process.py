@@ -82,7 +82,7 @@ def work(pipe: Connection, jobs: Jobs) -> None:
             except MemoryError:
                 reason = Message("There is not enough memory for this request.")
                 head = {"refused": reason.to_dict(), "kind": "memory"}
-            except Exception:  # a defect, which the server's log tells of
+            except Exception:  # a defect, which is logged by the server
                 head = {"failed": traceback.format_exc()}
             _send(pipe, head)
             pipe.send_bytes(body)

@@ -1,4 +1,4 @@
-"""Who is next: clients take turns, however many jobs each of them has waiting."""
+"""Fair queue: clients take turns, however many jobs each of them has waiting."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class Turns(Generic[T]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # by client; who is next comes first
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # by client; the next comes first
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -42,7 +42,7 @@ class Turns(Generic[T]):
         mine.append(one)
         if len(self) <= self._most:
             return None
-        mine.pop()  # it counts last: of two who have as many, the newcomer is refused
+        mine.pop()  # it counts last: between two clients with equally many, the newcomer is refused
         longest = max(self._waiting.values(), key=len)
         refused = one
         if len(longest) > len(mine) + 1:

@@ -167,7 +167,7 @@ class Pool:
         Raises
         ------
         TookTooLong
-            It is not after so many seconds.
+            It is not ready after this many seconds.
         Died
             The process that opens it has died.
         """
@@ -222,7 +222,7 @@ class Pool:
             self._changed.notify_all()
 
     def _do(self, place: int, task: _Task) -> None:
-        """Have a task done, and tell whoever waits for it."""
+        """Have a task done, and resolve its future."""
         asked = False
         try:
             if time.monotonic() > task.deadline:  # it only waited: no process has done anything wrong
@@ -231,7 +231,7 @@ class Pool:
             asked = True
             try:
                 answer = _ask(worker, task, renew=worker.renews)
-            except _NotBegun:  # it was killed while nobody asked it anything
+            except _NotBegun:  # it was killed while idle
                 self._dismiss(place)
                 worker = self._hire(place, task.deadline, task)
                 answer = _ask(worker, task, renew=worker.renews)
@@ -340,12 +340,12 @@ class Pool:
             except Died:
                 self._mourn()
             finally:
-                with self._changed:  # workers end before the process that they were forked of, which buries them
+                with self._changed:  # workers end before the process that they were forked from, which reaps them
                     self._changed.wait_for(lambda: not self._closing or not self._serving)
                 source.end()
 
     def _mourn(self) -> None:
-        """Tell those who wait that what opened all has died, and let a moment pass."""
+        """Fail what waits, as the process that opens all has died, and pause a moment."""
         with self._changed:
             self._deaths += 1
             self._changed.notify_all()
@@ -378,7 +378,7 @@ class Pool:
 
 
 def _refuse(task: _Task) -> None:
-    """Tell whoever waits for a task that it is not begun."""
+    """Fail a task that was not begun."""
     if task.future.set_running_or_notify_cancel():
         task.future.set_exception(Busy())
 

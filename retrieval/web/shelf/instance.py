@@ -89,13 +89,13 @@ def running_server(home: Path) -> str | None:
 
 
 def keep_token(place: Path, token: str) -> None:
-    """Keep the token of a server for its user's next `cairn open`, and for nobody else."""
+    """Keep the token of a server for its user's next `cairn open`, readable by that user alone."""
     with contextlib.suppress(CairnError, OSError):  # the address that was printed has it, too
         save_bytes(_token_file(place), token.encode(), mode=0o600)
 
 
 def kept_token(place: Path) -> str:
-    """The token of the server that was announced in a folder; "" if there is none, or it is another user's."""
+    """The token of the server that was announced in a folder; "" if there is no token, or it is another user's."""
     with contextlib.suppress(CairnError, OSError, UnicodeError):
         return _token_file(place).read_text(encoding="ascii")
     return ""

@@ -40,7 +40,7 @@ class OpenCollections:
     most : int
         How many may be open.
     idle : float
-        Seconds after which one is closed that nobody visits.
+        Seconds without requests after which a collection is closed.
     clock : callable
         Gives seconds that only rise.
     """
@@ -129,7 +129,7 @@ class OpenCollections:
                 await self._end(name)
 
     async def _make_room(self) -> None:
-        """Close those that nobody asks anything, the longest unused first, until one more may be opened."""
+        """Close idle ones, the longest unused first, until one more may be opened."""
         for name in self.names:
             if len(self._opened) < self._most:
                 break

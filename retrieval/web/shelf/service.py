@@ -1,4 +1,4 @@
-"""What the routes of a shelf share: the home, its open collections, one queue of jobs, and who decodes photos."""
+"""Shared state of the routes of a shelf: the home, its open collections, one queue of jobs, and the decoders."""
 
 import asyncio
 import contextlib
@@ -69,17 +69,17 @@ class ShelfService:
         return [app.state.service for app in apps if app is not None]
 
     def names(self, scope: Scope) -> list[str]:
-        """Names of the collections that the one who asks may see."""
+        """Names of the collections that the current user may see."""
         caller = caller_of(scope)
         return [name for name in self.shelf.names() if may_see(caller.collections, name)]
 
     def cards(self, scope: Scope) -> list[Card]:
-        """What is shown of the collections that the one who asks may see."""
+        """Collections as shown, of those that the current user may see."""
         seen = caller_of(scope).collections
         return [card for card in self.shelf.cards() if may_see(seen, card.name)]
 
     def find(self, scope: Scope, name: str) -> Path:
-        """Give the folder of a collection; `Refused` where the one who asks may see none of this name."""
+        """Return the folder of a collection; raises Refused if the current user may see none of this name."""
         if not may_see(caller_of(scope).collections, name):
             raise no_collection()
         return self.shelf.find(name)

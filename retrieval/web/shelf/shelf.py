@@ -83,7 +83,7 @@ class Shelf:
             ) from None
 
     def find(self, name: str) -> Path:
-        """Give the folder of a collection; `Refused` where there is none of this name."""
+        """Return the folder of a collection; raises Refused if there is no collection of this name."""
         if name not in self.names():
             raise no_collection()
         return self.home / name
@@ -100,7 +100,7 @@ class Shelf:
         return sorted(cards, key=lambda one: (one.changed or oldest, one.title), reverse=True)
 
     def card(self, name: str) -> Card:
-        """What is shown of one collection; `Refused` where there is none of this name."""
+        """A collection as shown; raises Refused if there is no collection of this name."""
         self.find(name)
         return self._card(name, self._chosen())
 
@@ -122,7 +122,7 @@ class Shelf:
         Raises
         ------
         CairnError
-            Another has this title, the title is none, an option is wrong, or the home cannot be written.
+            Another has this title, the title is invalid, an option is wrong, or the home cannot be written.
         """
         title = clean_title(title)
         made = None
@@ -149,7 +149,7 @@ class Shelf:
         Raises
         ------
         CairnError
-            There is none of this name, another has this title, or the title is none.
+            There is no collection of this name, another has this title, or the title is invalid.
         """
         title = clean_title(title)
         with self._changing() as chosen:
@@ -178,7 +178,7 @@ class Shelf:
         Raises
         ------
         CairnError
-            There is none of this name, or it cannot be moved.
+            There is no collection of this name, or it cannot be moved.
         """
         with self._changing():
             folder = self.find(name)
@@ -188,7 +188,7 @@ class Shelf:
             while os.path.lexists(moved):
                 moved = moved.with_name(f"{moved.name} again")
             folder.rename(moved)
-        # It is done. On a full disk the title stays written, which is nobody's now.
+        # It is done. On a full disk the title stays written, without a collection.
         with contextlib.suppress(CairnError), self._changing() as chosen:
             chosen.titles.pop(name, None)
             chosen.covers.pop(name, None)
@@ -267,7 +267,7 @@ class Shelf:
 
 
 def no_collection() -> Refused:
-    """What is said of a name that no collection has, or none that may be seen."""
+    """Error for an unknown name, or one that may not be seen."""
     return Refused("There is no such collection: it may have been moved to the bin.", "missing")
 
 

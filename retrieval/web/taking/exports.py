@@ -177,7 +177,7 @@ def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[b
     Raises
     ------
     OSError
-        A file has changed since: the archive is broken off, so that nobody takes it for whole.
+        A file has changed since: the archive is broken off, so that it is not taken for whole.
     """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:  # type: ignore[call-overload]
