@@ -137,7 +137,7 @@ def run_benchmark(
     queries : Path, optional
         Folder of query photos that are not among the images.
     distractors : sequence of Path
-        Photos and folders of photos that are indexed beside, and are never positives, whatever they are called.
+        Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
     share : float
         Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
     options : CollectionOptions, optional
@@ -148,11 +148,11 @@ def run_benchmark(
         A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
         Distractors are never drawn for one.
     collection : Path, optional
-        Where the collection is kept, to be used again; else in the work folder.
+        Folder of the collection, to be used again; else in the work folder.
     features : Path, optional
         Features of all photos that another program made, in place of Cairn's own: see `open_features`.
     work : Work, optional
-        Where a run is kept that was stopped, and goes on; None: nowhere.
+        Folder of an unfinished run, to be resumed; None: it is not kept.
     single_ranking : bool
         Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
         place among the photos that are verified, and expands no query.
@@ -320,7 +320,7 @@ def _index(
     """Index the images, which make the vocabulary where none is given, and then the distractors; give the failures.
 
     Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
-    folder has told that the photos are what they were.
+    folder has verified the photos.
     """
     if is_own and collection.has_vocabulary and (noted := place.noted("failed")) is not None:
         return list(noted)

@@ -30,7 +30,7 @@ def errors_of_codes(
     folder : Path
         Labelled patches.
     path : Path
-        File of the descriptor, for what is told of it.
+        File of the descriptor, for its provenance.
     model : LearntModel
         The descriptor, not compressed.
     lengths : sequence of int

@@ -130,7 +130,7 @@ def read_rows(path: Path) -> NDArray[np.generic]:
 def _as_bytes(rows: NDArray[np.generic], path: Path) -> NDArray[np.generic]:
     if rows.dtype == np.uint8:
         return rows
-    if path.suffix.lower() in SUFFIXES[2:]:  # text says nothing of the kind of its numbers
+    if path.suffix.lower() in SUFFIXES[2:]:  # text does not say the type of its numbers
         packed = rows.astype(np.uint8)
         if (packed == rows).all():
             return packed

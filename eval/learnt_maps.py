@@ -56,7 +56,7 @@ def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
     Raises
     ------
     CairnError
-        It is no such descriptor.
+        The file is not such a descriptor.
     """
     blocks = model.base_model
     if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):

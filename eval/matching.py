@@ -346,7 +346,7 @@ def _members(pairs: NDArray[np.integer], part: NDArray[np.integer]) -> tuple[NDA
 
 
 def _two_smallest(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and second smallest of each row (N, M); infinity where there is none."""
+    """Smallest and second smallest of each row (N, M); infinity if it is missing."""
     if values.shape[1] < 2:
         return values[:, 0], np.full(len(values), np.inf)
     two = np.partition(values, 1, axis=1)[:, :2]

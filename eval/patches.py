@@ -94,7 +94,7 @@ def evaluate_patches(
     footprint : float
         Share of a patch's side, about its middle, that is described (Brown11 figure 6 (a)).
     max_pairs : int
-        Measure on a share of so many pairs at most, see `share_of`; 0: all.
+        Measure on a share of at most this many pairs, see `share_of`; 0: all.
     seed : int
         Of the share.
 

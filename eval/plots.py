@@ -129,7 +129,7 @@ def lower_envelope(
 def plot_pooling_regions(
     regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float, path: Path
 ) -> None:
-    """Draw pooling regions beside each pixel's contribution (Fig. 4): see `pooling_figure`."""
+    """Draw pooling regions next to each pixel's contribution (Fig. 4): see `pooling_figure`."""
     check_plot(path)
     save_plot(pooling_figure(regions, weights, radius), path)
 
@@ -149,7 +149,7 @@ def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
 
 
 def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]], path: Path) -> None:
-    """Draw the error of binary codes against their length, beside that of what they were made of (Fig. 6).
+    """Draw the error of binary codes against their length, with that of the descriptor before (Fig. 6).
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def plot_similarities(
 ) -> dict[str, dict[str, object]]:
     """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
 
-    The axis is logarithmic, as similarities are; pairs of images without a word in common are told in the legend. The
+    The axis is logarithmic, as similarities are; the legend counts pairs of images without a word in common. The
     overlap of two distributions is the area under both.
 
     Parameters

@@ -9,7 +9,7 @@ from pathlib import Path
 from index.errors import CairnError
 from learning.labels.ground_truth import read_ground_truth
 
-# Sources of which the table of groups tells the source alone, not what a photo shows.
+# Sources for which the table of groups names the source alone, not what a photo shows.
 _VAGUE = {"geocbir", "hanoihue", "spotlight", "gim", "bsds", "osie", "kodak", "imagenet"}
 # Scenes that the names part, and that show the same, as looking at the photos tells.
 _SAME = {
@@ -53,14 +53,14 @@ _ALSO = {"2019_qsd1_w4_00022": "p00075", "2019_qsd2_w1_00020": "p00116"}
 
 @dataclass(frozen=True)
 class PhotoSet:
-    """Photos of which it is known, for most pairs, whether they show the same."""
+    """Photos with known relations: for most pairs, whether they show the same."""
 
     name: str
     folders: tuple[Path, ...]
     shown: Callable[[str], tuple[frozenset[str], str, bool]]  # by stem: scenes, source, whether others of it may be too
 
     def same(self, one: str, other: str) -> bool | None:
-        """Whether two photos, by their stems, show the same; None if nobody knows."""
+        """Whether two photos, by their stems, show the same; None if that is unknown."""
         (first, source, vague), (second, beside, unsure) = self.shown(one), self.shown(other)
         if first & second:
             return None if vague else True

@@ -85,7 +85,7 @@ class Split:
 
 @dataclass(frozen=True)
 class SimilarityReport:
-    """Figures of all splits beside those of tf-idf."""
+    """Figures of all splits, and those of tf-idf."""
 
     about: dict[str, Any]
     plain: dict[str, Figures]  # by searched collection: tf-idf
@@ -154,7 +154,7 @@ def evaluate_similarity(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> SimilarityReport:
-    """Learn from random splits of a collection, and measure by its queries, with tf-idf beside.
+    """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf.
 
     Parameters
     ----------
@@ -165,11 +165,11 @@ def evaluate_similarity(
     options : SimilarityOptions, optional
         How it is learnt; but for `neighbours` and `seed`, where the arguments tell.
     neighbours : sequence of int
-        Numbers of neighbours k to learn with; that of the options where there is none.
+        Numbers of neighbours k to learn with; by default that of the options.
     splits : SplitOptions, optional
         What is learnt from and what is measured with.
     searched : sequence of Path
-        Collections with the same vocabulary, and other photos beside, that are searched too.
+        Collections of other photos with the same vocabulary, that are searched too.
     ways : sequence of str
         Some of `WAYS`.
     work : Path
@@ -182,7 +182,7 @@ def evaluate_similarity(
     Raises
     ------
     CairnError
-        No query has a positive, photos cannot be told apart or found, a collection has another vocabulary, or nothing
+        No query has a positive, photos are ambiguous or missing, a collection has another vocabulary, or nothing
         can be learnt from a split.
     """
     options, splits = options or SimilarityOptions(), splits or SplitOptions()
@@ -320,7 +320,7 @@ class _Bench:
         return {name: row for found in run(jobs, self.workers) for name, row in found.items()}
 
     def _learn(self, lesson: Lesson, options: SimilarityOptions, file: Path) -> dict[str, Any]:
-        """Learn unless it is there, and tell of it."""
+        """Learn unless it is there, and report it."""
         told = file.with_suffix(".json")
         if told.is_file() and file.is_file():
             known: dict[str, Any] = load_json(told)

@@ -23,7 +23,7 @@ class SplitOptions:
     splits: int = 10  # random ones
     by: str = "photos"  # photos, as in the paper; or objects: those of a query are never learnt from
     share: float = 0.8  # of the photos that is learnt from, by photos
-    parts: int = 5  # of the objects: each is measured by what is learnt from the others
+    parts: int = 5  # parts of the objects: each is measured by what is learnt from the others
     seed: int = 0  # of the first split; that of the next is one more
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ def lessons(
     Yields
     ------
     Lesson
-        One by photos, whose queries are all; by objects as many as there are parts, and each query is one of one.
+        One by photos, with all queries; by objects one for each part, with each query in one of them.
     """
     rng = np.random.default_rng(seed)
     numbers = np.array([row.number for row in rows], np.int64)

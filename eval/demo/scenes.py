@@ -82,7 +82,7 @@ def photograph(name: str) -> NDArray[np.float32]:
             pixels = np.asarray(flat.convert("RGB"), dtype=np.float32)
     except OSError as error:
         raise CairnError(f"scikit-image comes without its photograph {name}: install it again.") from error
-    pixels.flags.writeable = False  # one array for all who ask
+    pixels.flags.writeable = False  # one array, shared by all callers
     return pixels
 
 
@@ -186,7 +186,7 @@ def scatter(canvas: NDArray[np.float32], count: int, rng: np.random.Generator) -
 
 
 def _fill(shape: tuple[int, int], homography: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Where in the photo a picture of that (height, width) is seen: bool (HEIGHT, WIDTH)."""
+    """Mask of the pixels of the photo that show a picture of that (height, width): bool (HEIGHT, WIDTH)."""
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
     cv2.fillConvexPoly(mask, np.round(_corners(shape, homography)).astype(np.int32), 1)
     return mask.astype(bool)

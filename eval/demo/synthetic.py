@@ -48,7 +48,7 @@ _RECIPES = (
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """Where a demo collection lies and what it holds."""
+    """Folder and contents of a demo collection."""
 
     images: Path  # the photos, NAME_001.jpg
     gt: Path  # Oxford5K layout: NAME_1_query.txt and its good, ok and junk lists
@@ -73,7 +73,7 @@ def build_demo_collection(
     Parameters
     ----------
     folder
-        Where ``images/``, ``gt/`` and ``homographies.json`` are written; made if missing.
+        Output folder of ``images/``, ``gt/`` and ``homographies.json``; made if missing.
     seed
         The same seed gives the same files.
     views

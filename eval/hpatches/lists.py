@@ -53,7 +53,7 @@ class Lists:
     queries, distractors : Patches
         For retrieval: patches of reference images.
     source : str
-        Where they are from, in words.
+        Their origin, in words.
     is_published : bool
         Whether they are the benchmark's own, whole, so that figures compare with published ones.
     """
@@ -175,7 +175,7 @@ def draw_lists(split: str, sequences: Mapping[str, Sequence], seed: int = 0, mos
     -----
     A positive is a patch in two images of a sequence, drawn evenly; its negatives are the same patch in the first image
     and, in the second, another patch of the sequence, or one of another sequence. What is retrieved with and among are
-    different patches of reference images with some contrast, twice as many distractors as queries.
+    different patches of reference images with some contrast, and twice the number of distractors.
     """
     rng = np.random.default_rng(seed)
     counts = np.array([one.patches for one in sequences.values()])

@@ -51,7 +51,7 @@ class Sequence:
         Raises
         ------
         CairnError
-            The file is missing, damaged, or has not as many patches as the reference.
+            The file is missing, damaged, or has another number of patches than the reference.
         """
         path = self.folder / f"{image}.png"
         try:
@@ -78,7 +78,7 @@ def find_sequences(root: Path) -> dict[str, Sequence]:
     Raises
     ------
     CairnError
-        There are none, or an image of one is missing or no stack of patches.
+        There are no sequences, or an image of one is missing or is not a stack of patches.
     """
     folder = locate("hpatches", Path(root)).folder
     found = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())

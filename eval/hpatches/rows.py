@@ -150,7 +150,7 @@ class Rows:
 def describe_sequences(
     sequences: Mapping[str, Sequence], descriptor: Descriptor, progress: Progress = lambda step, done, of: None
 ) -> Rows:
-    """Describe all patches of some sequences, resampled to the descriptor's own size; told as the step ``describe``."""
+    """Describe all patches of some sequences, resampled to the descriptor's own size; reports the step ``describe``."""
     rows = Rows(descriptor.name, "l2", {name: one.patches for name, one in sequences.items()}, descriptor.dim)
     for done, (name, sequence) in enumerate(sequences.items(), start=1):
         for image in IMAGES:

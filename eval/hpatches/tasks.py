@@ -114,7 +114,7 @@ class Retrieval:
 def verify(rows: Rows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Verification:
     """Tell pairs that match from others by a threshold on their distance.
 
-    Balanced: the area under the ROC curve of as many of each as there are. Imbalanced: the average precision of all
+    Balanced: the area under the ROC curve of equal numbers of each. Imbalanced: the average precision of all
     negatives and of the first positives, a fifth of them. Equal distances: negatives come first.
     """
     areas: dict[str, dict[str, dict[str, float]]] = {

@@ -67,7 +67,7 @@ def measure(
     outputs = Outputs(chosen["save"], chosen["pr"], chosen["report"])
     published = chosen["as_published"]
     if published is not None:
-        # A smoke test has too few photos for as many words as are published.
+        # A smoke test has too few photos for the published number of words.
         chosen = set_as_published(published, chosen, given, {"words"} if chosen["share"] < 1 else frozenset())
         _check_made(published, chosen)
     if chosen["vocabulary"] is not None and "vocabulary_photos" in given:

@@ -104,11 +104,11 @@ def evaluate_patches(
     footprint : float
         Share of a patch's side, about its middle, that is described.
     max_pairs : int
-        Measure on so many pairs at most, drawn by the seed; 0: all.
+        Measure on at most this many pairs, drawn by the seed; 0: all.
     seed : int
         Of what is drawn.
     progress : None, bool or callable
-        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+        Progress: none, bars, or a function of (step, done, of).
 
     Returns
     -------

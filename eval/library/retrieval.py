@@ -178,7 +178,7 @@ def evaluate_retrieval(
     features : path, optional
         Keypoints and descriptors of all photos that another program made.
     workers : int
-        Processes; 0: as many as there are cores. The result does not depend on it.
+        Processes; 0: one for each core. The result does not depend on it.
     collection : path, optional
         Keep the collection here, or search the one that is here, of these photos.
     work : path, optional
@@ -188,7 +188,7 @@ def evaluate_retrieval(
     save, pr, report : path, optional
         Write the rankings (.csv), precision against recall (.csv), or a page of thumbnails (.html).
     progress : None, bool or callable
-        Who is told how far it is: nobody, bars, or a function of (step, done, of).
+        Progress: none, bars, or a function of (step, done, of).
     {options}
 
     Returns

@@ -24,7 +24,7 @@ class Judged:
     found, likely : dict of str to (int, int)
         By kind: photos that are called so and are right, and that are wrong.
     deciles : dict of str to list of (float, float, int)
-        By kind: mean of what is told, part that is right, and photos, where there are any, from 0 to 1.
+        By kind: mean of the predictions, share that is right, and photos, if there are any, from 0 to 1.
     """
 
     found: dict[str, tuple[int, int]]

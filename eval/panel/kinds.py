@@ -23,7 +23,7 @@ _LANDMARKS = {
     ),
 }
 
-# Of the table of unlabelled photos: the groups of which each shows one thing or place, by their names.
+# Of the table of unlabelled photos: groups of one thing or place each, by name.
 _GROUPS = {
     SOLID: (
         "fox:images|front:front|turtle:turtle|monument:monument|olsson:5|olsson:6|olsson:8|gtpairs:Mount Rushmore|"

@@ -38,7 +38,7 @@ from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import PlacedViews, View
 
-_TOGETHER = 8  # queries that one process asks before it is told of others
+_TOGETHER = 8  # queries that a process takes at a time
 _SIGNED = "signatures-sp"  # collections and views have what this engine needs, and so what any but raw needs
 _WEIGHED = 200  # photos of an answer that are noted down
 _TOLD = 0.05  # least probability of the photos that are noted down

@@ -30,7 +30,7 @@ from retrieval.search.query import Box
 _TURNS = (90, 180, 270)  # degrees
 _STRIP = 0.8, 0.16  # width and height of a strip, as parts of those of the query's box
 _PLACES = (0.3, 0.5, 0.7)  # of the middles of strips, from the top of that box
-_UPRIGHT_STRIP = 4  # one in so many strips is a high one
+_UPRIGHT_STRIP = 4  # one in this many strips is a high one
 _WHOLE: Box = (0.0, 0.0, 1e6, 1e6)  # clipped to the photo
 
 
@@ -94,7 +94,7 @@ def _paintings(photos: RetrievalSet, root: Path) -> Iterator[PanelQuery]:
 
 
 def _wild(photos: RetrievalSet) -> Iterator[PanelQuery]:
-    """Buildings by two cameras, one of which was far too dark; and two statues and a boulder from all round."""
+    """Buildings by two cameras, one far too dark; and two statues and a boulder from all round."""
     stems = [path.stem for path in photos.photos]
     for query, path in photos.pairs():
         source, _, rest = query.name.partition("_")
@@ -152,7 +152,7 @@ def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
 
 
 def turned_box(box: Box, size: tuple[int, int], turn: int) -> Box:
-    """Where a box is in a photo of some width and height, once that is turned counterclockwise by quarter turns.
+    """Box in a photo of some width and height, once that is turned counterclockwise by quarter turns.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def row(pair: tuple[str, str]) -> str:
 
 
 def few(scale: Scale, pairs: int) -> tuple[str, ...]:
-    """Options of learning by which at most so many training pairs are drawn, fewer at a smaller scale."""
+    """Options of learning with a limit of training pairs, fewer at a smaller scale."""
     return ("--pairs", scale.count(pairs, 300))
 
 

@@ -61,7 +61,7 @@ def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
     Raises
     ------
     CairnError
-        There is none of a name.
+        A name is unknown.
     """
     known = experiments(scale)
     found: dict[str, Experiment] = {}

@@ -111,7 +111,7 @@ def table4(scale: Scale) -> Experiment:
 
 
 def table5(scale: Scale) -> Experiment:
-    """The same on turned regions of Hessian-Affine, beside SIFT."""
+    """The same on turned regions of Hessian-Affine, compared with SIFT."""
     cells, gains = [], []
     for dataset, rows in _TABLE_5.items():
         bases = {}

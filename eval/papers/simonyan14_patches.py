@@ -78,7 +78,7 @@ Learn = Callable[[str, Scale], Step]
 
 
 def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True) -> Step:
-    """Learn pooling regions of at most so many dimensions (section 4)."""
+    """Learn pooling regions of at most this many dimensions (section 4)."""
     # The models of a grid are chosen from by their dimensions: the work of the largest serves all.
     shared = symmetric and dim != 640
     work: Argument = Made(pooling(train, scale), "work") if shared else Here("work")
@@ -96,7 +96,7 @@ def pooling(train: str, scale: Scale, dim: int = 640, *, symmetric: bool = True)
 
 
 def projection(train: str, scale: Scale, dim: int = 80) -> Step:
-    """Learn a projection of the pooling regions of at most 640 dimensions to at most so many (section 5)."""
+    """Learn a projection of the pooling regions of at most 640 dimensions to at most this many (section 5)."""
     regions = pooling(train, scale)
     work: Argument = Here("work") if dim == 80 else Made(projection(train, scale), "work")
     return Step(
@@ -126,7 +126,7 @@ def projected(train: str, scale: Scale, base: str = "rootsift", dim: int = 80) -
 
 
 def code(train: str, scale: Scale, dim: int, options: Sequence[str]) -> Step:
-    """Compress the projection of at most so many dimensions (section 8)."""
+    """Compress the projection of at most this many dimensions (section 8)."""
     return Step(
         f"{' '.join(options)} of the projection ≤ {dim} on {SETS[train]}",
         (

@@ -75,7 +75,7 @@ def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
 
 
 def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
-    """Learn the weights of 512 weak learners together, and keep so many dimensions."""
+    """Learn the weights of 512 weak learners together, and keep some dimensions."""
     start = made(boosted(train, scale, "bgm", 512))
     return Step(
         f"{kind} of {dim} dimensions on {SETS[train]}",
@@ -123,7 +123,7 @@ def _descriptor(name: str, train: str, scale: Scale) -> Step | str | None:
 
 
 def _lde(train: str, scale: Scale) -> Step:
-    """LDE of normalised patches, with as many dimensions as Brown11 reports to do best."""
+    """LDE of normalised patches, with the number of dimensions that Brown11 reports to do best."""
     dim = {"ND": "27", "Yos": "14"}[train]
     own = ("--as-published", "--blocks", "pixels-grid-32", "--embedding", "lde", "--dim", dim, "--no-powell")
     return Step(
@@ -146,7 +146,7 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
 
 
 def figure2(scale: Scale) -> Experiment:
-    """Where in a patch the weak learners look."""
+    """Plot the places of a patch that the weak learners look at."""
     pictures = [
         drawing(f"Learnt on {SETS[name]}", boosted(name, scale, "bgm", 512), "weights") for name in ("Lib", "ND", "Yos")
     ]
@@ -171,7 +171,7 @@ def figure3(scale: Scale) -> Experiment:
 
 
 def figure4(scale: Scale) -> Experiment:
-    """Beside others' descriptors."""
+    """Compare with other descriptors."""
     parts: list[Table | Picture] = []
     for pair, published in _FIGURE_4.items():
         parts += [

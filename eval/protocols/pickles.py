@@ -239,7 +239,7 @@ def _made(what: Any, arguments: Any) -> Any:
 
 
 def _filled(raw: Any, kind: Any, shape: Any, order: Any) -> np.ndarray[Any, Any]:
-    """Make an array of its bytes, of which there must be as many as its shape says."""
+    """Make an array of its bytes, whose number must follow from its shape."""
     if not isinstance(kind, _Type):
         _refuse_array()
     dtype = kind.dtype()
@@ -256,7 +256,7 @@ def _filled(raw: Any, kind: Any, shape: Any, order: Any) -> np.ndarray[Any, Any]
 
 
 def _bytes(raw: Any) -> bytes:
-    """Bytes, or what Python 2 wrote as text, of which a character is one."""
+    """Bytes, or what Python 2 wrote as text, one character a byte."""
     return raw.encode("latin-1") if isinstance(raw, str) else bytes(raw) if isinstance(raw, bytearray) else _is(raw)
 
 

@@ -143,7 +143,7 @@ def read_curves(path: Path) -> dict[str, Curves]:
     Raises
     ------
     CairnError
-        It is no such table, or a curve has not `RECALLS`.
+        The table is malformed, or a curve has not `RECALLS`.
     """
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for line, cells in open_csv(path).records():

@@ -10,7 +10,7 @@ from learning.labels.ground_truth import read_ground_truth
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """Queries by protocol, and what a benchmark says beside.
+    """Queries by protocol, and further data of a benchmark.
 
     Attributes
     ----------

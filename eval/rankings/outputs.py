@@ -49,7 +49,7 @@ class Outputs:
         truth : GroundTruth
             What they were scored by; only queries that were asked are kept.
         folders : sequence of Path
-            Where the photos and the queries are.
+            Folders of the photos and the queries.
         title, facts, progress
             See `write_page`.
         """

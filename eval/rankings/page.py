@@ -70,7 +70,7 @@ def write_page(
     title : str
         Of the page.
     facts : dict of str to str, optional
-        What else is told at the top, such as the engine, by what each is called.
+        Further facts for the top, such as the engine, by label.
     progress : callable
         Told of the step ``page``: queries drawn, and all.
 

@@ -123,7 +123,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     truth : GroundTruth
         What they are scored by.
     photos : iterable of str, optional
-        Names or paths of all photos that are searched: names that are none of them are refused.
+        Names or paths of all photos that are searched: other names are refused.
 
     Raises
     ------

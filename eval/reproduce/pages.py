@@ -64,7 +64,7 @@ class Outcome:
         return float(sum(self.results[step.key]["seconds"] for step in self.experiment.steps))
 
     def as_json(self) -> dict[str, Any]:
-        """Give all numbers, as the file beside the page has them."""
+        """Return all numbers, as the file next to the page has them."""
         parts = self.experiment.parts
         return {
             "experiment": self.experiment.name,
@@ -139,20 +139,20 @@ def _rounded(number: float | None) -> float | None:
 
 
 def check_pages(experiments: Sequence[Experiment]) -> None:
-    """Raise a CairnError if a plot could not be drawn in the end: before the work that it is to tell of."""
+    """Raise CairnError if a plot could not be drawn in the end: before the work that it reports."""
     if any(isinstance(part, Plot | Picture) for one in experiments for part in one.parts):
         require_matplotlib()
 
 
 def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
-    """Write the page of an experiment, and beside it its CSV and JSON; give the page.
+    """Write the page of an experiment, with its CSV and JSON next to it; return the page.
 
     Parameters
     ----------
     outcome : Outcome
         What was run.
     bench : Bench
-        Where it was run: pictures are taken from there.
+        Folder of the run: pictures are taken from there.
     folder : Path
         Folder of all pages; each paper has one in it.
     """

@@ -17,13 +17,13 @@ class Cell:
     Attributes
     ----------
     row, column : str
-        Where it stands.
+        Place in the paper.
     ours : Measure or None
         None for what others published of methods that are not built here.
     published : float or None
         None if nothing was published.
     detail : Measure or None
-        A number to be told with ours, such as the dimensions of the descriptor.
+        A number to be shown with ours, such as the dimensions of the descriptor.
     published_detail : float or None
         The same of the published one.
     """
@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its cells, of which rows and columns follow in their order."""
+    """A table: its cells, whose rows and columns follow in their order."""
 
     title: str
     unit: str
@@ -123,7 +123,7 @@ class Experiment:
     title : str
         What it shows.
     source : str
-        Where it was published.
+        Publication.
     parts : tuple of Part
         What the page shows.
     notes : tuple of str

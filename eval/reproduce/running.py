@@ -33,7 +33,7 @@ Runner = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a run is, as it is told before each step."""
+    """Progress of a run, as reported before each step."""
 
     done: int
     of: int
@@ -44,7 +44,7 @@ class Standing:
 
 @dataclass
 class Bench:
-    """Where steps are run.
+    """Folders of a run.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def run_steps(
     Parameters
     ----------
     bench : Bench
-        Where they are run.
+        Folders of the run.
     steps : sequence of Step
         In an order in which they can be run, as `Experiment.steps` gives them.
     tell : callable
@@ -175,7 +175,7 @@ class _Slowness:
         self._taken += seconds / 3600
 
     def hours(self, expected: Iterable[float]) -> float:
-        """What is to be expected of steps; as much as was thought, until a tenth of an hour has been seen."""
+        """Expected time of steps; that of the plan, until a tenth of an hour has been measured."""
         known = self._expected > 0 and self._taken > 0.1
         return sum(expected) * (self._taken / self._expected if known else 1.0)
 

@@ -36,7 +36,7 @@ class Job:
     Attributes
     ----------
     key : str
-        What it is told by from the other searches of its run.
+        Label that distinguishes it from the other searches of its run.
     path : Path
         The query's photo.
     box : tuple of float, optional
@@ -74,7 +74,7 @@ def ask_all(
     jobs : sequence of Job
         The searches.
     workers : int
-        Processes, each of which opens the collection; answers do not depend on it.
+        Processes, which each open the collection; answers do not depend on it.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def ask_all(
 
 
 def _features_of(collection: Collection) -> Described | None:
-    """Where another program's features of a collection's photos are, and the folders of these; None for Cairn's own."""
+    """Another program's features of a collection's photos, and the folders of these; None for Cairn's own."""
     extractor = collection.extractor
     if not isinstance(extractor, ForeignExtractor) or extractor.source is None:
         return None

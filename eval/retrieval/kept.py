@@ -38,7 +38,7 @@ _ROOMS = ("photos", "regions", "descriptors", "features", "foreign", "matching",
 
 @dataclass(frozen=True)
 class Work:
-    """Where a run is kept."""
+    """Files of a run that is kept."""
 
     root: Path = WORK  # folder of all runs
     name: str = "retrieval"  # of the run's folder, before its key
@@ -75,7 +75,7 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
     folder : Path
         Made where it is missing.
     settings : dict
-        What the run depends on, as JSON has it; written beside, for people to read.
+        What the run depends on, as JSON has it; also written, for people to read.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def size_of(folder: Path) -> int:
 
 
 class Answers:
-    """Answers to queries: a line of JSON each, and beside it the ranking, an array of photo numbers.
+    """Answers to queries: a line of JSON each, and the ranking, an array of photo numbers.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def code_fingerprint() -> str:
     """Fingerprint of the code that figures may depend on: of the sources that search, and that make a collection."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    # Those beside this one say what is searched for, and where.
+    # The other packages of eval say what is searched for, and where.
     for folder in (root / "index", *(root / "retrieval" / room for room in _ROOMS), Path(__file__).parent):
         for path in sorted(folder.rglob("*.py")):
             digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes())

@@ -29,9 +29,9 @@ class BenchmarkPhotos:
     Attributes
     ----------
     folders : tuple of str
-        Where the images lie, for people to read.
+        Folder of the images, for people to read.
     images, distractors : tuple of Path
-        Files and folders that are indexed: those that a ground truth may name, and those beside them.
+        Files and folders that are indexed: those that a ground truth may name, and distractors.
     image_files, distractor_files : tuple of Path
         The photos that these stand for, by the paths that a collection knows them by.
     queries : dict of str to Path

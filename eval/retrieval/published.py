@@ -126,7 +126,7 @@ def set_as_published(
         if not wrong:
             set_now = {option: allowed[0] for option, allowed in wanted.items() if option not in given}
             return {**values, **set_now}
-    # Where the ways differ in it, the last one is as good as any to be told of.
+    # If the ways differ in it, the last one is as good as any to be reported.
     option = wrong[0]
     raise CairnError(
         "As published in {title}, {choice}: leave {option} or {--as-published} out.",

@@ -20,7 +20,7 @@ from retrieval.indexing.adding import make_vocabulary
 
 @dataclass(frozen=True)
 class VocabularySource:
-    """Where the vocabulary of a benchmark comes from, where it is not the searched photos; distractors never are."""
+    """Source of the vocabulary of a benchmark other than the searched photos; distractors are never used."""
 
     collection: Path | None = None  # a collection that has one
     images: tuple[Path, ...] = ()  # photos and folders of photos that one is made from
@@ -105,8 +105,8 @@ def origin_of(
 ) -> dict[str, Any]:
     """Say where the vocabulary of a collection comes from.
 
-    ``origin`` is ``own`` (the searched photos), ``shared`` (photos of which some are searched), ``independent`` (photos
-    of which none is searched) or ``collection`` (another collection's); ``from`` names folders.
+    ``origin`` is ``own`` (the searched photos), ``shared`` (some of the photos are searched), ``independent`` (none of
+    them is searched) or ``collection`` (another collection's); ``from`` names folders.
     """
     if made is None:
         is_own = collection.catalogue.read(setting_of, TRAINED_KEY) != "0"

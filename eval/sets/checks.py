@@ -33,13 +33,13 @@ class Finding:
     name : str
         The set.
     folder : str, optional
-        Where it lies; None if nothing of it was found.
+        Its folder; None if nothing of it was found.
     wanted, found : dict of str to int
         How much there should be of each part, and how much there is; more photos than wanted do no harm.
     missing : list of str
         Names of what is missing, as far as they are known.
     incomplete : list of str
-        Parts of which something that is named is missing, however much else there is of them.
+        Parts with missing files, however many others there are of them.
     known_bad : list of str
         Files that are damaged in the published set too, and are left out everywhere.
     empty : list of str

@@ -91,7 +91,7 @@ def fetch(
     addresses : tuple of Address
         Tried in turn.
     folder : Path
-        Where it goes; made if need be.
+        Output file; its folder is made if need be.
     progress : callable, optional
         Told how many bytes there are, and of how many; of 0 where the server does not say.
     wait : float

@@ -1,4 +1,4 @@
-"""Where the published sets lie below a folder, in whichever of the common layouts they were unpacked.
+"""Locate the published sets below a folder, in whichever of the common layouts they were unpacked.
 
 A set is looked for in folders that bear one of its names (``oxford5k``, ``roxford5k``, ``paris``, …), in any case of
 letters, below the given one or in ``test``, ``datasets`` or ``data`` there; then in the given folder itself. Within
@@ -69,7 +69,7 @@ _OTHER_PHOTOS = {
     "oxford5k": re.compile("paris_"),
     "paris6k": re.compile(rf"({'|'.join(_OXFORD.split())})_(camera_)?\d{{6}}\."),
 }
-_PHOTOS = {  # sets whose photos are told by their names, whatever lies beside them
+_PHOTOS = {  # sets whose photos are known by their names, among any other files
     "holidays": re.compile(r"1\d{5}\.jpe?g", re.IGNORECASE),
     "ukbench": re.compile(r"ukbench\d{5}\.jpe?g", re.IGNORECASE),
 }
@@ -178,7 +178,7 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
 
 
 def find_photos(name: str, root: Path) -> Path | None:
-    """The folder with the photos of Oxford5K or Paris6K, that beside a ground truth first; None if there is none.
+    """The folder with the photos of Oxford5K or Paris6K, the one next to a ground truth first; None if it is missing.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def find_photos(name: str, root: Path) -> Path | None:
 
 
 def find_ground_truth(name: str, root: Path) -> Path | None:
-    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if there is none.
+    """The folder or file of the ground truth of Oxford5K, Paris6K or a Revisited set; None if it is missing.
 
     A folder with queries of the other set of buildings alone does not count.
     """

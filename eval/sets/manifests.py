@@ -1,7 +1,7 @@
 """Manifests: what is known of each published set, a JSON file for each in ``data/sets/``.
 
 A manifest says where the files of a set are published, with mirrors in the order in which they are tried, and what must
-be there once all is unpacked. A size or a hash that nobody has confirmed is null, and belongs to one address: a mirror
+be there once all is unpacked. A size or a hash that is not confirmed is null, and belongs to one address: a mirror
 may have packed the same files again.
 """
 
@@ -24,7 +24,7 @@ _PLACE = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*")  # a path below a folder
 
 @dataclass(frozen=True)
 class Address:
-    """Where a file is published."""
+    """Address of a file."""
 
     url: str
     bytes: int | None  # exactly, where known

@@ -51,7 +51,7 @@ class BadArchive(CairnError):
 
 
 class DamagedArchive(BadArchive):
-    """An archive that ends early, has wrong sums, or is none."""
+    """An archive that ends early, has wrong checksums, or is not an archive."""
 
     def __init__(self, archive: Path, reason: object) -> None:
         super().__init__(f"{archive} is damaged or no archive ({reason}): nothing of it is unpacked.")
@@ -141,7 +141,7 @@ def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> N
 
 
 def check_name(archive: Path, name: str) -> PurePosixPath | None:
-    """Where a member goes, below the folder; None for what a system's own tools have put beside the data.
+    """Path of a member, below the folder; None for files that a system's own tools have added to the data.
 
     Raises
     ------
@@ -194,7 +194,7 @@ class _Guarded:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int) -> bytes:
-        """Read as much as a sound archive has in one header."""
+        """Read at most what a sound archive has in one header."""
         if not 0 <= size <= _LONGEST_HEADER:
             raise HostileArchive(self._archive, f"has a header of {size:,} bytes")
         return self._file.read(size)

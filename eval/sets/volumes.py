@@ -18,7 +18,7 @@ def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False
     Parameters
     ----------
     first : Path
-        The first volume; the others lie beside it.
+        The first volume, in the same folder as the others.
     folder : Path
         A folder that does not exist yet, and will only if everything was unpacked.
     limit : int

@@ -82,7 +82,7 @@ def _members(photos: RetrievalSet) -> list[set[Path]]:
 
 
 def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequence[Path] = ()) -> list[Fold]:
-    """Deal scenes out to folds, so that each has about as many queries.
+    """Deal scenes out to folds, so that each has about equally many queries.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Difference:
 def compare(
     scenes: Sequence[Scene], photos: RetrievalSet, one: Mapping[str, float], other: Mapping[str, float], worst: int = 3
 ) -> Difference:
-    """Compare two ways of searching a set: each scene counts as much, whatever the number of its queries.
+    """Compare two ways of searching a set: each scene has the same weight, whatever the number of its queries.
 
     Parameters
     ----------

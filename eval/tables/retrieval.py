@@ -3,7 +3,7 @@
 Every figure is that of `eval.benchmark.run_benchmark` with the same options; what is saved is the work that several of
 them have in common: features, vocabularies, collections, and the views of a query. Each measurement is one JSON file
 in the work folder, written as it grows, so that a run that was interrupted goes on where it stopped. It says which code
-it was made by: figures of other code are kept, and told apart.
+it was made by: figures of other code are kept, and marked.
 """
 
 import re
@@ -96,7 +96,7 @@ class Cell:
         return f"{fingerprint({}, {'extractor': self.extractor.fingerprint, **named})[:12]}-{self.options.seed}"
 
     def file(self, work: Path) -> Path:
-        """Where its scores are kept."""
+        """File of its scores."""
         way = f"{self.engine}-{self.expand}-{self.turns}{'-files' if self.files else ''}"
         return work / "results" / self.settings / f"{self.photos.key}-by-{self.origin.key}-{way}.json"
 
@@ -280,12 +280,12 @@ def searched_parts(cell: Cell) -> list[str]:
 
 
 def origin_folder(cell: Cell, work: Path) -> Path:
-    """Where the collection is kept that a cell takes its vocabulary from."""
+    """Folder of the collection whose vocabulary a cell takes."""
     return work / "collections" / cell.settings / f"{cell.origin.key}.cairn"
 
 
 def searched_folder(cell: Cell, work: Path) -> Path:
-    """Where the collection is kept that a cell searches: that of its vocabulary, where nothing speaks against it."""
+    """Folder of the collection that a cell searches: if possible that of its vocabulary."""
     if cell.own and cell.prepared == cell.plain:
         return origin_folder(cell, work)
     more = f"-{cell.engine}" if cell.prepared != cell.plain else ""

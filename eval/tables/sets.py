@@ -157,7 +157,7 @@ def shrunk(query: Query, part: float) -> Query:
 
 
 def find_set(root: Path, name: str) -> RetrievalSet:
-    """Find a set below a folder of sets, by the name of its folder; raises CairnError if there is none.
+    """Find a set below a folder of sets, by the name of its folder; raises CairnError if it is not found.
 
     The set `HARD` is landmarks, each box shrunk to half its width and height, among the photos of other sets: there it
     shows what turns bring and what they cost upright photos, where the easier sets are solved. The set `SOLID` are

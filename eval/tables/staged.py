@@ -1,4 +1,4 @@
-"""Features of benchmark sets on disk: described once, then used with as many vocabularies as are measured.
+"""Features of benchmark sets on disk: described once, then used with each vocabulary that is measured.
 
 What a photo's features are depends on the extractor alone, and the seed and the photos of a vocabulary have no part in
 it. So photos are staged in one folder, in the form in which indexing looks for them, and linked into each collection.

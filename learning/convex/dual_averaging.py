@@ -32,7 +32,7 @@ class AveragingOptions:
     """How long, and in what steps, RDA runs."""
 
     iterations: int = 2_000  # t of equation 12
-    batch: int = 500  # positive and as many negative pairs an iteration; all their combinations count; 0: all pairs
+    batch: int = 500  # positive pairs an iteration, and as many negative ones; all combinations count; 0: all pairs
     gamma: float = 1.0  # γ of β_t = γ √t, equation 13
     seed: int = 0  # of the order in which pairs are drawn
 

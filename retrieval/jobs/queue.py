@@ -1,6 +1,6 @@
 """The queue of jobs: one at a time, in a file that outlives its process.
 
-The file has what each job is told; the command line of Cairn is made of that when it begins, for a collection that the
+The file has the arguments of each job; the command line of Cairn is made of them when it begins, for a collection the
 queue serves. Commands go on where they were when they are run again, so that a job whose process or server was killed
 is simply queued again. Of several servers over one file, one does the work: the others see it, and may add to it.
 """

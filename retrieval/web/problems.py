@@ -110,7 +110,7 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
     JSON has the sentence in English, ``detail``, and where it has a translation that in the visitor's language, too,
     ``said``.
     """
-    service = getattr(request.app.state, "service", None)  # a server of several collections has none of its own
+    service = getattr(request.app.state, "service", None)  # a server of several collections has no single one
     places = service.places if service is not None else ()
     message = message if isinstance(message, Message) else Message(message)
     sentence, said = (

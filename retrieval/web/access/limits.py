@@ -103,7 +103,7 @@ class Listeners:
 
 
 def client_key(address: str, user: str | None = None) -> str:
-    """Name a client: by who signed in, or else by its address; of IPv6 by its network of 64 bits, which is one's own.
+    """Name a client: by user name, or else by address; of IPv6 by the network of 64 bits, which is one client's.
 
     >>> client_key("2001:db8::1:2"), client_key("192.0.2.7"), client_key("192.0.2.7", "anna")
     ('2001:db8::/64', '192.0.2.7', 'anna of the password file')

@@ -61,7 +61,7 @@ class _Kept:
 
 
 def sessions_file(password_file: Path) -> Path:
-    """The file beside a password file that lists who is signed in."""
+    """The file of sessions next to a password file."""
     return password_file.with_name(password_file.name + ".key")
 
 

@@ -199,7 +199,7 @@ def _address(request: Request) -> str:
 
 
 def _signed_in(request: Request) -> str:
-    """The name of one who signed in with a password; ProblemError for others, such as a program of the same name."""
+    """The name of a user who signed in with a password; raises ProblemError for others, such as tokens."""
     caller = caller_of(request.scope)
     if caller.name is None or not caller.signed_in:
         raise ProblemError(403, "Only who signed in here with a password has sessions.")

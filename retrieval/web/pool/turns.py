@@ -37,7 +37,7 @@ class Turns(Generic[T]):
         return chain.from_iterable(self._waiting.values())
 
     def add(self, one: T) -> T | None:
-        """Let something wait; give what cannot: the newest of whoever has most waiting, where there is no more room."""
+        """Enqueue an item; if the queue is full, return the newest item of the client with the most."""
         mine = self._waiting.setdefault(one.client, deque())
         mine.append(one)
         if len(self) <= self._most:

@@ -39,7 +39,7 @@ class PoolOptions:
 
     workers: int = 2  # processes
     uploads: int = 0  # further processes, which alone do jobs with uploads, and nothing else; 0: all do all
-    waiting: int = 32  # jobs that may wait, and as many with uploads; more are refused, of whoever has most of them
+    waiting: int = 32  # jobs that may wait, and as many with uploads; more are refused, of the client with most
     seconds: float = 60.0  # a job that has not ended so long after it was submitted, or all was open, is given up
     memory: int = 3 << 30  # bytes that a process may take on top of what it needs to start; 0: no limit
     nice: int = 0  # by how much the processes stand back behind others, where the system knows that
