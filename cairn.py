@@ -209,7 +209,7 @@ def make_app(names: "Collection[str]" = COMMANDS) -> "typer.Typer":
 
 
 def version() -> str:
-    """Cairn's version: that of the installed package, or of this checkout where none is installed."""
+    """Cairn's version: that of the installed package, or of this checkout if none is installed."""
     from importlib import metadata
 
     try:

@@ -67,7 +67,7 @@ class BenchmarkReport:
         return mean_average_precision([score.ap for score in self.scores])
 
     def as_json(self) -> dict[str, Any]:
-        """Give the object that `cairn evaluate retrieval --json` prints."""
+        """Return the object that `cairn evaluate retrieval --json` prints."""
         scored = {name: self._scored(scores) for name, scores in self.protocols.items()}
         return {
             **scored.get(PLAIN, {"protocols": scored}),
@@ -171,7 +171,7 @@ def run_benchmark(
     CairnError
         A folder is missing, a query's photo cannot be found, no query has positives, a photo that the ground truth
         names is there twice, the collection has other photos too, queries are cut out and features are another
-        program's, or the learnt similarity is for another vocabulary: said before any work where it is known by then.
+        program's, or the learnt similarity is for another vocabulary: said before any work if it is known by then.
     """
     search, options = search or SearchOptions(), options or CollectionOptions()
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
@@ -317,7 +317,7 @@ def _index(
     workers: int,
     progress: Progress | None,
 ) -> list[dict[str, str]]:
-    """Index the images, which make the vocabulary where none is given, and then the distractors; give the failures.
+    """Index the images, which make the vocabulary if none is given, and then the distractors; return the failures.
 
     Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
     folder has verified the photos.
@@ -359,7 +359,7 @@ def run_queries(
 
 
 def _check_early(path: Path, collection: Path | None, source: VocabularySource) -> dict[str, Any]:
-    """Read a learnt similarity and say what the report says of it; CairnError where it is known that it will not fit.
+    """Read a learnt similarity and say what the report says of it; CairnError if it is known that it will not fit.
 
     A vocabulary that is yet to be made can fit as well, where the similarity was learnt on the same photos: the engine
     says in the end.

@@ -55,7 +55,7 @@ class Descriptions:
             )
 
     def distances(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give the distances of rows, pair by pair: squared Euclidean, or Hamming.
+        """Return the distances of rows, pair by pair: squared Euclidean, or Hamming.
 
         Parameters
         ----------

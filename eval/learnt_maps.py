@@ -39,7 +39,7 @@ def weight_map(model: LearntModel) -> NDArray[np.float64]:
 
 
 def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
-    """Give the first projections of an E-block on a grid of samples (Brown11 figures 5 and 12).
+    """Return the first projections of an E-block on a grid of samples (Brown11 figures 5 and 12).
 
     Parameters
     ----------

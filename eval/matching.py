@@ -101,7 +101,7 @@ class MatchingReport:
         return _mean([score.ap for score in self.scores])
 
     def as_json(self) -> dict[str, Any]:
-        """Give the object that `cairn evaluate matching --json` prints."""
+        """Return the object that `cairn evaluate matching --json` prints."""
         return {
             "recall": _rounded(self.recall),
             "mAP": _rounded(self.mean_ap),

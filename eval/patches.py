@@ -48,7 +48,7 @@ class PatchReport:
     footprint: float = 1.0  # share of a patch's side that was described
 
     def as_json(self) -> dict[str, Any]:
-        """Give all but the arrays, as `cairn evaluate patches --json` prints it."""
+        """Return all but the arrays, as `cairn evaluate patches --json` prints it."""
         return {
             "folder": self.folder,
             "pair_file": self.pair_file,
@@ -84,7 +84,7 @@ def evaluate_patches(
     folder : Path or Patches
         A folder in the layout of PhotoTour, or patches that are open: a `PatchSet`, or others with `pairs` as they are.
     descriptor : Descriptor or Descriptions
-        Gets the patches resampled to its own size, where that is another. Or rows of all patches of the set.
+        Gets the patches resampled to its own size, if that is another. Or rows of all patches of the set.
     pairs : str or Pairs, optional
         A pair file in the folder by its name, or the pairs themselves; `default_pair_file` where it is None.
     progress : callable
@@ -171,7 +171,7 @@ def share_of(pairs: Pairs, most: int, seed: int) -> Pairs:
 def squared_distances(
     rows: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Give the squared Euclidean distances of rows (N, D), pair by pair: first, second (M,) int to (M,) float32."""
+    """Return the squared Euclidean distances of rows (N, D), pair by pair: first, second (M,) int to (M,) float32."""
     distances = np.empty(len(first), np.float32)
     for start in range(0, len(first), _PAIRS):
         part = slice(start, start + _PAIRS)

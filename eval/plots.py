@@ -107,7 +107,7 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
 def lower_envelope(
     dims: NDArray[np.floating], errors: NDArray[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Give the models that no other of at most their dimension equals or beats, by rising dimension.
+    """Return the models that no other of at most their dimension equals or beats, by rising dimension.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def check_plot(path: Path) -> None:
 
 
 def new_plot(path: Path, width: float, height: float) -> "Figure":
-    """Give an empty figure, in inches, of a plot that can be written there."""
+    """Return an empty figure, in inches, of a plot that can be written there."""
     check_plot(path)
     return new_figure(width, height)
 

@@ -92,7 +92,7 @@ class SimilarityReport:
     splits: list[Split]
 
     def as_json(self) -> dict[str, Any]:
-        """Give the object that `cairn evaluate similarity --json` prints."""
+        """Return the object that `cairn evaluate similarity --json` prints."""
         groups = {
             k: [one for one in self.splits if one.neighbours == k] for k in {one.neighbours: 0 for one in self.splits}
         }

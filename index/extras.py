@@ -16,7 +16,7 @@ EXTRAS = {
 
 
 def install_command(extra: str) -> str:
-    """Give the command that installs what an optional extra needs.
+    """Return the command that installs what an optional extra needs.
 
     It names the package itself: that works wherever Cairn was installed from, and shows no path of this machine.
 

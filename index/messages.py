@@ -2,7 +2,7 @@
 
 A `Message` is a sentence in English with places in it. ``{name}`` is a value; ``{--max-side}`` is an option, and
 ``{cairn retrain}`` a command, which are named as the reader writes them: ``--max-side`` or ``max_side``, ``cairn
-retrain`` or ``Collection.retrain``. Where an option has another name in Python, that follows a bar: ``{--gt|labels}``.
+retrain`` or ``Collection.retrain``. If an option has another name in Python, that follows a bar: ``{--gt|labels}``.
 A command may have options: ``{cairn retrain --signature}`` is ``Collection.retrain(signature=…)``.
 """
 

@@ -166,7 +166,7 @@ def keep_memory() -> None:
     """Let this process keep memory that it has freed, up to a quarter of a gigabyte, for what needs some next.
 
     A photo takes arrays of some ten megabytes, one after the other. glibc gives each back to the system and asks for it
-    again, which fills it with zeros: a tenth of the time of an upload. Where there is another C library, or the
+    again, which fills it with zeros: a tenth of the time of an upload. If there is another C library, or the
     environment says how memory is kept, all stays as it is.
     """
     if sys.platform != "linux" or any(name.startswith("MALLOC_") for name in os.environ):

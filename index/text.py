@@ -36,7 +36,7 @@ def shown(text: str, longest: int = 80) -> str:
 
 
 def printable_name(name: str) -> str:
-    """Give a name with control characters escaped, so that it stays on its line and in its colours."""
+    """Return a name with control characters escaped, so that it stays on its line and in its colours."""
     return "".join(
         character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
     )

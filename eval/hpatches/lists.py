@@ -72,7 +72,7 @@ class Lists:
 def choose_sequences(
     found: Mapping[str, Sequence], split: str | None, tasks: Path | None
 ) -> tuple[str, dict[str, Sequence]]:
-    """Give the name of a split, and its test sequences.
+    """Return the name of a split, and its test sequences.
 
     Parameters
     ----------

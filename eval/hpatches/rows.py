@@ -87,14 +87,14 @@ class Rows:
         self._rows[self._slice(sequence, image)] = rows
 
     def of(self, sequence: str, image: str) -> NDArray[np.generic]:
-        """Give the rows (N, D) of an image."""
+        """Return the rows (N, D) of an image."""
         rows: NDArray[np.generic] = self._rows[self._slice(sequence, image)]
         return rows
 
     def places(
         self, sequences: Iterable[str], of: NDArray[np.int64], images: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Give the places (M,) of patches among all rows.
+        """Return the places (M,) of patches among all rows.
 
         Parameters
         ----------
@@ -113,12 +113,12 @@ class Rows:
         return places
 
     def at(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Give rows (M, D) by their places."""
+        """Return rows (M, D) by their places."""
         rows: NDArray[np.generic] = self._rows[places]
         return rows
 
     def pairwise(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give the distances (M,) of rows by their places (M,), pair by pair."""
+        """Return the distances (M,) of rows by their places (M,), pair by pair."""
         distances = np.empty(len(first))
         for start in range(0, len(first), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -134,7 +134,7 @@ class Rows:
         return distances
 
     def matrix(self, one: NDArray[np.generic], other: NDArray[np.generic]) -> NDArray[np.float64]:
-        """Give the distances (N, M) of all rows (N, D) and (M, D)."""
+        """Return the distances (N, M) of all rows (N, D) and (M, D)."""
         if self.distance == "hamming":
             one, other = np.unpackbits(one, axis=1), np.unpackbits(other, axis=1)  # type: ignore[arg-type]
         metric = {"l2": "euclidean", "l1": "cityblock", "hamming": "sqeuclidean"}[self.distance]

@@ -38,7 +38,7 @@ class HPatchesReport:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the object that `cairn evaluate hpatches --json` prints."""
+        """Return the object that `cairn evaluate hpatches --json` prints."""
         tasks = {name: getattr(self, name) for name in TASKS}
         return {
             **{name: None if result is None else _rounded(result.as_json()) for name, result in tasks.items()},

@@ -24,7 +24,7 @@ _BLOCK = 64  # queries whose distances are computed at a time
 
 
 def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], positives: int | None = None) -> float:
-    """Give the area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`).
+    """Return the area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`).
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], 
 
 
 def ranked_auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
-    """Give the area under the ROC curve, equal distances in the order in which they come (`metrics.roc`)."""
+    """Return the area under the ROC curve, equal distances in the order in which they come (`metrics.roc`)."""
     hits = match[np.argsort(distances, kind="stable")]
     return float(np.cumsum(hits)[~hits].sum() / (hits.sum() * (~hits).sum()))
 
@@ -57,7 +57,7 @@ class Verification:
         return float(np.mean([area for of in self.areas[balance].values() for area in of.values()]))
 
     def as_json(self) -> dict[str, Any]:
-        """Give all figures."""
+        """Return all figures."""
         means = {"auc": self.mean("balanced"), "mAP": self.mean("imbalanced")}
         return {**means, **self.areas, "pairs": self.pairs}
 
@@ -82,7 +82,7 @@ class Matching:
         return float(np.mean([np.mean(of) for of in means if None not in of]))  # type: ignore[arg-type]
 
     def as_json(self) -> dict[str, Any]:
-        """Give all figures."""
+        """Return all figures."""
         kinds = {kind: {noise: self.mean_of(kind, noise) for noise in NOISE} for kind in KINDS.values()}
         return {"mAP": self.mean, **kinds, "sequences": {"ap": self.ap, "found": self.found}}
 
@@ -105,7 +105,7 @@ class Retrieval:
         return float(np.mean([self.mean_of(noise) for noise in self.ap]))
 
     def as_json(self) -> dict[str, Any]:
-        """Give all figures."""
+        """Return all figures."""
         pools = {noise: {str(size): ap for size, ap in by_size.items()} for noise, by_size in self.ap.items()}
         means = {noise: self.mean_of(noise) for noise in self.ap}
         return {"mAP": self.mean, **means, "pools": pools, "queries": self.queries, "distractors": self.distractors}
@@ -179,7 +179,7 @@ def retrieve(rows: Rows, lists: Lists, progress: Progress = lambda step, done, o
 
 
 def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the average precision in the pool of each size, shape (7,): the right ones and the first of the others.
+    """Return the average precision in the pool of each size, shape (7,): the right ones and the first of the others.
 
     Parameters
     ----------

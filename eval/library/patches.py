@@ -59,7 +59,7 @@ class PatchEvaluation:
     _facts: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the figures without the arrays: of a descriptor, what `cairn evaluate patches --json` prints."""
+        """Return the figures without the arrays: of a descriptor, what `cairn evaluate patches --json` prints."""
         told = {"fpr95": self.fpr95, "auc": self.auc, "pairs": len(self.same), "matching": int(self.same.sum())}
         return dict(self._facts or told)
 

@@ -83,7 +83,7 @@ class RetrievalEvaluation:
     def curve(
         self, query: str | None = None, protocol: str | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give precision against recall.
+        """Return precision against recall.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class RetrievalEvaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `cairn evaluate ranking --json` or `cairn evaluate retrieval --json` prints."""
+        """Return what `cairn evaluate ranking --json` or `cairn evaluate retrieval --json` prints."""
         return deepcopy(self._facts)
 
     def _of(self, protocol: str | None) -> "list[ScoredQuery]":

@@ -63,7 +63,7 @@ def scores_of(found: Mapping[str, Found]) -> dict[str, dict[str, float]]:
 
 
 def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
-    """Give the figures of each kind that there are queries of, in the order of `KINDS`."""
+    """Return the figures of each kind that there are queries of, in the order of `KINDS`."""
     scores, shown = scores_of(found), _by_scene(found, _shown)
     kinds = {}
     for kind in scores:
@@ -92,14 +92,14 @@ def differences(found: Mapping[str, Found], before: Mapping[str, Found]) -> dict
 
 
 def mean_of(figures: Mapping[str, Figure]) -> Figure:
-    """Give the mean of kinds, which weigh equally."""
+    """Return the mean of kinds, which weigh equally."""
     means, errors = ([getattr(one, name) for one in figures.values()] for name in ("mean", "error"))
     error = float(np.sqrt(np.nansum(np.square(errors)))) / len(errors)
     return Figure(float(np.mean(means)), error, sum(one.scenes for one in figures.values()))
 
 
 def mean_and_median(values: Sequence[float]) -> tuple[float, float]:
-    """Give both."""
+    """Return both."""
     return float(np.mean(values)), float(np.median(values))
 
 

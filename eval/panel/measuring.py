@@ -201,7 +201,7 @@ def measure(
     search : SearchOptions
         How queries are answered.
     collection : CollectionOptions, optional
-        How photos are indexed; as `cairn index` does it where that is left out.
+        How photos are indexed; as `cairn index` does it if that is left out.
     workers : int
         Processes; no figure but the seconds depends on it.
     progress : callable, optional

@@ -50,13 +50,13 @@ _MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
 
 
 def experiments(scale: Scale | None = None) -> dict[str, Experiment]:
-    """Give all experiments by their names, in the order of the papers."""
+    """Return all experiments by their names, in the order of the papers."""
     made = [make(scale or Scale()) for make in _MAKERS]
     return {one.name: one for one in made}
 
 
 def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
-    """Give the experiments that are named: each by its name, those of a paper by the paper's, or all.
+    """Return the experiments that are named: each by its name, those of a paper by the paper's, or all.
 
     Raises
     ------

@@ -148,7 +148,7 @@ class _Machine:
         }
 
     def run(self, content: bytes) -> Any:
-        """Give what a pickle holds; arrays in it are `_Array` still."""
+        """Return what a pickle holds; arrays in it are `_Array` still."""
         for opcode, argument, _ in pickletools.genops(content):
             name = opcode.name
             if name in _VALUES:

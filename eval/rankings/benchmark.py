@@ -15,7 +15,7 @@ Ranked = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
-    """Give rankings as a file keeps them, so that they score the same when they are read back.
+    """Return rankings as a file keeps them, so that they score the same when they are read back.
 
     Photos that the ground truth does not name go by the names of their files where those are clear, and by their paths
     else. One that is called like a photo of the ground truth without being it is marked as a distractor.
@@ -38,7 +38,7 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
 
 
 def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
-    """Give the scores of the queries that were asked.
+    """Return the scores of the queries that were asked.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
 
 
 def _file_names(photos: Set[str], named: Set[str]) -> dict[str, str]:
-    """The names of the files of paths, where no other has it but for its ending, and none in a ground truth."""
+    """The names of the files of paths, if no other has it but for its ending, and none in a ground truth."""
     plain = Counter(map(plain_name, photos))
     return {
         photo: Path(photo).name for photo in photos if plain[plain_name(photo)] == 1 and plain_name(photo) not in named

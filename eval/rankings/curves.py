@@ -37,7 +37,7 @@ class Curves:
 
 
 def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give recall and precision after each photo of a ranking.
+    """Return recall and precision after each photo of a ranking.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[n
 
 
 def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]:
-    """Give the interpolated precision at `RECALLS`, shape (101,): the largest at that recall or any beyond.
+    """Return the interpolated precision at `RECALLS`, shape (101,): the largest at that recall or any beyond.
 
     It is 0 at recalls that the ranking does not reach. Source: Manning, Raghavan, Schütze, Introduction to Information
     Retrieval, section 8.4. Its mean over recalls is not the average precision of Oxford5K, which interpolates nothing.
@@ -72,12 +72,12 @@ def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]
 
 
 def curves_of(scores: Sequence[ScoredQuery]) -> Curves:
-    """Give the curves of scored queries; one without a ranking is 0 everywhere."""
+    """Return the curves of scored queries; one without a ranking is 0 everywhere."""
     return Curves({score.query.name: interpolated(score.hits, len(score.query.positives)) for score in scores})
 
 
 def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArray[np.float64], str]]:
-    """Give the mean curves of a file of rankings, or of a table that `write_curves` wrote.
+    """Return the mean curves of a file of rankings, or of a table that `write_curves` wrote.
 
     Parameters
     ----------

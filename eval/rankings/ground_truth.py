@@ -55,7 +55,7 @@ def read_truth_of_rankings(path: Path) -> GroundTruth:
 
 
 def of_truth(truth: Truth) -> GroundTruth:
-    """Give the same ground truth as rankings are scored by; each query counts where it has a positive."""
+    """Return the same ground truth as rankings are scored by; each query counts where it has a positive."""
     protocols = {
         protocol: [
             _Judged(query.name, query.stem, query.box, query.labels[protocol].positives, query.labels[protocol].junk)

@@ -42,6 +42,6 @@ Protocols = Mapping[str, Sequence[Judged]]
 
 
 def named_in(protocols: Protocols) -> frozenset[str]:
-    """Give all photos that some protocols name: those of the queries, the positives and the junk."""
+    """Return all photos that some protocols name: those of the queries, the positives and the junk."""
     queries: Iterable[Judged] = (query for of_one in protocols.values() for query in of_one)
     return frozenset(name for query in queries for name in (query.stem, *query.positives, *query.junk))

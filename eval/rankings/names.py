@@ -13,7 +13,7 @@ _PREFIX = "oxc1_"  # what the query files of Oxford5K, and they alone, write bef
 
 
 def plain_name(name: str) -> str:
-    r"""Give a photo's name without its folder and its ending, as a ground truth has it.
+    r"""Return a photo's name without its folder and its ending, as a ground truth has it.
 
     >>> plain_name("oxbuild_images/all_souls_000013.jpg"), plain_name(r"C:\photos\st. paul.JPG"), plain_name("v1.2")
     ('all_souls_000013', 'st. paul', 'v1.2')
@@ -24,7 +24,7 @@ def plain_name(name: str) -> str:
 
 
 def known_as(name: str, named: Set[str]) -> str:
-    """Give the name by which a ground truth knows a photo, or the name as it is where it knows none."""
+    """Return the name by which a ground truth knows a photo, or the name as it is where it knows none."""
     if name in named:
         return name
     for plain in (plain_name(name), plain_name(name).removeprefix(_PREFIX)):
@@ -36,7 +36,7 @@ def known_as(name: str, named: Set[str]) -> str:
 def settle_photos(
     photos: Sequence[str], named: Set[str], query: str, rankings: Rankings, known: dict[str, str]
 ) -> list[str]:
-    """Give the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up.
+    """Return the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up.
 
     Raises
     ------
@@ -67,9 +67,9 @@ def settle_photos(
 
 
 def settle_queries(photos: Mapping[str, list[str]], queries: Sequence[Judged], source: str) -> dict[str, list[str]]:
-    """Give rankings by the names that a ground truth has for its queries.
+    """Return rankings by the names that a ground truth has for its queries.
 
-    A query may be written by its name, or by that of its photo where no other query has it.
+    A query may be written by its name, or by that of its photo if no other query has it.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class PhotoFiles:
         return len(self.paths)
 
     def find(self, name: str) -> Path | None:
-        """Give the file that a name stands for, with or without folder and ending; None if there is none."""
+        """Return the file that a name stands for, with or without folder and ending; None if there is none."""
         return self._by_name.get(name) or self._by_name.get(plain_name(name))
 
 

@@ -93,7 +93,7 @@ class RankingReport:
         return mean_average_precision([score.precision_at(k) for score in self.protocols[protocol]])
 
     def as_json(self) -> dict[str, Any]:
-        """Give the object that `cairn evaluate ranking --json` prints."""
+        """Return the object that `cairn evaluate ranking --json` prints."""
         scored: dict[str, dict[str, Any]] = {
             name: {
                 "mAP": round(self.mean(name), 6),

@@ -22,7 +22,7 @@ class Measure:
         raise NotImplementedError
 
     def of(self, results: Results) -> float | None:
-        """Give the number; None if a step printed none."""
+        """Return the number; None if a step printed none."""
         raise NotImplementedError
 
 
@@ -144,7 +144,7 @@ class Listed:
     where: tuple[tuple[str, Any], ...] = ()
 
     def of(self, results: Results) -> list[tuple[float, float]]:
-        """Give the points, in the order of x."""
+        """Return the points, in the order of x."""
         rows = look_up(results[self.step.key], self.path) or []
         taken = [row for row in rows if all(row.get(name) == value for name, value in self.where)]
         numbered = enumerate(taken)

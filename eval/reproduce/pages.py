@@ -124,7 +124,7 @@ class Outcome:
         ]
 
     def points(self, series: Series) -> list[tuple[float, float]]:
-        """Give the points of a line that are known."""
+        """Return the points of a line that are known."""
         if series.listed is not None:
             return series.listed.of(self.printed)
         found = [(self._of(x) if isinstance(x, Measure) else x, self._of(y)) for x, y in series.points]

@@ -160,7 +160,7 @@ def run_steps(
 
 
 def printed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Give what the steps printed, by their keys."""
+    """Return what the steps printed, by their keys."""
     return {key: result["printed"] for key, result in results.items()}
 
 

@@ -100,7 +100,7 @@ def _plain(argument: Argument) -> str | list[str]:
 
 
 def in_order(ends: Iterable[Step]) -> list[Step]:
-    """Give some steps and all that they build on, each once and after those it builds on."""
+    """Return some steps and all that they build on, each once and after those it builds on."""
     ordered: dict[str, Step] = {}
     for step in ends:
         _add(step, ordered)
@@ -138,9 +138,9 @@ class Scale:
         return self.share == 1
 
     def count(self, number: int, least: int) -> str:
-        """Give a number of things as an argument, smaller at a smaller scale, but not below the least."""
+        """Return a number of things as an argument, smaller at a smaller scale, but not below the least."""
         return str(min(number, max(least, round(number * self.share))))
 
     def hours(self, hours: float) -> float:
-        """Give about how long it takes what takes so long at full scale."""
+        """Return about how long it takes what takes so long at full scale."""
         return hours * self.share

@@ -63,7 +63,7 @@ class Answered:
 def ask_all(
     collection: Collection, options: SearchOptions, jobs: Sequence[Job], workers: int = 1
 ) -> Iterator[Answered]:
-    """Search for queries; give the answers as they come, in any order where there are several processes.
+    """Search for queries; return the answers as they come, in any order where there are several processes.
 
     Parameters
     ----------

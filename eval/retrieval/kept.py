@@ -73,7 +73,7 @@ def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
     Parameters
     ----------
     folder : Path
-        Made where it is missing.
+        Made if it is missing.
     settings : dict
         What the run depends on, as JSON has it; also written, for people to read.
 
@@ -135,7 +135,7 @@ class Answers:
     Parameters
     ----------
     folder : Path
-        Made where it is missing. What a run that was stopped has half written is passed over.
+        Made if it is missing. What a run that was stopped has half written is passed over.
     """
 
     def __init__(self, folder: Path) -> None:

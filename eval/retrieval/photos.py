@@ -175,14 +175,14 @@ def _known_as(listed: Listed) -> tuple[Path, ...]:
 
 
 def named_photos(queries: Iterable[Query]) -> set[str]:
-    """Give the stems of all photos that some queries name: their own, good, ok and junk."""
+    """Return the stems of all photos that some queries name: their own, good, ok and junk."""
     return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
 
 
 def stems_of(
     rows: Sequence[ImageRow], named: Set[str] | None = None, distractors: Set[str] = frozenset()
 ) -> dict[int, str]:
-    """Give the names that a ground truth knows the photos of a collection by, by their image numbers.
+    """Return the names that a ground truth knows the photos of a collection by, by their image numbers.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def stems_of(
 
 
 def ranking_of(answer: Answer, names: Mapping[int, str]) -> list[str]:
-    """Give the names that a ground truth knows photos by, the best first."""
+    """Return the names that a ground truth knows photos by, the best first."""
     return [names[number] for number in answer.hits.ordered.tolist()]
 
 

@@ -26,7 +26,7 @@ class Published:
     choices : Choices
         What all of its ways of searching have in common.
     ways : tuple of Choices
-        Ways of searching, the first where none is asked for.
+        Ways of searching, the first if none is asked for.
     """
 
     title: str

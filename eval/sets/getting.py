@@ -206,7 +206,7 @@ def _kept_aside(files: list[Path], error: CairnError) -> CairnError:
 
 
 def fill_up(source: Path, target: Path) -> None:
-    """Move what is in a folder into another one, where it is missing; the first is gone then."""
+    """Move what is in a folder into another one, if it is missing; the first is gone then."""
     if not target.exists():
         _move(source, target)
         return

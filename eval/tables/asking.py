@@ -64,7 +64,7 @@ class SharedQuery:
         self._costs: dict[float, float] = {}
 
     def search(self, searcher: Searcher) -> tuple[Answer, float]:
-        """Search for it; give the answer, and the processor time in seconds that the query alone would have taken."""
+        """Search for it; return the answer, and the processor time in seconds that the query alone would have taken."""
         query = self._query.tried_at(searcher.options.turns)
         views = ChargedViews(query.views, self._costs)
         start = time.process_time()

@@ -159,7 +159,7 @@ def measure(
     cells : sequence of Cell
         What to measure.
     work : Path
-        Folder where features, collections and results are kept; made where it is missing.
+        Folder where features, collections and results are kept; made if it is missing.
     workers : int
         Processes; no score depends on it.
     again : bool
@@ -293,7 +293,7 @@ def searched_folder(cell: Cell, work: Path) -> Path:
 
 
 def collect(cell: Cell, work: Path, workers: int, tell: Progress) -> Path:
-    """Index what a cell searches, and what its vocabulary is made from, unless they are there; give the folder.
+    """Index what a cell searches, and what its vocabulary is made from, unless they are there; return the folder.
 
     The features must be there: see `stage_photos`.
     """
@@ -397,7 +397,7 @@ def _score(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job]) -> Scores:
 
 
 def percent(values: Sequence[float]) -> str:
-    """Give the mean of figures in percent, with their sample standard deviation where there are several."""
+    """Return the mean of figures in percent, with their sample standard deviation where there are several."""
     if not values:
         return ""
     mean = f"{100 * np.mean(values):.2f}"
@@ -405,6 +405,6 @@ def percent(values: Sequence[float]) -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Give a table in markdown."""
+    """Return a table in markdown."""
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])

@@ -95,7 +95,7 @@ class ClusterBlocks:
         yield from self._pool.run(partial(_hash, self._files, part, self._rows(part)) for part in self._parts)
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Give descriptors by their numbers: see `Blocks.rows`."""
+        """Return descriptors by their numbers: see `Blocks.rows`."""
         tasks = []
         for part in self._parts:
             first, last = np.searchsorted(numbers, (part.start, part.stop))

@@ -47,7 +47,7 @@ class Storage(Protocol):
         """Remove a file or folder, if it is there."""
 
     def names(self, folder: str) -> list[str]:
-        """Names of what lies in a folder, files and folders, sorted; none where it is not there."""
+        """Names of what lies in a folder, files and folders, sorted; none if it is not there."""
 
 
 class FolderStorage:
@@ -62,7 +62,7 @@ class FolderStorage:
         return (self.folder / name).exists()
 
     def fetch(self, name: str) -> Path:
-        """Give a path: see `Storage.fetch`."""
+        """Return a path: see `Storage.fetch`."""
         path = self.folder / name
         if not path.exists():
             raise StorageError(f"{path} is not there: on each machine, the collection's folder must be at this path.")
@@ -144,7 +144,7 @@ class ObjectStorage:
         return bool(self._found(name))
 
     def fetch(self, name: str) -> Path:
-        """Give a path of this machine, after files that are new or have changed were fetched: see `Storage.fetch`."""
+        """Return a path of this machine, after files that are new or have changed were fetched: see `Storage.fetch`."""
         found = self._found(name)
         if not found:
             raise StorageError(

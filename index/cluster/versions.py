@@ -39,7 +39,7 @@ def own_versions() -> dict[str, str]:
 
 
 def version_of(package: str) -> Callable[[], str]:
-    """Give a function of the standard library alone that tells a version where it is called."""
+    """Return a function of the standard library alone that tells a version where it is called."""
     return platform.python_version if package == PYTHON else partial(importlib.metadata.version, package)
 
 

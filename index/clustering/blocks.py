@@ -150,7 +150,7 @@ class LocalBlocks:
         return map(hash_block, self._blocks())
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Give descriptors by their numbers: see `Blocks.rows`."""
+        """Return descriptors by their numbers: see `Blocks.rows`."""
         return gathered(select(self._blocks(), numbers), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:

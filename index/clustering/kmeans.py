@@ -161,7 +161,7 @@ def sample_descriptors(
     ----------
     source : DescriptorSource
     count : int
-        How many, at least 1; all of them where there are no more.
+        How many, at least 1; all of them if there are no more.
     seed : int
     reader : callable, optional
         As of `approximate_kmeans`.

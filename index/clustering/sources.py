@@ -72,7 +72,7 @@ class FileSource:
     counts : sequence of int, optional
         Rows of each file, where they are known: a file is then not opened before it is read.
     opened : callable, optional
-        Gives the file of one of the paths where that is no path of this machine.
+        Gives the file of one of the paths if that is no path of this machine.
 
     Raises
     ------

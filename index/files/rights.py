@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def make_folders(top: Path, *names: str) -> tuple[Path, int]:
-    """Make a folder for its owner alone, where it is missing, and others in it, each with the rights of the first.
+    """Make a folder for its owner alone, if it is missing, and others in it, each with the rights of the first.
 
     Independent of the umask. Permissions of an existing folder stay: to let others read a collection, change those of
     the first folder.

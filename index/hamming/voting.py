@@ -149,7 +149,7 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
     Parameters
     ----------
     index : InvertedIndex
-        Whose segments have signatures. What its images borrow is matched, too; where that is damaged, nothing is
+        Whose segments have signatures. What its images borrow is matched, too; if that is damaged, nothing is
         borrowed from then on.
     features : SignedFeatures
         Of the query.

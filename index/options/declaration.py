@@ -42,7 +42,7 @@ class Option:
     names : collection of str
         Values that are offered to complete what is typed.
     flags : tuple of str
-        How the command line writes it, where that is not ``--name``.
+        How the command line writes it, if that is not ``--name``.
     parse : callable, optional
         Turns a name or a text into the value of the field, raising CairnError.
     local : bool
@@ -210,7 +210,7 @@ def _without_none(kind: Any) -> tuple[Any, bool]:
 
 
 def option_of(kind: type, name: str, **changes: Any) -> Option:
-    """Give what a dataclass declares of an option, for another that has it too, with some of it said otherwise."""
+    """Return what a dataclass declares of an option, for another that has it too, with some of it said otherwise."""
     declared = options_of(kind)[name]
     return replace(declared.option, name=name, **changes)
 

@@ -130,7 +130,7 @@ def _checked_images(
         raise ValueError("image_numbers must be ascending, distinct, and fit in 32 bits")
     if len(words) != len(numbers):
         raise ValueError(f"{len(words)} arrays of words for {len(numbers)} images")
-    # An empty list becomes a float array, which is no mistake where there are no features.
+    # An empty list becomes a float array, which is no mistake if there are no features.
     rows = [np.asarray(row) if len(row) else np.empty(0, dtype=np.int32) for row in words]
     for row in rows:
         if row.ndim != 1 or row.dtype.kind not in "iu":

@@ -35,7 +35,7 @@ TRIALS, EMBEDDED = "powell.json", "embeddings.json"
 
 _MOMENTS = 20_000  # training patches whose descriptors' mean and covariance are kept
 _LARGEST_MOMENTS = 1_024  # entries of a row for which they are
-_MOST_DIMENSIONS = 128  # that are tried where none are asked for
+_MOST_DIMENSIONS = 128  # that are tried if none are asked for
 _FEWEST_DIMENSIONS, _STEP = 8, 4
 
 

@@ -36,7 +36,7 @@ class BlockPairs:
         return len(self.match)
 
     def pooled(self, blocks: Blocks, workers: int = 1) -> NDArray[np.float32]:
-        """Give the rows (U, D) float32 that the blocks' pooling makes of all patches.
+        """Return the rows (U, D) float32 that the blocks' pooling makes of all patches.
 
         Threads and not processes: it is products of matrices, and the patches are not copied.
         """

@@ -169,7 +169,7 @@ def find_learners(
     workers: int = 1,
     tell: Progress = lambda step, done, of: None,
 ) -> tuple[WeakLearners, list[Round]]:
-    """Find weak learners by AdaBoost; fewer than were asked for where no other is better than chance.
+    """Find weak learners by AdaBoost; fewer than were asked for if no other is better than chance.
 
     Raises
     ------

@@ -28,7 +28,7 @@ KEPT = ("variance", "eigenvalues")
 class MetricOptions:
     """Stochastic gradient descent on the exponential loss (equation 5), in the paper's way or in ours.
 
-    Ours has -½ (h - h')ᵀ A (h - h') for f. That is equation 4 up to a constant where A is diagonal, but where it is not
+    Ours has -½ (h - h')ᵀ A (h - h') for f. That is equation 4 up to a constant if A is diagonal; if it is not,
     a row's length hᵀ A h is its own, and a descriptor is compared by distances. What all patches answer alike drops out
     of it, too. (The paper's way: form inner, kept eigenvalues, comparison inner, start 1, offset
     False, positive False.)
@@ -65,11 +65,11 @@ class PairResponses:
         return len(self.match)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Give h of both patches of pairs (K,): twice (K, P) float32."""
+        """Return h of both patches of pairs (K,): twice (K, P) float32."""
         return self.answers[self.first[rows]].astype(np.float32), self.answers[self.second[rows]].astype(np.float32)
 
     def similarities(self, matrix: NDArray[np.float64], form: str = "inner") -> NDArray[np.float64]:
-        """Give f (M,) float64 of all pairs in one of `FORMS`, A being (P, P), or (P,) where it is diagonal."""
+        """Return f (M,) float64 of all pairs in one of `FORMS`, A being (P, P), or (P,) where it is diagonal."""
         found = np.empty(len(self))
         for start in range(0, len(self), _PAIRS):
             rows = np.arange(start, min(start + _PAIRS, len(self)))
@@ -108,7 +108,7 @@ class BoostedMetric:
         return self._factors(dim)[0]
 
     def signs(self, dim: int) -> NDArray[np.float32] | None:
-        """Give the signs (d,) float32 of its dimensions, where they are compared by signed inner products."""
+        """Return the signs (d,) float32 of its dimensions, where they are compared by signed inner products."""
         return self._factors(dim)[1]
 
     def _factors(self, dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
@@ -118,7 +118,7 @@ class BoostedMetric:
 
 
 def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give Bᵀ h (U, d) float32 of answers (U, P), Bᵀ being (d, P) (equation 8)."""
+    """Return Bᵀ h (U, d) float32 of answers (U, P), Bᵀ being (d, P) (equation 8)."""
     with one_thread():
         return answers.astype(np.float32) @ embedding.T.astype(np.float32)
 
@@ -126,7 +126,7 @@ def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[
 def similarity(
     first: NDArray[np.floating], second: NDArray[np.floating], matrix: NDArray[np.float64], form: str = "inner"
 ) -> NDArray[np.floating]:
-    """Give hᵀ A h' (equation 4), pair by pair; or -½ (h - h')ᵀ A (h - h').
+    """Return hᵀ A h' (equation 4), pair by pair; or -½ (h - h')ᵀ A (h - h').
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def _best_offset(similarities: NDArray[np.floating], match: NDArray[np.bool_]) -
 
 
 def nearest_positive(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the nearest positive semi-definite matrix: a symmetric one (P, P), or the diagonal (P,) of one."""
+    """Return the nearest positive semi-definite matrix: a symmetric one (P, P), or the diagonal (P,) of one."""
     if matrix.ndim == 1:
         return np.maximum(matrix, 0)
     return _with_eigenvalues(matrix, lambda values: np.maximum(values, 0))
@@ -301,7 +301,7 @@ def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64
 def embedding_of(
     matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:
-    """Give an embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
+    """Return an embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
 
     A negative eigenvalue would take away from a distance, which none does; `MetricOptions.positive` leaves none. Fewer
     than ``dim`` rows come out where fewer eigenvalues are positive.
@@ -332,7 +332,7 @@ def embedding_of(
 
 
 def signed_embedding_of(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Give Bᵀ (d, P) float32 and the diagonal (d,) float32 of W, 1 or -1 (equations 6 and 8).
+    """Return Bᵀ (d, P) float32 and the diagonal (d,) float32 of W, 1 or -1 (equations 6 and 8).
 
     Scaled as by `embedding_of`; f (equation 7) is defined up to that scale. Fewer rows come out if A has a lower rank.
     """
@@ -361,7 +361,7 @@ def covariance_of(answers: NDArray[np.int8]) -> NDArray[np.float64]:
 
 
 def principal_axes(answers: NDArray[np.int8], dim: int) -> NDArray[np.float32]:
-    """Give the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
+    """Return the principal axes (d, P) float32 of answers h (U, P), scaled as by `embedding_of` (BGM-PCA)."""
     with one_thread():
         vectors = np.linalg.eigh(covariance_of(answers))[1]
     axes = _signed(vectors[:, ::-1][:, :dim].T)

@@ -148,7 +148,7 @@ def most_candidates(pairs: int) -> int:
 
 
 def _memory() -> int:
-    """Give the bytes of memory that this process may take: those of the machine, or fewer where a limit is set."""
+    """Return the bytes of memory that this process may take: those of the machine, or fewer where a limit is set."""
     found = [_address_space(), *(_number_in(file) for file in _CGROUP_LIMITS)]
     try:
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -158,7 +158,7 @@ def _memory() -> int:
 
 
 def _number_in(file: Path) -> int | None:
-    """Give the number in a file; None if there is no such file, or no number in it."""
+    """Return the number in a file; None if there is no such file, or no number in it."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
@@ -166,7 +166,7 @@ def _number_in(file: Path) -> int | None:
 
 
 def _address_space() -> int | None:
-    """Give the bytes of addresses that this process may have; None if that is not limited."""
+    """Return the bytes of addresses that this process may have; None if that is not limited."""
     try:
         import resource
     except ImportError:  # not on Windows

@@ -124,7 +124,7 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDAr
 
 
 def is_match(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.bool_]:
-    """Say which pairs of detections in the same image are matches.
+    """Return which pairs of detections in the same image are matches.
 
     They agree by the rule (`disagreement` of at most 1), the distance of their centres is small for their patches, and
     upright patches are not turned against each other by more than orientations may differ: the content of such a pair
@@ -188,7 +188,7 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
 
 
 def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> NDArray[np.int64]:
-    """Say which reference detection each detection of an image shows again.
+    """Return which reference detection each detection of an image shows again.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class JitterOptions:
 
 
 def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: int) -> Detections:
-    """Give detections that miss by chance, and never by more than a match allows.
+    """Return detections that miss by chance, and never by more than a match allows.
 
     Parameters
     ----------

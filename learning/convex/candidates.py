@@ -48,7 +48,7 @@ class CandidatePool:
         return fingerprint({}, {"pool": self.options})
 
     def regions(self, ring: int) -> NDArray[np.float64]:
-        """Give the regions x, y, σ of a ring (R, 3) float64."""
+        """Return the regions x, y, σ of a ring (R, 3) float64."""
         scale, column = divmod(ring, len(self.columns))
         members = self.positions[self.groups == self.columns[column]]
         return np.column_stack([members, np.full(len(members), self.sigmas[scale])])
@@ -56,7 +56,7 @@ class CandidatePool:
     def select(
         self, weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Give the regions that weights of rings select.
+        """Return the regions that weights of rings select.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give rows (K, N) float32."""
+        """Return rows (K, N) float32."""
         ...
 
 
@@ -234,7 +234,7 @@ def _moment(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[n
 
 
 def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give W = √D_r Vᵀ (m, n) of the projection of a symmetric matrix onto the positive semi-definite cone, Π.
+    """Return W = √D_r Vᵀ (m, n) of the projection of a symmetric matrix onto the positive semi-definite cone, Π.
 
     Eigenvalues below 0 are cropped, and with them those that rounding alone may have left above it.
     """
@@ -245,11 +245,11 @@ def root_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def vector_penalty(weights: NDArray[np.float64], mu: float) -> float:
-    """Give μ ‖w‖₁."""
+    """Return μ ‖w‖₁."""
     return mu * float(np.abs(weights).sum())
 
 
 def metric_penalty(projection: NDArray[np.float64], mu: float, norm: str) -> float:
-    """Give μ ‖A‖_*, or μ/2 ‖A‖_F² with the norm "frobenius", of A = WᵀW."""
+    """Return μ ‖A‖_*, or μ/2 ‖A‖_F² with the norm "frobenius", of A = WᵀW."""
     gram = projection @ projection.T  # has the eigenvalues of A
     return mu * float(np.trace(gram) if norm == "nuclear" else 0.5 * (gram**2).sum())

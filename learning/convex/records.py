@@ -73,7 +73,7 @@ class Records(Generic[Kind]):
     Parameters
     ----------
     folder : Path
-        Made where it is missing.
+        Made if it is missing.
     kind : type
         Dataclass of the records.
 

@@ -39,7 +39,7 @@ class RingDistances:
     options : ChannelOptions
         How patches become channels.
     pairs : int
-        Of all that are computed. Where ψ of so many would take more than 8 GB in half precision, and the pool is not
+        Of all that are computed. If ψ of so many would take more than 8 GB in half precision, and the pool is not
         the usual one, each entry is kept in a byte, to within 3% (`rows.in_bytes`): what adds up a dozen rings comes
         out to within a percent.
     """

@@ -158,7 +158,7 @@ def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
 
 
 def strict_pairs(inliers: Mapping[Pair, int], options: LinkOptions) -> set[Pair]:
-    """Give the pairs that are strict links: of many inliers, or of some where a third photo has many with both."""
+    """Return the pairs that are strict links: of many inliers, or of some where a third photo has many with both."""
     strong = {pair for pair, count in inliers.items() if count >= options.inliers}
     neighbours: defaultdict[int, set[int]] = defaultdict(set)
     for one, other in strong:

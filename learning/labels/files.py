@@ -72,7 +72,7 @@ class _Photos:
         self._missing: dict[str, None] = {}  # in the order in which they were found missing
 
     def by_stem(self, stem: str) -> int | None:
-        """Give the photo of a stem; raises CairnError if there are several."""
+        """Return the photo of a stem; raises CairnError if there are several."""
         return self._only(stem, self._lookup.find_stems(stem))
 
     def by_any(self, called: str) -> int | None:
@@ -80,7 +80,7 @@ class _Photos:
         return self._only(called, self._lookup.find_all(called))
 
     def has(self, called: str) -> bool:
-        """Say whether one photo has this very name, path or stem: a column's name is easily like a photo's."""
+        """Return whether one photo has this very name, path or stem: a column's name is easily like a photo's."""
         return bool(self._lookup.find_exactly(called))
 
     def _only(self, called: str, numbers: Sequence[int]) -> int | None:
@@ -127,7 +127,7 @@ class _Assigned:
             )
 
     def labels(self) -> Labels:
-        """Give all labels; objects by their names."""
+        """Return all labels; objects by their names."""
         photos: defaultdict[str, set[int]] = defaultdict(set)
         for number, label in self._labels.items():
             photos[label].add(number)
@@ -246,7 +246,7 @@ def _read_table(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> L
 
 
 def _is_title(lines: Sequence[tuple[str, str]], photos: _Photos) -> bool:
-    """Say whether the first line names the columns: it could not be a photo, and no other line has its label."""
+    """Return whether the first line names the columns: it could not be a photo, and no other line has its label."""
     called, label = lines[0]
     if Path(called).suffix or photos.has(called):
         return False

@@ -33,7 +33,7 @@ class Described:
         return np.searchsorted(self.numbers, patches)
 
     def take(self, patches: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Give the rows (K, n) float32 of patches."""
+        """Return the rows (K, n) float32 of patches."""
         return self.rows[self.places(patches)].astype(np.float32)
 
 

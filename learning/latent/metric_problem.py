@@ -60,7 +60,7 @@ class MetricProblem:
         return positive, negative
 
     def penalty(self, parameters: NDArray[np.float64]) -> float:
-        """Give μ ‖A‖_*, or μ/2 ‖A‖_F², of A = WᵀW."""
+        """Return μ ‖A‖_*, or μ/2 ‖A‖_F², of A = WᵀW."""
         return metric_penalty(parameters, self.mu, self.norm)
 
     def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ class Nearest:
     """What is nearest to each of some features among its candidates, all of them."""
 
     positive: NDArray[np.float32]  # (F,) float32: least squared distance to P(x)
-    negative: NDArray[np.float32]  # (F,) float32: least squared distance to N(x); infinite where that is empty
+    negative: NDArray[np.float32]  # (F,) float32: least squared distance to N(x); infinite if that is empty
     hardest: NDArray[np.int32]  # (F, k) int32: patches of the nearest of N(x); -1 if there are fewer
 
     @property

@@ -76,7 +76,7 @@ class PoolingProblem:
         return self.positive.dot(parameters), self.negative.dot(parameters)
 
     def penalty(self, parameters: NDArray[np.float64]) -> float:
-        """Give μ ‖w‖₁."""
+        """Return μ ‖w‖₁."""
         return vector_penalty(parameters, self.mu)
 
     def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> NDArray[np.float64]:

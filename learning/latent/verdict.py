@@ -92,7 +92,7 @@ class Verdict:
         ]
 
     def as_json(self) -> dict[str, object]:
-        """Give the figures, as shares."""
+        """Return the figures, as shares."""
         return {
             "outcome": self.outcome,
             "pairs": len(self.learnt.recall),

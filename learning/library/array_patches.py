@@ -46,7 +46,7 @@ class ArrayPatches:
 
 
 def are_arrays(source: object) -> bool:
-    """Say whether a source is labelled patches in arrays, and no path or list of paths."""
+    """Return whether a source is labelled patches in arrays, and no path or list of paths."""
     return isinstance(source, tuple | list) and len(source) in (2, 3) and all(_is_array(part) for part in source)
 
 
@@ -124,7 +124,7 @@ def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], Pairs]:
 
 
 def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
-    """Give patches (N, S, S) uint8; raises CairnError if they are of another shape or type."""
+    """Return patches (N, S, S) uint8; raises CairnError if they are of another shape or type."""
     patches = as_array(given, name)
     if patches.ndim != 3 or patches.shape[1] != patches.shape[2] or not len(patches) or patches.shape[1] < 2:
         raise CairnError(f"{name} must be patches of the shape (N, S, S), not {patches.shape}.")

@@ -325,7 +325,7 @@ class RunChoices:
 
 
 def is_unlabelled(sources: Sequence[Path]) -> bool:
-    """Say whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
+    """Return whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
 
     Raises
     ------

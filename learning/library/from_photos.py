@@ -58,7 +58,7 @@ TITLES = {**STEPS, **JUDGING}
 
 
 def usual_geometry(stage: str) -> str:
-    """Give what photos are mined by, one of `mining.GEOMETRIES`, where that is not said."""
+    """Return what photos are mined by, one of `mining.GEOMETRIES`, if that is not said."""
     return "views" if stage == STAGE else "homography"
 
 

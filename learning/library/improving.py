@@ -1,4 +1,4 @@
-"""Improving the search of a collection: learn from its own photos, judge, and index again where that is worth it.
+"""Improving the search of a collection: learn from its own photos, judge, and index again if that is worth it.
 
 Whatever happens on the way, the collection is searched as before until all photos are indexed again. A run that was
 stopped is picked up by the next: what was learnt and judged waits in the folder `improve` of the collection.
@@ -95,7 +95,7 @@ class Improvement:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `cairn improve --json` prints."""
+        """Return what `cairn improve --json` prints."""
         return dict(vars(self))
 
 
@@ -276,7 +276,7 @@ class _Improving:
         return {"state": state, "found": found}
 
     def _switch(self, after: Mapping[str, Any]) -> list[dict[str, str]]:
-        """Index all photos again with what was learnt, which takes over at once; give those that were left out."""
+        """Index all photos again with what was learnt, which takes over at once; return those that were left out."""
         began = perf_counter()
         dropped: list[dict[str, str]] = []
         if self.collection.descriptor.fingerprint != after["fingerprint"]:  # else an earlier run has done it

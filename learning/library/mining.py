@@ -81,7 +81,7 @@ class Mined:
         return self._report.proposals
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `cairn mine --json` prints."""
+        """Return what `cairn mine --json` prints."""
         report = self._report
         return {
             "matches": str(self.path),

@@ -107,7 +107,7 @@ class NewDescriptor(Descriptor):
         return file
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `cairn learn descriptor --json` prints."""
+        """Return what `cairn learn descriptor --json` prints."""
         return deepcopy(self._facts)
 
     def __repr__(self) -> str:

@@ -14,12 +14,12 @@ Paths = AnyPath | Iterable[AnyPath]
 
 
 def is_path(given: object) -> bool:
-    """Say whether something is one path."""
+    """Return whether something is one path."""
     return isinstance(given, str | os.PathLike)
 
 
 def as_path(given: Any, name: str = "This") -> Path:
-    """Give a path; CairnError, which calls it by its name, where it is none. A collection stands for its folder."""
+    """Return a path; CairnError, which calls it by its name, where it is none. A collection stands for its folder."""
     given = getattr(given, "folder", given)
     if not is_path(given):
         raise CairnError(f"{name} must be a path, not {type(given).__name__}.")
@@ -27,7 +27,7 @@ def as_path(given: Any, name: str = "This") -> Path:
 
 
 def as_paths(given: Any, name: str) -> list[Path]:
-    """Give several paths where one is given or an iterable of them; raises CairnError if there is none."""
+    """Return several paths where one is given or an iterable of them; raises CairnError if there is none."""
     if is_path(given) or hasattr(given, "folder"):
         return [as_path(given, name)]
     if not isinstance(given, Iterable):

@@ -120,7 +120,7 @@ class NewSimilarity:
         return file
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `cairn learn similarity --json` prints."""
+        """Return what `cairn learn similarity --json` prints."""
         return deepcopy(self._facts)
 
 

@@ -146,7 +146,7 @@ class SimilarityChoices:
 def similarity_options(
     asked: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
 ) -> "SimilarityOptions":
-    """Give the options of learning; what is left out is as we choose it, or as the paper does.
+    """Return the options of learning; what is left out is as we choose it, or as the paper does.
 
     Parameters
     ----------

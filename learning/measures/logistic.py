@@ -18,7 +18,7 @@ def fit_logistic(
     signs : ndarray, shape (N,), float64
         1 and -1.
     shares : ndarray, shape (N,), float64, optional
-        How much each sample counts, above 0; all the same where that is left out.
+        How much each sample counts, above 0; all the same if that is left out.
 
     Returns
     -------

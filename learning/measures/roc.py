@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 def roc_curve(
     distances: NDArray[np.floating], match: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Give the rates of false and of true positives at every threshold.
+    """Return the rates of false and of true positives at every threshold.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def roc_curve(
     tpr : ndarray, shape (T,), float64
         TP / (TP + FN), the recall; never falls.
     thresholds : ndarray, shape (T,), float64
-        Minus infinity, where nothing is taken, then each distance that occurs, ascending.
+        Minus infinity, at which nothing is taken, then each distance that occurs, ascending.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def roc_curve(
 
 
 def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], recall: float = 0.95) -> float:
-    """Give the rate of false positives, FP / (FP + TN), at the smallest threshold whose recall is as large as wanted.
+    """Return the rate of false positives, FP / (FP + TN), at the smallest threshold whose recall is as large as wanted.
 
     Nothing is interpolated: the threshold is a distance that occurs, and all pairs at that distance count as matches
     (see `roc_curve`), so that the recall is reached or exceeded.
@@ -65,7 +65,7 @@ def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], rec
 
 
 def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
-    """Give the rate of false positives (0 to 1) at 95% recall, the measure of Brown11 and Simonyan14 section 10.1.
+    """Return the rate of false positives (0 to 1) at 95% recall, the measure of Brown11 and Simonyan14 section 10.1.
 
     See `fpr_at_recall`, ties and errors included.
     """
@@ -73,7 +73,7 @@ def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
 
 
 def auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
-    """Give the area (0 to 1) under the ROC curve, straight between thresholds.
+    """Return the area (0 to 1) under the ROC curve, straight between thresholds.
 
     That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
     Mann and Whitney over the number of pairs of pairs. Parameters and errors as those of `roc_curve`.

@@ -24,10 +24,10 @@ class Chunk:
     file: Path
     numbers: list[int]  # of the pairs
     pairs: list[tuple[MinedPhoto, MinedPhoto]]
-    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: how the photos of each pair map, where that is known
+    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: how the photos of each pair map, if that is known
 
     def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
-        """Mine the pairs, unless that has been done; give their number."""
+        """Mine the pairs, unless that has been done; return their number."""
         try:
             next(self.read(), None)
             return len(self.pairs)

@@ -129,7 +129,7 @@ def refine_map(
     Returns
     -------
     ndarray, shape (3, 3), float64
-        That of the projective or affine maps which the most matches agree on; the given one where none does better.
+        That of the projective or affine maps which the most matches agree on; the given one if none does better.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))

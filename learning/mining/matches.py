@@ -182,7 +182,7 @@ class MinedMatches:
         return self.ambiguous_patches[self.ambiguous_starts[x] : self.ambiguous_starts[x + 1]]
 
     def targets(self, pair: int) -> NDArray[np.int32]:
-        """Give the features of the second photo of an image pair: patches, rising."""
+        """Return the features of the second photo of an image pair: patches, rising."""
         return self.target_patches[self.target_starts[pair] : self.target_starts[pair + 1]]
 
     def negatives(self, x: int) -> NDArray[np.int32]:

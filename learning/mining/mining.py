@@ -272,7 +272,7 @@ def _refuse_too_few(
 
 
 def _refuse_too_little(assembly: Assembly, source: PhotoSource, options: MiningOptions, tried: int) -> None:
-    """Raise `TooLittle` where nothing, or not enough, was mined."""
+    """Raise `TooLittle` if nothing, or not enough, was mined."""
     if options.geometry == "views":
         advice = "add photos with more to see, or make more views (cairn mine --views)"
     else:

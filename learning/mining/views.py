@@ -1,6 +1,6 @@
 """Views of single photos, rendered at random: pairs of photos with a known map from one to the other.
 
-Where photos that overlap are few, or to find them takes long, a photo and a view of itself tell what a change of the
+If photos that overlap are few, or to find them takes long, a photo and a view of itself tell what a change of the
 camera does to a region: how it moves the detector, and what light, blur, noise and compression do to the patch.
 """
 

@@ -79,7 +79,7 @@ def augment(source: Source, options: AugmentationOptions) -> Source:
 
 
 def distort(patch: NDArray[np.uint8], rng: np.random.Generator, options: AugmentationOptions) -> NDArray[np.uint8]:
-    """Give a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
+    """Return a patch (S, S) uint8 as another view of the same might look; what lies outside is its border continued."""
     size = len(patch)
     centre = np.full(2, (size - 1) / 2)
     view = draw_linear(rng, options.rotation, options.stretch, options.scale)

@@ -14,13 +14,13 @@ _PAIRS = 8_192  # whose differences are made at a time
 
 
 def in_bytes(rows: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """Give the byte (…) uint8 that stands for each of some values (…), which are not negative."""
+    """Return the byte (…) uint8 that stands for each of some values (…), which are not negative."""
     found = 1 + np.searchsorted(_BETWEEN, rows)
     return np.asarray(np.where(rows < BYTE_VALUES[1] / 2, 0, found), np.uint8)
 
 
 def values_of(rows: NDArray[np.floating | np.uint8]) -> NDArray[np.floating]:
-    """Give the values (…) of rows that are kept as they are, or in bytes."""
+    """Return the values (…) of rows that are kept as they are, or in bytes."""
     return BYTE_VALUES[rows] if rows.dtype == np.uint8 else rows  # type: ignore[return-value]
 
 
@@ -40,11 +40,11 @@ class ArrayRows:
         return len(self._array)
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give rows (K, N) float32."""
+        """Return rows (K, N) float32."""
         return self._array[numbers].astype(np.float32, copy=False)
 
     def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Give the product (M,) float32 of all rows with weights (N,)."""
+        """Return the product (M,) float32 of all rows with weights (N,)."""
         return self._array @ weights.astype(np.float32)
 
 
@@ -70,11 +70,11 @@ class BlockRows:
         return int(self._starts[-1])
 
     def scaled(self, scale: NDArray[np.float64]) -> "BlockRows":
-        """Give the same rows, their columns multiplied by ``scale`` (N,) instead."""
+        """Return the same rows, their columns multiplied by ``scale`` (N,) instead."""
         return BlockRows(self.blocks, scale)
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give rows (K, N) float32."""
+        """Return rows (K, N) float32."""
         rows = np.empty((len(numbers), self.blocks[0].shape[1]), np.float32)
         owner = np.searchsorted(self._starts, numbers, side="right") - 1
         for block in np.unique(owner):
@@ -85,7 +85,7 @@ class BlockRows:
         return rows
 
     def columns(self, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give some columns (M, K) float32 of all rows."""
+        """Return some columns (M, K) float32 of all rows."""
         found = np.empty((len(self), len(chosen)), np.float32)
         for block, first in zip(self.blocks, self._starts, strict=False):
             for start in range(0, len(block), _ROWS):
@@ -108,7 +108,7 @@ class BlockRows:
         return np.concatenate(parts)
 
     def mean(self) -> NDArray[np.float64]:
-        """Give the mean row (N,) float64."""
+        """Return the mean row (N,) float64."""
         total = np.zeros(self.blocks[0].shape[1])
         for block in self.blocks:
             for start in range(0, len(block), _ROWS):
@@ -137,7 +137,7 @@ class DifferenceRows:
         return len(self.first)
 
     def take(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Give differences (K, n) float32."""
+        """Return differences (K, n) float32."""
         return self.descriptors[self.first[numbers]] - self.descriptors[self.second[numbers]]
 
     def distances(self, projection: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -18,7 +18,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def image_bytes(figure: "Figure", kind: str = "png", dpi: int = 120) -> bytes:
-    """Give a figure as an image file: ``png``, or ``jpg`` where it shows photos. The same figure gives the same."""
+    """Return a figure as an image file: ``png``, or ``jpg`` where it shows photos. The same figure gives the same."""
     file = io.BytesIO()
     options = {"quality": 90} if kind == "jpg" else {}
     figure.savefig(file, format=kind, dpi=dpi, pil_kwargs=options)

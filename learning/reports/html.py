@@ -44,7 +44,7 @@ def write_html(path: Path, page: str, kind: str) -> None:
 
 
 def document(title: str, style: str, body: Sequence[str]) -> str:
-    """Give a whole page: its title as plain text, its style sheet, and the HTML of its parts."""
+    """Return a whole page: its title as plain text, its style sheet, and the HTML of its parts."""
     # The policy makes a browser keep to what the file promises: nothing is loaded, nothing runs.
     head = [
         '<meta charset="utf-8">',

@@ -56,7 +56,7 @@ def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], r
 def pixel_contribution(
     regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float
 ) -> NDArray[np.float64]:
-    """Give the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
+    """Return the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
 
     Each Gaussian has unit mass on the patch, as in pooling: a small region gives much to few pixels.
 

@@ -209,7 +209,7 @@ def _value(key: str, value: Any) -> str:
 
 
 def _figure(drawn: "Figure", kind: str, alternative: str, caption: str) -> str:
-    """Give a picture and its caption, which is markup already, as HTML."""
+    """Return a picture and its caption, which is markup already, as HTML."""
     data = b64encode(image_bytes(drawn, kind)).decode()
     media = "jpeg" if kind == "jpg" else kind
     image = f'<img alt="{_text(alternative)}" src="data:image/{media};base64,{data}">'

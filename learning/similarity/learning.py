@@ -60,7 +60,7 @@ def learn_similarity(
     """Learn a sparse similarity matrix from what photos are to be found by which.
 
     Some photos are held out, and decide which iteration is best (section IV.D); the same number of them is made with
-    them. Where objects have too few photos to hold any out, the last iteration counts.
+    them. If objects have too few photos to hold any out, the last iteration counts.
 
     Parameters
     ----------

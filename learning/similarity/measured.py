@@ -73,7 +73,7 @@ class RankingMeasure:
         )
 
     def measure(self, values: NDArray[np.float64], norms: NDArray[np.float64]) -> float:
-        """Give the figure for parameters (K + P,); `norms` (N,) are √S_jj of the photos that are searched."""
+        """Return the figure for parameters (K + P,); `norms` (N,) are √S_jj of the photos that are searched."""
         from scipy.sparse import coo_matrix, diags
 
         words, first, second = self.pairs.words, self.pairs.first, self.pairs.second
@@ -126,5 +126,5 @@ class CollectionMeasure(RankingMeasure):
         self._selves = self_gradients(self.vectors, pairs, workers)
 
     def test(self, values: NDArray[np.float64]) -> float:
-        """Give the figure for parameters (K + P,)."""
+        """Return the figure for parameters (K + P,)."""
         return self.measure(values, np.sqrt(self._selves.similarities(values)))

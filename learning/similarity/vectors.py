@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
-    """Give images' tf-idf vectors, each divided by its Euclidean norm.
+    """Return images' tf-idf vectors, each divided by its Euclidean norm.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_mat
 
 
 def word_vectors(index: InvertedIndex, images: Iterable[NDArray[np.integer]]) -> "csr_matrix":
-    """Give the same of images, or parts of some, by the words (M,) of their features."""
+    """Return the same of images, or parts of some, by the words (M,) of their features."""
     from scipy.sparse import csr_matrix
 
     columns, values, ends = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [0]

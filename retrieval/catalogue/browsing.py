@@ -98,7 +98,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     """Indexed photos by name, byte by byte: those of one page.
 
     To skip the pages before, an index on the names is read, and no row: from the last known end of a page, or from the
-    end of all names where that is nearer.
+    end of all names if that is nearer.
 
     Parameters
     ----------

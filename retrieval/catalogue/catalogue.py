@@ -159,7 +159,7 @@ class Catalogue:
         return self.read(known_photos, lambda numbers: self.read(paths_of, numbers))
 
     def seen_images(self, numbers: Sequence[int]) -> list[ImageRow]:
-        """Indexed images as `rows_of` gives them, from memory where nothing was written since they were read last.
+        """Indexed images as `rows_of` gives them, from memory if nothing was written since they were read last.
 
         They are shared: not to be changed.
 

@@ -125,7 +125,7 @@ def make_tombstones(session: Session, numbers: Iterable[int], for_good: bool = F
 
 
 def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
-    """Turn indexed images into tombstones; give their numbers by their paths."""
+    """Turn indexed images into tombstones; return their numbers by their paths."""
     buried: dict[str, int] = {}
     for chunk in chunks([int(number) for number in numbers]):
         wanted = (ImageRow.number.in_(chunk), ImageRow.state == INDEXED)
@@ -137,7 +137,7 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
 
 
 def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
-    """Make images of tombstones again that are in a segment still, by names to wish for; give their numbers.
+    """Make images of tombstones again that are in a segment still, by names to wish for; return their numbers.
 
     One whose path another image has by now stays a tombstone.
     """

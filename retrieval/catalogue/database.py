@@ -114,7 +114,7 @@ class Database:
             sa.event.listen(self._engine, "checkout", _renew_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
         elif self.address.get_backend_name() == "postgresql":
-            # First, so that SQLAlchemy learns of the schema as that which tables lie in where none is named.
+            # First, so that SQLAlchemy learns of the schema as that which tables lie in if none is named.
             sa.event.listen(self._engine, "connect", self._set_up_postgresql, insert=True)
 
     @property
@@ -223,7 +223,7 @@ class Database:
         """Write what was committed to the SQLite file itself.
 
         So nothing depends on the log that a killed process leaves, of which SQLite reads no more than what comes
-        before the first damaged byte, without a word. Where others read, or the disk is full, the log keeps it.
+        before the first damaged byte, without a word. If others read, or the disk is full, the log keeps it.
         """
         self._outside("PRAGMA wal_checkpoint(TRUNCATE)", patience_ms=0)
 

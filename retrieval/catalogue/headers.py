@@ -43,7 +43,7 @@ _YEARS = "year, jahr, année, año, anno, jaar"
 
 
 def normal_header(header: str) -> str:
-    r"""Give a header without what people write in different ways: case, accents, spaces and punctuation.
+    r"""Return a header without what people write in different ways: case, accents, spaces and punctuation.
 
     >>> normal_header("Aufnahme-Datum"), normal_header(" DATE_TAKEN "), normal_header("Schlagwo\u0308rter")
     ('aufnahmedatum', 'datetaken', 'schlagworter')

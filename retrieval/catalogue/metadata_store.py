@@ -93,7 +93,7 @@ def insert_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> 
 
 
 def counting_columns(metadata: Metadata) -> dict[str, Any]:
-    """What the row of a photo says of it where nothing was imported for it, by column."""
+    """What the row of a photo says of it if nothing was imported for it, by column."""
     return {key: getattr(metadata, key) for key in SINGLE}
 
 
@@ -116,7 +116,7 @@ def import_values(
     replace : bool
         Forget first what was imported earlier, of all photos.
     labels : mapping of str to str, optional
-        By key: how it is written where that is not as the key itself, as columns of tables keep their case.
+        By key: how it is written if that is not as the key itself, as columns of tables keep their case.
     """
     _write_labels(session, labels or {}, forget=replace)
     if replace:
@@ -204,7 +204,7 @@ def metadata_of(session: Session, numbers: Sequence[int]) -> dict[int, PhotoMeta
 
 
 def key_labels(session: Session) -> dict[str, str]:
-    """How keys are written: by key, the name of the column that it was imported from, where that is another."""
+    """How keys are written: by key, the name of the column that it was imported from, if that is another."""
     text = session.scalars(sa.select(Setting.value).where(Setting.key == LABELS_KEY)).one_or_none()
     try:
         labels = json.loads(text or "{}")

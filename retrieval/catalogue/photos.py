@@ -293,7 +293,7 @@ def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:
 
 
 def dates_added(session: Session, paths: Sequence[str]) -> dict[str, str]:
-    """When the indexed photos of some paths were added (ISO 8601, UTC), by path, where that is known."""
+    """When the indexed photos of some paths were added (ISO 8601, UTC), by path, if that is known."""
     found: dict[str, str] = {}
     for chunk in chunks(paths):
         query = sa.select(ImageRow.path, ImageRow.date_added).where(

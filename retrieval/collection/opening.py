@@ -94,7 +94,7 @@ def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
 
 
 def _look(folder: Path) -> Seal | None:
-    """Refuse an SQLite file that is damaged; give the seal, where it is of the revision that the file is of."""
+    """Refuse an SQLite file that is damaged; return the seal, where it is of the revision that the file is of."""
     file = folder / FILE
     kept = sound_seal(folder / SEAL)
     try:

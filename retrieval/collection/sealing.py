@@ -105,7 +105,7 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
 
 
 def _keep_statistics(collection: Collection) -> None:
-    """Write what was computed of all postings, where it is not kept already: the next to open it is spared that.
+    """Write what was computed of all postings, if it is not kept already: the next to open it is spared that.
 
     Segments are trusted by their descriptions, as a search trusts them: of damage that does not show in postings as
     they are read, wrong statistics may be kept, also where the file is restored later.
@@ -131,7 +131,7 @@ def _keep_statistics(collection: Collection) -> None:
 
 
 def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal, bool]:
-    """Seal a collection; give the seal, and whether the disk is too full for a snapshot."""
+    """Seal a collection; return the seal, and whether the disk is too full for a snapshot."""
     path = collection.folder / SEAL
     earlier = sound_seal(path)
     vocabulary = vocabulary_folder.name if vocabulary_folder is not None else None
@@ -209,7 +209,7 @@ def refuse_damaged(collection: Collection) -> None:
 
 
 def _keep_snapshot(collection: Collection, file: Path, earlier: Seal | None) -> tuple[int | None, float, bool]:
-    """Keep a snapshot where one is due; give its revision, the seconds of work since, and if the disk is too full."""
+    """Keep a snapshot where one is due; return its revision, the seconds of work since, and if the disk is too full."""
     path = collection.folder / SNAPSHOT
     revision, work = (earlier.snapshot, earlier.work) if earlier is not None else (None, 0.0)
     if revision is not None and path.exists():

@@ -69,7 +69,7 @@ def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -
 def sign(
     source: SignatureSource | None, descriptors: NDArray[np.floating], words: NDArray[np.integer]
 ) -> dict[str, NDArray[Any]]:
-    """Give the column of the signatures of features (N, D) that have these words; none without a source."""
+    """Return the column of the signatures of features (N, D) that have these words; none without a source."""
     return {SIGNATURE: source.encode(descriptors, words)} if source is not None else {}
 
 

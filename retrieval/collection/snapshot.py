@@ -32,7 +32,7 @@ _BLOCK = 1 << 20  # bytes
 
 
 def write_snapshot(file: Path, path: Path) -> int:
-    """Copy a catalogue; give its revision. The snapshot that was there is replaced by the whole new one, or stays.
+    """Copy a catalogue; return its revision. The snapshot that was there is replaced by the whole new one, or stays.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def copy_database(file: Path, copy: Path) -> int:
 
 
 def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
-    """Read a snapshot to its end; give the revision of the catalogue that it is of.
+    """Read a snapshot to its end; return the revision of the catalogue that it is of.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int 
 
 
 def restore_snapshot(path: Path, file: Path) -> int | None:
-    """Write the catalogue of a snapshot to a new file; give its revision, or None if that is not sound."""
+    """Write the catalogue of a snapshot to a new file; return its revision, or None if that is not sound."""
     revision = read_snapshot(path)
     if revision is not None:
         shutil.copyfile(path, file)

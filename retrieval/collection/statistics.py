@@ -128,7 +128,7 @@ def statistics_augmentation(path: Path) -> str | None:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    """The line at the beginning of statistics; nothing where it is missing, or no such line."""
+    """The line at the beginning of statistics; nothing if it is missing, or no such line."""
     try:
         with open_regular(path) as file:
             header = json.loads(file.readline(_LARGEST_HEADER))

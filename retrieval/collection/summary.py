@@ -24,7 +24,7 @@ _LOOKS = 5  # how often segments are looked at again that are rewritten meanwhil
 
 
 def count_collection(collection: Collection) -> dict[str, Any]:
-    """Give the facts that every run of indexing reports: how much a collection holds, and what a feature costs."""
+    """Return the facts that every run of indexing reports: how much a collection holds, and what a feature costs."""
     return _count(collection, _vocabulary(collection))
 
 
@@ -48,7 +48,7 @@ def _count(collection: Collection, vocabulary: VocabularyFacts | None) -> dict[s
 
 
 def describe_collection(collection: Collection) -> dict[str, Any]:
-    """Give the facts that `cairn info` reports."""
+    """Return the facts that `cairn info` reports."""
     vocabulary = _vocabulary(collection)
     counted = _count(collection, vocabulary)
     removed = counted.pop("removed")

@@ -18,7 +18,7 @@ _LARGEST = 200  # bytes of a name
 
 
 def descriptor_of(vocabulary: Path) -> str | None:
-    """Give the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it.
+    """Return the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """Give the file, by its name in the vocabulary's folder, that says which descriptor is meant.
+    """Return the file, by its name in the vocabulary's folder, that says which descriptor is meant.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def files_of(name: str) -> dict[str, bytes]:
 
 
 def kept_files(vocabulary: Path) -> dict[str, bytes]:
-    """Give the same of the descriptor that a vocabulary brings: nothing where it brings none."""
+    """Return the same of the descriptor that a vocabulary brings: nothing where it brings none."""
     paths = [vocabulary / name for name in (DESCRIPTOR, NAME_FILE)]
     return {path.name: path.read_bytes() for path in paths if path.is_file()}
 

@@ -115,20 +115,20 @@ def change_album(
 
 
 def delete_album(session: Session, album: int) -> tuple[Album, list[int]]:
-    """Forget an album, whose photos stay in the collection; give what it was, and its photos in order."""
+    """Forget an album, whose photos stay in the collection; return what it was, and its photos in order."""
     before = _shown(session, album), rows.numbers_in_album(session, album)
     rows.delete_album(session, album)
     return before
 
 
 def add_to_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
-    """Put photos at the end of an album; give the numbers of those that were not in it."""
+    """Put photos at the end of an album; return the numbers of those that were not in it."""
     _row(session, album)
     return rows.put_in(session, album, photos)
 
 
 def remove_from_album(session: Session, album: int, photos: Sequence[int]) -> list[int]:
-    """Take photos out of an album; give the numbers of those that were in it."""
+    """Take photos out of an album; return the numbers of those that were in it."""
     _row(session, album)
     return rows.take_out(session, album, photos)
 
@@ -198,7 +198,7 @@ def _shown(session: Session, album: int) -> Album:
 
 
 def _free_name(session: Session, name: str, album: int | None = None) -> str:
-    """A name as it is kept, where no other album has it."""
+    """A name as it is kept, if no other album has it."""
     cleaned = clean(name, LONGEST_NAME)
     if not cleaned:
         raise NoName("An album needs a name.")

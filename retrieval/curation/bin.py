@@ -54,7 +54,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
     row : ImageRow
         The photo; its file must be what was indexed.
     folder : Path
-        The bin, which is made where it is missing.
+        The bin, which is made if it is missing.
     collection : Path
         Folder of the collection, for the record.
 
@@ -188,7 +188,7 @@ _PART = ".cairn-part"
 
 
 def _move(source: Path, target: Path, sha256: str) -> None:
-    """Move a file to where none is: the source goes when the target is on the disk."""
+    """Move a file to a path where there is no file; the source is removed once the target is on the disk."""
     _lay(source, target, sha256)
     source.unlink()
     with contextlib.suppress(OSError):
@@ -196,7 +196,7 @@ def _move(source: Path, target: Path, sha256: str) -> None:
 
 
 def _lay(source: Path, target: Path, sha256: str) -> None:
-    """Have a file where none is as well: by a second name, or across file systems by a copy that is compared.
+    """Give a file a second path where there is no file: by a hard link, or across file systems by a verified copy.
 
     The target appears as a whole.
     """
@@ -210,7 +210,7 @@ def _lay(source: Path, target: Path, sha256: str) -> None:
 
 
 def _copy(source: Path, target: Path, sha256: str) -> None:
-    """Copy a file to where none is, with its times; what is not the same is no copy."""
+    """Copy a file, with its times, to a path where there is no file; a copy that differs is an error."""
     part = target.with_name(f"{secrets.token_hex(8)}{_PART}")
     try:
         with source.open("rb") as reading, part.open("xb") as writing:
@@ -225,7 +225,7 @@ def _copy(source: Path, target: Path, sha256: str) -> None:
         except OSError as error:
             if error.errno not in _LINKS_REFUSED:
                 raise
-            with target.open("xb"):  # reserves the name, where there are no links
+            with target.open("xb"):  # reserves the name, if there are no links
                 pass
             part.replace(target)
     finally:

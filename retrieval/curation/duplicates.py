@@ -67,7 +67,7 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 
 
 def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
-    """Say which of some photos of one picture is the best, and why.
+    """Return which of some photos of one picture is the best, and why.
 
     A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of
     most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses
@@ -82,7 +82,7 @@ def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
 
 
 def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ()) -> list[tuple[int, ...]]:
-    """Give the sets of near duplicates of groups, without those that somebody keeps.
+    """Return the sets of near duplicates of groups, without those that somebody keeps.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
 
 
 def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:
-    """Undo an edit; give how many photos there still are of it.
+    """Undo an edit; return how many photos there still are of it.
 
     Raises
     ------

@@ -99,7 +99,7 @@ def ask_standing(
 
 
 def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.integer]) -> list[Find]:
-    """Ask a saved search of some photos; give those that are found for sure, the best first.
+    """Ask a saved search of some photos; return those that are found for sure, the best first.
 
     Raises
     ------

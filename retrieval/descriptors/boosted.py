@@ -31,14 +31,14 @@ class WeakLearners:
         return len(self.boxes)
 
     def first(self, number: int) -> "WeakLearners":
-        """Give those that were found first."""
+        """Return those that were found first."""
         part = slice(number)
         return WeakLearners(
             self.boxes[part], self.channels[part], self.thresholds[part], self.weights[part], self.options
         )
 
     def answers(self, patches: NDArray[np.float32]) -> NDArray[np.int8]:
-        """Give h of patches (N, S, S) float32: (N, P) int8 of 1 and -1."""
+        """Return h of patches (N, S, S) float32: (N, P) int8 of 1 and -1."""
         found = np.empty((len(patches), len(self)), np.int8)
         with one_thread():
             for start in range(0, len(patches), _CHUNK):
@@ -93,7 +93,7 @@ class Boosted:
             return answers.astype(np.float32) @ self.embedding.T
 
     def linear_map(self) -> NDArray[np.float32]:
-        """Give the matrix (dim, P) float32 whose product with h(x) is a row."""
+        """Return the matrix (dim, P) float32 whose product with h(x) is a row."""
         return np.diag(self._roots) if self.embedding is None else self.embedding
 
     @property
@@ -181,7 +181,7 @@ def _options(told: Mapping[str, Any]) -> ResponseOptions:
 
 
 def out_of_range(options: ResponseOptions) -> str:
-    """Say which option of responses lies where it cannot; nothing where all is well."""
+    """Return which option of responses lies where it cannot; nothing where all is well."""
     if not 3 <= options.patch_size <= 128:
         return f"Patches have 3 to 128 samples along a side, and not {options.patch_size}."
     if not 2 <= options.orientations <= 64 or options.orientations % 2:

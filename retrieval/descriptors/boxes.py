@@ -70,7 +70,7 @@ def integral_images(patches: NDArray[np.float32], options: ResponseOptions) -> N
 def responses(
     sums: NDArray[np.float64], boxes: NDArray[np.integer], channels: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Give the responses φ of boxes (equation 10).
+    """Return the responses φ of boxes (equation 10).
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Code(Protocol):
         """Bytes of a packed code."""
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, m) float32 as what their codes stand for, (N, dim) float32; N may be 0.
+        """Return rows (N, m) float32 as what their codes stand for, (N, dim) float32; N may be 0.
 
         The squared Euclidean distance of two such rows is the distance of the codes: Hamming's, or the symmetric one.
 
@@ -46,10 +46,10 @@ class Code(Protocol):
         """
 
     def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Give the packed codes (N, bytes) uint8 of rows (N, m) float32; raises as `apply` does."""
+        """Return the packed codes (N, bytes) uint8 of rows (N, m) float32; raises as `apply` does."""
 
     def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Give packed codes (N, bytes) uint8 as `apply` gives rows, (N, dim) float32."""
+        """Return packed codes (N, bytes) uint8 as `apply` gives rows, (N, dim) float32."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays to be kept in a descriptor file."""
@@ -94,11 +94,11 @@ class BinaryCode:
         return (self.dim + 7) // 8
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, m) as their bits, (N, q) float32 of 0 and 1: their squared distance is Hamming's."""
+        """Return rows (N, m) as their bits, (N, q) float32 of 0 and 1: their squared distance is Hamming's."""
         return self.decode(self.encode(rows))
 
     def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Give the packed bits (N, bytes) uint8 of rows (N, m), the lowest first."""
+        """Return the packed bits (N, bytes) uint8 of rows (N, m), the lowest first."""
         rows = _check_rows(rows, self.source_dim)
         thresholds = 0 if self.thresholds is None else self.thresholds
         packed = np.empty((len(rows), self.bytes), np.uint8)
@@ -108,7 +108,7 @@ class BinaryCode:
         return packed
 
     def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Give packed bits (N, bytes) uint8 as (N, q) float32 of 0 and 1."""
+        """Return packed bits (N, bytes) uint8 as (N, q) float32 of 0 and 1."""
         packed = _check_packed(packed, self.bytes)
         return np.unpackbits(packed, axis=1, count=self.dim, bitorder="little").astype(np.float32)
 
@@ -170,11 +170,11 @@ class ProductCode:
         return len(self.sizes)
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, m) as their codes stand for: their squared distance is the symmetric one."""
+        """Return rows (N, m) as their codes stand for: their squared distance is the symmetric one."""
         return self.decode(self.encode(rows))
 
     def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """Give the numbers (N, G) uint8 of the codewords nearest to the parts of rows (N, m)."""
+        """Return the numbers (N, G) uint8 of the codewords nearest to the parts of rows (N, m)."""
         rows = self._rotated(_check_rows(rows, self.source_dim))
         packed = np.empty((len(rows), self.bytes), np.uint8)
         for block in _blocks(len(rows)):
@@ -183,7 +183,7 @@ class ProductCode:
         return packed
 
     def decode(self, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Give codes (N, G) uint8 as rows (N, m) float32, turned back to where they came from."""
+        """Return codes (N, G) uint8 as rows (N, m) float32, turned back to where they came from."""
         packed = _check_packed(packed, self.bytes)
         rows = np.empty((len(packed), self.dim), np.float32)
         for part, (columns, centroids) in enumerate(self._parts):

@@ -35,14 +35,14 @@ class Descriptor(Protocol):
 
 
 def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray[np.float32]:
-    """Give patches as float32 (N, S, S); raises ValueError if they have another shape."""
+    """Return patches as float32 (N, S, S); raises ValueError if they have another shape."""
     if patches.ndim != 3 or patches.shape[1:] != (size, size):
         raise ValueError(f"patches must have the shape (N, {size}, {size}), not {patches.shape}")
     return np.ascontiguousarray(patches, np.float32)
 
 
 def signs_of(descriptor: Descriptor) -> NDArray[np.float32] | None:
-    """Give the signs (D,), 1 or -1, of the inner product that a descriptor's rows are compared by; None: by distance.
+    """Return the signs (D,), 1 or -1, of the inner product that a descriptor's rows are compared by; None: by distance.
 
     A few learnt descriptors have them (Trzcinski12 equation 7): the more similar, the larger the sum of the products of
     entries times their sign. No nearest-neighbour search knows that.

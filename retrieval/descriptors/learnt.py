@@ -84,7 +84,7 @@ class LearntModel:
         return Sift.dim if self.pooling is None else self.pooling.dim
 
     def with_code(self, code: Code) -> "LearntModel":
-        """Give the same descriptor, compressed."""
+        """Return the same descriptor, compressed."""
         return replace(self, code=code)
 
     @cached_property
@@ -167,7 +167,7 @@ class LearntDescriptor:
         return self.projected(self.base_rows(check_patches(patches, self.patch_size)))
 
     def projected(self, base: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give Ψ (N, m) float32 of the base's rows φ (N, n)."""
+        """Return Ψ (N, m) float32 of the base's rows φ (N, n)."""
         if self.model.projection is None:
             return base
         rows = product(base, self.model.projection.T)

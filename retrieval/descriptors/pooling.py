@@ -29,7 +29,7 @@ class ChannelOptions:
 
 
 def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -> NDArray[np.float32]:
-    """Give the gradient channels of patches, divided by T(x) (Simonyan14 sections 3 and 4).
+    """Return the gradient channels of patches, divided by T(x) (Simonyan14 sections 3 and 4).
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _SHIPPED = Path(__file__).parents[2] / "data" / "models"
 
 
 def model_file(name: str, folder: Path | None = None) -> Path | None:
-    """Give the file of a learnt descriptor, by its name or its own path; None for the others.
+    """Return the file of a learnt descriptor, by its name or its own path; None for the others.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ _FORMS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
 
 
 def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
-    """Give the names of columns of a segment of photos that are not as Cairn writes them, or are missing."""
+    """Return the names of columns of a segment of photos that are not as Cairn writes them, or are missing."""
     for name, (dtype, shape) in _FORMS.items():
         if name in columns and (columns[name].dtype != dtype or columns[name].shape[1:] != shape):
             yield name
@@ -61,7 +61,7 @@ def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
 
 
 def frames_of(features: "Features", side: float, turn: float = 0.0) -> Frames:
-    """Give the frames of a photo's features.
+    """Return the frames of a photo's features.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Extractor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether photos can be described now: those of another program can where it is known where features are."""
+        """Whether photos can be described now: those of another program can if it is known where features are."""
         return True
 
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:

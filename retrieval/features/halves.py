@@ -13,7 +13,7 @@ def to_half(rows: NDArray[np.float32]) -> NDArray[np.float16]:
 
 
 def to_single(rows: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Give rows (N, D) of half precision in single precision."""
+    """Return rows (N, D) of half precision in single precision."""
     if not rows.size:
         return rows.astype(np.float32)
     return np.asarray(cv2.convertFp16(rows.view(np.int16)), np.float32)

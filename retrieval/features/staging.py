@@ -50,7 +50,7 @@ class Staging:
     Parameters
     ----------
     folder : Path
-        Made where it is missing.
+        Made if it is missing.
     extractor : Extractor
         Whose features these are.
     image : ImageOptions

@@ -96,7 +96,7 @@ def _ellipses(values: NDArray[np.float64]) -> tuple[str, NDArray[np.float64], ND
 
 
 def _checked(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Frames (N, 2, 2), where none of them is flat or mirrored."""
+    """Frames (N, 2, 2), if none of them is flat or mirrored."""
     if not (np.linalg.det(linear) > 0).all():
         raise CairnError("a frame is flat or mirrored: its determinant is not more than 0")
     return linear

@@ -71,7 +71,7 @@ def _image(database: sqlite3.Connection, name: str) -> tuple[int, object, object
 
 
 def _array(database: sqlite3.Connection, table: str, number: int, dtype: np.typing.DTypeLike) -> NDArray[np.generic]:
-    """An array (rows, cols) of an image; CairnError or ValueError where it is missing or damaged."""
+    """An array (rows, cols) of an image; CairnError or ValueError if it is missing or damaged."""
     row = database.execute(f"SELECT rows, cols, length(data) FROM {table} WHERE image_id = ?", (number,)).fetchone()
     if row is None:
         raise CairnError(f"it has no {table} in the database")

@@ -104,7 +104,7 @@ class FeatureSource(Protocol):
 
 
 def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
-    """Give the names that a photo may have in a file of features: the longest first.
+    """Return the names that a photo may have in a file of features: the longest first.
 
     A name is the end of its path, with at least as many folders as it has within the nearest folder that was indexed:
     of two photos of the same file name, in two folders, neither takes the other's features.

@@ -19,7 +19,7 @@ _LARGEST = 65_504.0  # what float16 holds
 
 
 def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry:
-    """Give features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
+    """Return features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _upright(entry: Entry, stored: tuple[int, int], orientation: int) -> Entry:
 def features_of(
     entry: Entry, descriptor: ForeignDescriptor, geometry: str, width: int, height: int, most: int = 0
 ) -> Features:
-    """Give the features of a photo.
+    """Return the features of a photo.
 
     Parameters
     ----------

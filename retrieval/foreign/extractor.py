@@ -85,7 +85,7 @@ class ForeignExtractor(Extractor):
         return DescribedPhoto(photo.grey, photo.width, photo.height, path, entry)
 
     def extract(self, photo: Photo) -> Features:
-        """Give the features of a photo; raises CairnError if they are of another kind than the collection's."""
+        """Return the features of a photo; raises CairnError if they are of another kind than the collection's."""
         assert isinstance(photo, DescribedPhoto)
         regions = self.options.regions
         try:
@@ -97,7 +97,7 @@ class ForeignExtractor(Extractor):
             raise Unfit(f"The features of {printable_name(str(photo.path))}{where} do not fit: {error}.") from error
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
-        """Give the places of a photo's features: see `Extractor.detect`."""
+        """Return the places of a photo's features: see `Extractor.detect`."""
         ellipses = self.extract(photo).ellipses
         rows = np.arange(len(ellipses))
         if within is not None:
@@ -111,13 +111,13 @@ class ForeignExtractor(Extractor):
         raise FeaturesNeeded
 
     def describe(self, photo: Photo, regions: Regions, turn: float = 0.0) -> Features:
-        """Give the features of some regions: see `Extractor.describe`."""
+        """Return the features of some regions: see `Extractor.describe`."""
         return self.describe_both(photo, regions, turn)[0]
 
     def describe_both(
         self, photo: Photo, regions: Regions, turn: float = 0.0
     ) -> tuple[Features, NDArray[np.float16] | None]:
-        """Give the features of some regions, upright alone: see `Extractor.describe_both`."""
+        """Return the features of some regions, upright alone: see `Extractor.describe_both`."""
         assert isinstance(regions, _ChosenRegions) and not turn
         found = self.extract(photo)
         rows = regions.rows

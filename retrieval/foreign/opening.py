@@ -47,7 +47,7 @@ def open_features(path: Path) -> FeatureSource:
 
 
 def roots_of(photos: Sequence[Path]) -> list[Path]:
-    """Give the folders within which photos that are indexed have their names, each once."""
+    """Return the folders within which photos that are indexed have their names, each once."""
     # Each once: a set of 100,000 files lies in a few folders, and they are looked at for every photo.
     folders = dict.fromkeys(path if path.is_dir() else path.parent for path in map(Path, photos))
     return list(dict.fromkeys(folder.resolve() for folder in folders))

@@ -320,7 +320,7 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
 
 
 def _rows(collection: Collection, numbers: Sequence[int]) -> Iterator[ImageRow]:
-    """Give the rows of photos in the order of their numbers, some at a time: those of all would fill the memory."""
+    """Return the rows of photos in the order of their numbers, some at a time: those of all would fill the memory."""
     for start in range(0, len(numbers), _ROWS):
         try:
             yield from collection.catalogue.read(rows_of, numbers[start : start + _ROWS])
@@ -341,7 +341,7 @@ def _repeated(contents: Iterable[tuple[int, str | None]]) -> set[int]:
 
 
 def _first_of_content(rows: Mapping[int, ImageRow]) -> dict[int, int]:
-    """For each photo the original among those of the same content: itself, where there is no other."""
+    """For each photo the original among those of the same content: itself, if there is no other."""
     first: dict[str, int] = {}
     ordered = sorted(rows, key=lambda number: original_first(rows[number]))
     return {number: first.setdefault(rows[number].sha256 or f"none {number}", number) for number in ordered}

@@ -37,7 +37,7 @@ STEP = "verify"
 
 _OPTIONS = SearchOptions(engine="tf-idf-sp", turns=1, augmented=False)  # what a photo borrows, it does not show
 _BATCH = 4  # photos that a process asks with at a time
-# Photos that are verified at a time, the most alike first: where none of them shows the same, no more are looked at.
+# Photos that are verified at a time, the most alike first: if none of them shows the same, no more are looked at.
 _LOOK = 25
 _FORMAT = 2  # of links; 1: of an earlier verification, some of them wrong
 _PAUSE = 1.0  # seconds after which what was found is kept: no more work than that is lost with a killed process
@@ -134,7 +134,7 @@ def link_photos(
 
 
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
-    """Ask with each of some photos; give its number and its links to all others, in the order of the numbers."""
+    """Ask with each of some photos; return its number and its links to all others, in the order of the numbers."""
     if workers == 1 or len(numbers) <= _BATCH:
         engine = _load_engine(collection)
         yield from ((number, _ask(engine, number)) for number in numbers)
@@ -180,7 +180,7 @@ class _Kept:
         self._written = time.monotonic()
 
     def read(self) -> Iterator[tuple[int, list[Link]]]:
-        """Give each photo that was asked with, and its links."""
+        """Return each photo that was asked with, and its links."""
         for number, contents in self._catalogue.read(links_in).items():
             found = decode_links(number, contents)
             if found is not None:
@@ -331,7 +331,7 @@ def _others(number: int, scores: Scores, depth: int) -> list[int]:
 
 
 def _linked(number: int, others: Sequence[int], seen: Sequence[Verification]) -> list[Link]:
-    """Give the links of a photo to those others that show the same."""
+    """Return the links of a photo to those others that show the same."""
     return [
         Link(number, other, one.inliers, tuple(one.transform.ravel().tolist()))
         for other, one in zip(others, seen, strict=True)

@@ -119,8 +119,8 @@ def compact(
 def _compact_augmentation(collection: Collection) -> None:
     """Leave out of what photos borrow that which no longer counts, so that what was removed leaves the disk.
 
-    Where it is damaged, of an earlier vocabulary or of a later version, nothing of it stays: it can be made again.
-    Where links are being looked for, who does so sees to it.
+    If it is damaged, of an earlier vocabulary or of a later version, nothing of it stays: it can be made again.
+    If links are being looked for, who does so sees to it.
     """
     if not is_augmented(collection.folder):
         return
@@ -144,7 +144,7 @@ class TierMerger:
     So a collection that grows by one batch after the other has few segments at all times, and what is added is written
     again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
     `compact`. A run that is stopped has done no harm. Merging is never needed: where a segment is damaged, its tier
-    stays as it is until `cairn repair` has mended it, and where there is not enough room or memory, none is merged.
+    stays as it is until `cairn repair` has mended it, and if there is not enough room or memory, none is merged.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def _packs(
 
 
 def _merge(collection: Collection, rows: list[SegmentRow], segments: list[Segment], removed: frozenset[int]) -> int:
-    """Put one segment in the place of several sound ones; give the number of tombstones that are gone."""
+    """Put one segment in the place of several sound ones; return the number of tombstones that are gone."""
     places = [
         (int(number), segment, position)
         for segment in segments

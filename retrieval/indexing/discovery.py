@@ -110,7 +110,7 @@ def find_new(
         failures[number] = Failure(str(path), reason)
 
     def unknown() -> Iterator[tuple[int, str, Path, os.stat_result]]:
-        """Give what must be read to know it: its place in the list, name, path and state."""
+        """Return what must be read to know it: its place in the list, name, path and state."""
         for number, (root, path) in enumerate(found):
             tell("look", number + 1, len(found))
             name = path.relative_to(root).as_posix() if path != root else path.name

@@ -124,7 +124,7 @@ class ClusterPreparer:
             yield one
 
     def quantised(self, file: FoundFile, one: Prepared) -> tuple[ImageFeatures, float]:
-        """Give what a worker has done already: see `Preparer.quantised`."""
+        """Return what a worker has done already: see `Preparer.quantised`."""
         assert one.quantised is not None
         return one.quantised
 

@@ -28,14 +28,14 @@ class Prepared:
     staged: Staged
     reason: str | None = None
     metadata: Metadata | None = None  # what its file says; None with a reason
-    quantised: tuple[ImageFeatures, float] | None = None  # as of `quantise`, where that is done already
+    quantised: tuple[ImageFeatures, float] | None = None  # as of `quantise`, if that is done already
 
 
 class Preparer(Protocol):
     """Extracts the features of photos, makes a vocabulary of them, and gives them their words."""
 
     def checksums(self, paths: Iterable[Path]) -> Iterator[str | CairnError | OSError]:
-        """Give the SHA-256 of files, in their order, or why one cannot be read."""
+        """Return the SHA-256 of files, in their order, or why one cannot be read."""
 
     def stage(self, files: Sequence[FoundFile]) -> Iterator[Staged]:
         """Extract the features of photos, in their order."""

@@ -278,7 +278,7 @@ class _Retraining:
         return paths
 
     def _stage(self, numbers: list[int]) -> list[tuple[int, str]]:
-        """Extract photos again; give the numbers and keys of those that are what they were."""
+        """Extract photos again; return the numbers and keys of those that are what they were."""
         photos = []
         for number in numbers:
             row = self.images[number]
@@ -309,7 +309,7 @@ class _Retraining:
         return self.staging.key(Path(row.path), str(row.sha256))
 
     def _rewrite(self, row: SegmentRow, segment: Segment, vocabulary: Vocabulary) -> NDArray[np.float64]:
-        """Write a segment with new words, unless an earlier run has; give the quantisation errors of its photos."""
+        """Write a segment with new words, unless an earlier run has; return the quantisation errors of its photos."""
         folder = self.folder / SEGMENTS / row.folder
         errors = folder.with_name(f"{row.folder}.npy")
         if folder.is_dir():

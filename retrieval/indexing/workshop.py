@@ -120,7 +120,7 @@ class _Workshop:
         return one
 
     def forget(self, key: str) -> None:
-        """Remove the features of a photo from this machine's disk, where that is not what all machines see."""
+        """Remove the features of a photo from this machine's disk, if that is not what all machines see."""
         if not self.is_shared:
             self.staging.discard([key])
 

@@ -516,7 +516,7 @@ def _read_mark(target: Path, collection: Collection, identity: str) -> Sequence[
 
 
 def _read_catalogue(file: Path) -> tuple[int | None, dict[str, str | None]]:
-    """The revision of a backup's catalogue, and its segments; None and nothing where it is missing or damaged."""
+    """The revision of a backup's catalogue, and its segments; None and nothing if it is missing or damaged."""
     if not file.is_file():
         return None, {}
     try:

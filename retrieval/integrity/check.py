@@ -189,7 +189,7 @@ class _Check:
             self._open_catalogue()
 
     def _open_on_server(self, address: str) -> str:
-        """Open the catalogue in a database; where that is the collection's, and cannot be opened, give what is wrong.
+        """Open the catalogue in a database; if that is the collection's, and cannot be opened, give what is wrong.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class Finding:
 
 
 def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Finding:
-    """Check an SQLite file by the seal or, where that is of another moment, by SQLite's own means.
+    """Check an SQLite file by the seal or, if that is of another moment, by SQLite's own means.
 
     The file is opened for reading only, so that damage in it is not made worse, or hidden.
 
@@ -148,7 +148,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 def _examine(connection: sqlite3.Connection) -> str | None:
-    """Let SQLite look through a file; give what is wrong with it."""
+    """Let SQLite look through a file; return what is wrong with it."""
     told = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     if told != "ok":
         return f"It is damaged ({' '.join(told.split())[:200]})."

@@ -76,7 +76,7 @@ def _remedy(findings: Findings) -> str:
 
 
 def _check_descriptor(findings: Findings, vocabulary: str | None) -> str | None:
-    """Read the options and the descriptor in use; give the fingerprint of that and of the regions."""
+    """Read the options and the descriptor in use; return the fingerprint of that and of the regions."""
     try:
         options = read_options(findings.folder / OPTIONS)
     except Unreadable:
@@ -104,7 +104,7 @@ def _check_descriptor(findings: Findings, vocabulary: str | None) -> str | None:
 
 
 def _check_vocabulary(findings: Findings, seal: Seal | None, name: str) -> str | None:
-    """Give the vocabulary's fingerprint; without a seal that knows its files, they are compared with that."""
+    """Return the vocabulary's fingerprint; without a seal that knows its files, they are compared with that."""
     folder = findings.folder / name
     if seal is None:
         try:

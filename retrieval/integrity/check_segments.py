@@ -17,7 +17,7 @@ _LOOKS = 5
 
 
 def check_folders(findings: Findings) -> None:
-    """Check each segment's folder by itself, where it is not known which of them the collection has."""
+    """Check each segment's folder by itself, if it is not known which of them the collection has."""
     parent = findings.folder / SEGMENTS
     for folder in sorted(parent.iterdir()) if parent.is_dir() else []:
         if folder.is_dir() and not folder.name.endswith(TEMPORARY_SUFFIX):
@@ -26,7 +26,7 @@ def check_folders(findings: Findings) -> None:
 
 
 def check_segments(findings: Findings, database: Database, fingerprints: Mapping[str, str | None]) -> str | None:
-    """Check the segments of a catalogue and all its rows; give what is wrong with the catalogue itself.
+    """Check the segments of a catalogue and all its rows; return what is wrong with the catalogue itself.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def check_segments(findings: Findings, database: Database, fingerprints: Mapping
 def _check_segment(
     findings: Findings, database: Database, one: int, fingerprints: Mapping[str, str | None]
 ) -> str | None:
-    """Check one segment; give what the catalogue says wrong of it."""
+    """Check one segment; return what the catalogue says wrong of it."""
     found = read_segment_rows(database, one)
     if found is None:
         return None

@@ -111,7 +111,7 @@ def compare_segment(
 
 
 def check_images(images: Sequence[SegmentImage]) -> str | None:
-    """Check the rows of images in a segment by themselves; give what is wrong, in one sentence."""
+    """Check the rows of images in a segment by themselves; return what is wrong, in one sentence."""
     for image in images:
         if path_hash_of(image.path) != image.path_hash:
             return f"The path of photo {image.number} is not what was written."
@@ -123,7 +123,7 @@ def check_images(images: Sequence[SegmentImage]) -> str | None:
 
 
 def check_rows(database: Database) -> Iterator[str]:
-    """Check the rows that belong to no segment, and those of the metadata; give what is wrong, in sentences."""
+    """Check the rows that belong to no segment, and those of the metadata; return what is wrong, in sentences."""
     placed = sa.select(SegmentRow.id)
     lost = sa.select(ImageRow.number).where(
         sa.or_(

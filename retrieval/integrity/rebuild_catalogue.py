@@ -215,7 +215,7 @@ def _is_as_indexed(row: ImageRow) -> bool:
 
 
 def _restore(folder: Path, temporary: Path) -> int | None:
-    """Restore the snapshot in a folder of its own; give its revision, or None if it is not sound: nothing is there.
+    """Restore the snapshot in a folder of its own; return its revision, or None if it is not sound: nothing is there.
 
     A snapshot may be whole and yet hold damage that was in the catalogue: then its rows and the segments differ. It may
     be another collection's.

@@ -71,7 +71,7 @@ def rewrite_segments(
     ------
     CairnError
         Photos are found nowhere, or can no longer be read, or features of another program are not given, and
-        `drop_missing` is not set. Where they are not found, no segment was changed.
+        `drop_missing` is not set. If they are not found, no segment was changed.
     """
     done = Rewriting()
     finder = PhotoFinder(photos)

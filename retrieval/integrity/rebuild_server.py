@@ -171,7 +171,7 @@ def _copy_rows(database: Database, copy: Path) -> tuple[int | None, set[str]]:
 
 
 def _insert_sound(made: sqlite3.Connection, name: str, rows: Iterator[dict[str, Any]], partial: set[str]) -> int:
-    """Insert the sound rows of a table; give how many there are."""
+    """Insert the sound rows of a table; return how many there are."""
     kind = _KINDS[name]
     given = {one.name for one in fields(kind) if one.init}
     columns = [column.key for column in kind.__table__.columns]
@@ -254,7 +254,7 @@ def copy_tables(source: Session, session: Session) -> None:
 
 
 def _set_aside(session: Session) -> str | None:
-    """Move the tables of a catalogue to a schema of their own; give its name, None if there are none."""
+    """Move the tables of a catalogue to a schema of their own; return its name, None if there are none."""
     inspector = sa.inspect(session.connection())
     tables = sorted({*_KINDS, REVISIONS.name} & set(inspector.get_table_names()))
     if not tables:

@@ -61,7 +61,7 @@ class Findings:
         self._read = 0
 
     def damage(self, file: str, what: str, remedy: str | None = None) -> None:
-        """Report a damaged file, once; repairing is the remedy where no other is given."""
+        """Report a damaged file, once; repairing is the remedy if no other is given."""
         if not self.is_damaged(file):
             self.report.damaged.append(Damage(file, what, remedy or f"Run cairn repair {self.folder}."))
 

@@ -128,7 +128,7 @@ class Group(Work):
     augment: bool | None = None
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Say whether photos borrow features."""
+        """Return whether photos borrow features."""
         return {None: [], True: ["--augment"], False: ["--no-augment"]}[self.augment]
 
 
@@ -140,7 +140,7 @@ class Retrain(Work):
     drop_missing: bool = False
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
-        """Say whether photos are left out that cannot be read."""
+        """Return whether photos are left out that cannot be read."""
         return ["--drop-missing"] if self.drop_missing else []
 
 

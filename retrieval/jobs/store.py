@@ -106,7 +106,7 @@ class Store:
         self._engine.dispose()
 
     def add(self, **values: Any) -> int:
-        """Add a job; give its number. The oldest ones that have ended are forgotten where there are too many.
+        """Add a job; return its number. The oldest ones that have ended are forgotten where there are too many.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Store:
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
     def row(self, number: int) -> Row | None:
-        """Give one job; None if there is none."""
+        """Return one job; None if there is none."""
         wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
         def read(connection: sa.Connection) -> Row | None:
@@ -252,7 +252,7 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_row(row: Mapping[Any, Any]) -> Row:
-    """Give a row, with what it is not of the right shape left out."""
+    """Return a row, with what it is not of the right shape left out."""
     values = dict(row)
     is_sound = values["id"] > 0 and values["state"] in STATES
     for name in ("kind", "collection", "told", "state", "added"):
@@ -263,7 +263,7 @@ def _read_row(row: Mapping[Any, Any]) -> Row:
 
 
 def read_result(text: str) -> dict[str, Any] | None:
-    """Give what a command printed with ``--json``; None if that is no object, or cannot be written as JSON."""
+    """Return what a command printed with ``--json``; None if that is no object, or cannot be written as JSON."""
     try:
         found = json.loads(text, parse_constant=lambda name: None)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()

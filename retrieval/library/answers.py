@@ -47,7 +47,7 @@ class QueryPhoto:
     box: Box | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give name, width, height and box, as ``/api/match`` does."""
+        """Return name, width, height and box, as ``/api/match`` does."""
         return {"name": self.name, "width": self.width, "height": self.height, "box": _rounded(self.box)}
 
 
@@ -104,7 +104,7 @@ class Result:
     region: list[list[float]] | None = field(hash=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all attributes, as ``cairn query --json`` prints them."""
+        """Return all attributes, as ``cairn query --json`` prints them."""
         matrix = self.homography.tolist() if self.homography is not None else None
         return {**vars(self), "homography": matrix}
 
@@ -226,7 +226,7 @@ class Answer(_Drawn, Sequence[Result]):
         return tuple(one for one in self.results if one.found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the answer as ``cairn query --json`` prints it; ``rejected`` is in it only where there are any."""
+        """Return the answer as ``cairn query --json`` prints it; ``rejected`` is in it only where there are any."""
         boxes = [_rounded(one.box) for one in self.queries]
         return {
             "query": self.query,
@@ -267,7 +267,7 @@ class Answer(_Drawn, Sequence[Result]):
         return self._draw(path)
 
     def plot(self) -> "Figure":
-        """Draw the query and the best results with matplotlib; give the figure.
+        """Draw the query and the best results with matplotlib; return the figure.
 
         Raises
         ------
@@ -343,7 +343,7 @@ def make_answer(
 
 
 def query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
-    """Say which photo was searched for."""
+    """Return which photo was searched for."""
     return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
 
 

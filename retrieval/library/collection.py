@@ -436,7 +436,7 @@ class Collection:
         workers : int
             Processes; 0: one for each core.
         asker : callable, optional
-            What asks with photos, where that is a cluster.
+            What asks with photos, if that is a cluster.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -469,7 +469,7 @@ class Collection:
             return self.groups()
 
     def groups(self) -> "Groups":
-        """Give the groups that `group` found last; photos that were removed since are left out.
+        """Return the groups that `group` found last; photos that were removed since are left out.
 
         Returns
         -------
@@ -780,7 +780,7 @@ class Collection:
 
 
 def paths_of(given: Paths) -> list[Path]:
-    """Give one path or several as a list."""
+    """Return one path or several as a list."""
     try:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:

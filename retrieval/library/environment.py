@@ -158,7 +158,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _load(modules: Iterable[str]) -> dict[str, str]:
-    """Load modules, so that their libraries can be asked; give what could not be loaded, and why."""
+    """Load modules, so that their libraries can be asked; return what could not be loaded, and why."""
     failed = {}
     for name in modules:
         try:
@@ -257,7 +257,7 @@ def _caches(collection: Path | None) -> list[dict[str, Any]]:
 
 
 def _is_writable(folder: Path | None) -> bool:
-    """Whether we may write to a folder, or make it where it is missing."""
+    """Whether we may write to a folder, or make it if it is missing."""
     if folder is None:
         return False
     with contextlib.suppress(OSError):

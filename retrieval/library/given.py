@@ -65,7 +65,7 @@ def is_one(photo: object) -> bool:
 
 
 def several(photo: Given | Iterable[Given]) -> list[Given]:
-    """Give one photo or several as a list."""
+    """Return one photo or several as a list."""
     return [photo] if is_one(photo) else list(photo)  # type: ignore[list-item, arg-type]
 
 
@@ -146,7 +146,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
 
 
 def as_box(box: Iterable[float] | None) -> Box | None:
-    """Give a box as four numbers; raises CairnError if it is something else."""
+    """Return a box as four numbers; raises CairnError if it is something else."""
     if box is None:
         return None
     try:

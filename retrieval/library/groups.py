@@ -55,7 +55,7 @@ class Group(Sequence[Photo]):
         return self.photos[place]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give number, names of the photos, links and duplicates, as plain values."""
+        """Return number, names of the photos, links and duplicates, as plain values."""
         return {
             "group": self.number,
             "photos": [one.name for one in self.photos],
@@ -115,7 +115,7 @@ class Groups(Sequence[Group]):
         return shown + more or "<p>No two photos are linked.</p>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the counts that ``cairn group --json`` prints."""
+        """Return the counts that ``cairn group --json`` prints."""
         return {
             "photos": self.photos,
             "inliers": self.inliers,
@@ -149,7 +149,7 @@ class Groups(Sequence[Group]):
 
 
 def make_groups(collection: Collection, found: Found) -> Groups:
-    """Give groups with their photos, and what is known of these."""
+    """Return groups with their photos, and what is known of these."""
     numbers = sorted({number for group in found.groups for number in group.photos})
     photos: dict[int, Photo] = {}
     for start in range(0, len(numbers), _ROWS):

@@ -78,7 +78,7 @@ class Match(_Drawn):
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the match as the server's ``/api/match`` does."""
+        """Return the match as the server's ``/api/match`` does."""
         here, there = _short(self.query_ellipses), _short(self.photo_ellipses)
         return {
             "query": self.query.to_dict(),

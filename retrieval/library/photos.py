@@ -75,12 +75,12 @@ class Photo(_Kept):
         return self.name.rpartition("/")[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all attributes, as plain values."""
+        """Return all attributes, as plain values."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**plain, "tags": list(self.tags), "others": {key: list(some) for key, some in self.others.items()}}
 
     def thumbnail(self, size: int = 256) -> bytes:
-        """Give a small picture of the photo.
+        """Return a small picture of the photo.
 
         Parameters
         ----------

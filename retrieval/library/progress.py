@@ -1,6 +1,6 @@
 """How far a long command is: bars on a terminal, and elsewhere a line every half minute.
 
-Where the variable `VARIABLE` of the environment names a file descriptor, another program reads from it: a JSON object a
+If the variable `VARIABLE` of the environment names a file descriptor, another program reads from it: a JSON object a
 line, ``{"step", "title", "done", "of", "unit"}``, whatever else the command shows.
 
 A step's title may end with its unit, as in ``Features (photos)``. The unit ``(%)`` stands for counts that say nothing
@@ -54,7 +54,7 @@ Telling = bool | Progress | None
 
 @contextmanager
 def telling(progress: Telling, titles: Mapping[str, str]) -> Iterator[Progress]:
-    """Give what a long call tells how far it is, as its caller wishes.
+    """Return what a long call tells how far it is, as its caller wishes.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Pace:
         return (self._told[-1][1] - first) / passed if passed > 0 else 0.0
 
     def describe(self, left: int, unit: str) -> str:
-        """Say the rate, and when what is left will be done; nothing where that is not known yet."""
+        """Say the rate, and when what is left will be done; nothing if that is not known yet."""
         rate = self.rate()
         if rate <= 0:
             return ""

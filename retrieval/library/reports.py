@@ -9,7 +9,7 @@ class Report:
     """A report whose attributes are what a command prints."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all attributes, as the command prints them with --json."""
+        """Return all attributes, as the command prints them with --json."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]  # every report is a dataclass
 
 
@@ -72,7 +72,7 @@ class Added(Report):
         return [entry for entry in self.failed if entry["path"] not in self._failed_before]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``cairn index --json`` prints."""
+        """Return what ``cairn index --json`` prints."""
         return {key: value for key, value in super().to_dict().items() if key not in ("notes", "_failed_before")}
 
 
@@ -145,7 +145,7 @@ class Removed(Report):
     images: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``cairn remove --json`` prints."""
+        """Return what ``cairn remove --json`` prints."""
         key = "would_remove" if self.dry_run else "removed"
         return {key: self.names, "for_good": self.for_good, "images": self.images}
 
@@ -247,7 +247,7 @@ class Check(Report):
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``cairn check --json`` prints."""
+        """Return what ``cairn check --json`` prints."""
         return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
 
 
@@ -286,7 +286,7 @@ class BackedUp(Report):
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``cairn backup --json`` prints."""
+        """Return what ``cairn backup --json`` prints."""
         return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
 
 
@@ -321,7 +321,7 @@ class Repaired(Report):
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what ``cairn repair --json`` prints."""
+        """Return what ``cairn repair --json`` prints."""
         return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
 
 

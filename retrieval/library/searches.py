@@ -74,7 +74,7 @@ class Searches:
             self._queries.clear()
 
     def searcher(self, options: SearchOptions) -> Searcher:
-        """Give what searches in some way; it is made once."""
+        """Return what searches in some way; it is made once."""
         if options not in self._searchers:
             if len(self._searchers) >= _SEARCHERS:
                 self._searchers.clear()

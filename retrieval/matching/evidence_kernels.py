@@ -51,7 +51,7 @@ def close_matches(
     transform: NDArray[np.float64],
     limits: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Say which matches agree with a map in place, in scale and in shape.
+    """Return which matches agree with a map in place, in scale and in shape.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def count_places(points: NDArray[np.float32], threshold: float) -> int:
 
 @compiled(array(INT32, 2), INT64)
 def first_rows(pairs: NDArray[np.int32], side: int) -> NDArray[np.int64]:
-    """Give the row (F,) of the first match of each feature of a side of pairs (K, 2), by ascending features."""
+    """Return the row (F,) of the first match of each feature of a side of pairs (K, 2), by ascending features."""
     features = 0
     for row in range(len(pairs)):
         features = max(features, pairs[row, side] + 1)
@@ -203,7 +203,7 @@ def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
 def is_strip(
     source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
 ) -> bool:
-    """Say whether nearly all matched places lie in one low strip of both photos.
+    """Return whether nearly all matched places lie in one low strip of both photos.
 
     Parameters
     ----------

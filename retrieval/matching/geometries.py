@@ -11,10 +11,10 @@ _REFINED = 4  # hypotheses of two matches: their votes tell the best less well
 
 
 def suited(options: VerificationOptions, detector: str) -> VerificationOptions:
-    """Give the options of verification for what a collection's keypoints tell.
+    """Return the options of verification for what a collection's keypoints tell.
 
     If only places are known, two matches make a hypothesis, a similarity, and neither scales nor shapes say anything
-    of a match. Where scales are known and turns are not, one match makes one that keeps "down", and shapes say nothing.
+    of a match. If scales are known and turns are not, one match makes one that keeps "down", and shapes say nothing.
     All else is verified as Cairn's own features are: a frame of place, scale and angle is a similarity by itself.
 
     Parameters

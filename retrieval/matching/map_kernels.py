@@ -92,7 +92,7 @@ def are_equal(
     place: float,
     shape: float,
 ) -> bool:
-    """Say whether all features of a photo are those of the query, taken in some order (N,).
+    """Return whether all features of a photo are those of the query, taken in some order (N,).
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def own_maps(
     rows: NDArray[np.int64],
     freedom: int,
 ) -> NDArray[np.float32]:
-    """Give the maps that take the frames of some matches in the query to those in the photo.
+    """Return the maps that take the frames of some matches in the query to those in the photo.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def own_maps(
 
 @compiled()
 def _smallest(values: Any, number: Any, some: Any) -> Any:
-    """Give the value that is at a place, counted from 1, in the order of values (K,) that are above 0.
+    """Return the value that is at a place, counted from 1, in the order of values (K,) that are above 0.
 
     Only those between the same powers of two are put in order, into `some`.
     """

@@ -38,7 +38,7 @@ class Maps:
 
 
 def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
-    """Give the map of each match: the one that takes its frame in the query to that in the photo.
+    """Return the map of each match: the one that takes its frame in the query to that in the photo.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
 
 
 def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
-    """Give similarities, each of two matches of places: 4 degrees of freedom.
+    """Return similarities, each of two matches of places: 4 degrees of freedom.
 
     Parameters
     ----------

@@ -283,7 +283,7 @@ def refine(
     ndarray, shape (2, 3), float64
         The map.
     float
-        Mean of the squared symmetric transfer errors; infinite where nothing agrees.
+        Mean of the squared symmetric transfer errors; infinite if nothing agrees.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -329,7 +329,7 @@ def settle(
     ndarray, shape (2, 3), float64
         The map.
     float
-        Mean of the squared symmetric transfer errors; infinite where nothing agrees.
+        Mean of the squared symmetric transfer errors; infinite if nothing agrees.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)

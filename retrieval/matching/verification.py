@@ -86,7 +86,7 @@ class Verification:
     transform: (
         NDArray[np.float64] | None
     )  # (2, 3) float64, query to photo, in units of the two longer sides; None: not verified
-    log_odds: float = -np.inf  # that the two show the same, by the evidence alone; -inf where none is weighed
+    log_odds: float = -np.inf  # that the two show the same, by the evidence alone; -inf if none is weighed
     unsure: int = 0  # matches that agree on a map, but may do so by chance, or as a line of text; 0 where verified
 
     @property

@@ -13,7 +13,7 @@ _SPREAD = 0.1  # how far from the fitted matches others count for a map, as a pa
 
 @compiled(makes_arrays=False)
 def _agree(row: Any, points: Any, scales: Any, start: Any, stop: Any, narrow: Any, apart: Any, agrees: Any) -> Any:
-    """Say how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
+    """Return how many of the matches from start to stop agree with a map, a row of seven numbers, and mark which.
 
     A match agrees where error / threshold² + (log scale difference / limit)² < 1, a little stricter than the test that
     decides on inliers. The symmetric transfer error is a quadratic form of that in the photo.

@@ -46,7 +46,7 @@ class QueryWords:
         image_words : ndarray, shape (M,), int
             Words of the photo's features, sorted.
         most : int
-            Largest number of pairs. Where there are more, so many are given all the same: those of the words with the
+            Largest number of pairs. If there are more, so many are given all the same: those of the words with the
             fewest pairs, and of the last word that has room, those whose features have about the same rank in it.
 
         Returns
@@ -76,7 +76,7 @@ class QueryWords:
         offsets : ndarray, shape (B + 1,), int
             First feature of each photo in `words`; the last is M.
         most : int
-            Largest number of pairs of one photo. Where there are more, those of whole words are given, the words with
+            Largest number of pairs of one photo. If there are more, those of whole words are given, the words with
             the fewest pairs first; where that leaves more than half of the room, as `match` gives them.
 
         Returns

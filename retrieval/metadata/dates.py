@@ -106,7 +106,7 @@ def write_date(year: int, month: int = 0, day: int = 0) -> str | None:
 
 
 def write_time(hour: int, minute: int, second: int) -> str:
-    """Write the time of a day as it follows the date; nothing where there is no such time."""
+    """Write the time of a day as it follows the date; nothing if there is no such time."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
         return ""
     return f"T{hour:02}:{minute:02}:{second:02}"

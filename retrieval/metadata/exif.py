@@ -50,7 +50,7 @@ class Exif:
     changed: str | None = None  # DateTime
     make: str = ""
     model: str = ""
-    description: str = ""  # ImageDescription, where it is not what the camera writes into each
+    description: str = ""  # ImageDescription, if it is not what the camera writes into each
     latitude: float | None = None  # degrees, north positive
     longitude: float | None = None  # degrees, east positive
 

@@ -20,7 +20,7 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
 
     No pixel is decoded. What cannot be read, or makes no sense, is left out; nothing in a file raises an error.
 
-    Where several say the same, a date is that of EXIF (DateTimeOriginal), else the one that people gave (IPTC,
+    If several say the same, a date is that of EXIF (DateTimeOriginal), else the one that people gave (IPTC,
     photoshop:DateCreated), else of digitisation, else EXIF's DateTime, when the file was last changed; a title is
     that of XMP, IPTC, their captions, or EXIF's description; tags are those of XMP and of IPTC together.
 

@@ -125,7 +125,7 @@ def prepare_decoding() -> None:
 
 
 def _started(lost: _Server | None) -> _Server:
-    """Give the process that forks, a new one where there is none but a lost one; OSError where none can be started."""
+    """Return the process that forks, a new one if there is none but a lost one; OSError if none can be started."""
     global _server
     with _lock:
         if _server is None or _server is lost:

@@ -2,7 +2,7 @@
 
 Landlock (Linux 5.13) takes the whole tree of files away. It knows no rights to change modes, owners, times and
 attributes, and early versions none to cut files off or to end other processes: a filter of system calls takes these.
-A limit of no further open files keeps a process from sockets, and where there is no Landlock from files, too.
+A limit of no further open files keeps a process from sockets, and if there is no Landlock from files, too.
 """
 
 import contextlib

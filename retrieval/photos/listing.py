@@ -86,13 +86,13 @@ def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> lis
 
 
 def lies_below(path: Path, folder: str) -> bool:
-    """Say whether a photo lies in a folder, at any depth, by the names of both or by where links of them lead."""
+    """Return whether a photo lies in a folder, at any depth, by the names of both or by where links of them lead."""
     real = os.path.realpath(folder)
     return any(Path(one).is_relative_to(place) for one in (path, os.path.realpath(path)) for place in (folder, real))
 
 
 def stays_below(path: str | os.PathLike[str], folders: Iterable[Path]) -> bool:
-    """Say whether a path lies in one of some folders, or is one, wherever links of it lead."""
+    """Return whether a path lies in one of some folders, or is one, wherever links of it lead."""
     real = Path(os.path.realpath(path))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 

@@ -75,7 +75,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
 
 
 def kept_thumbnail(sha256: str | None, size: int, cache: Path) -> bytes | None:
-    """Give the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
+    """Return the thumbnail that the cache has whole, which needs no decoder; None without one, or without a hash."""
     if sha256:
         with contextlib.suppress(OSError, IrregularFile):
             made = read_regular(thumbnail_file(sha256, size, cache))

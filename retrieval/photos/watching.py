@@ -39,7 +39,7 @@ def changes(paths: Sequence[Path], ignore: Path, options: WatchOptions | None = 
 
     looked = -float("inf")
     settle = int(1000 * options.settle)
-    # It also yields where nothing has changed, at first so soon that nothing can happen between that and a first look.
+    # It also yields if nothing has changed, at first so soon that nothing can happen between that and a first look.
     for found in watch(*paths, watch_filter=counts, debounce=settle, rust_timeout=1000, yield_on_timeout=True):
         if found or time.monotonic() - looked >= options.every:
             yield

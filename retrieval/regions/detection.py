@@ -105,7 +105,7 @@ def known_regions(
     *,
     quick: bool = False,
 ) -> Regions:
-    """Give regions (N, 5) of an image that are known, with the scale space that they are described from.
+    """Return regions (N, 5) of an image that are known, with the scale space that they are described from.
 
     The other arguments are those of `detect_regions`; the responses, which are not known, are 0. With `quick`, the
     image is not enlarged for the smallest regions: that takes a third of the time, and their patches differ a little.

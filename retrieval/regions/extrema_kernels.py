@@ -99,7 +99,7 @@ def find_places(
     area, stride : int
         Samples of the line from one level to the next, and from one row to the next.
     border : int
-        Samples at the border where none is looked for, at least 1.
+        Samples at the border that are not searched, at least 1.
     bound : float32
         Above which maxima lie.
 

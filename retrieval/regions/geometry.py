@@ -31,7 +31,7 @@ def ellipses_of_shapes(centres: NDArray[np.float64], shapes: NDArray[np.float64]
 
 
 def upright_frames(ellipses: NDArray[np.floating], turn: float = 0.0) -> NDArray[np.float64]:
-    """Give the frames of regions under the assumption that "down" is known.
+    """Return the frames of regions under the assumption that "down" is known.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def overlap_sets(
     high: float = 0.6,
     low: float = 0.3,
 ) -> OverlapSets:
-    """Give the positive and the negative matches of each feature of the first image (Simonyan14, section 9).
+    """Return the positive and the negative matches of each feature of the first image (Simonyan14, section 9).
 
     The second image's measurement regions are projected to the first, by the homography's affine approximation at each
     centre. Overlap is intersection over union of areas: above ``high`` a match is positive, below ``low`` negative,

@@ -54,7 +54,7 @@ def sample_frames(
 def level_runs(
     space: ScaleSpace, levels: NDArray[np.int64]
 ) -> Iterator[tuple[slice, tuple[NDArray[np.float32], int, int, int, float, float]]]:
-    """Give the runs of frames that are sampled from one level, and that level as compiled functions take it."""
+    """Return the runs of frames that are sampled from one level, and that level as compiled functions take it."""
     begins = np.flatnonzero(np.diff(levels, prepend=levels[:1] - 1)).tolist()
     for begin, end in zip(begins, [*begins, len(levels)][1:], strict=True):
         pixels, step, offset = space.level(int(levels[begin]))
@@ -127,7 +127,7 @@ def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0)
     Returns
     -------
     ndarray, shape (N, size, size), float32
-        Smoothed first where that is coarser, as by `extract_patches`, so that nothing aliases.
+        Smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases.
     """
     grey = np.asarray(patches, np.float32)
     spacing = share * (grey.shape[1] - 1) / (size - 1)

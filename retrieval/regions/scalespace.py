@@ -191,7 +191,7 @@ def find_extrema(
     threshold : float
         Smallest absolute response kept.
     border : int
-        Samples at the border where none is looked for, at least 1.
+        Samples at the border that are not searched, at least 1.
     differences : bool
         The response is not what is given, but the difference of each level and the one below.
 

@@ -38,7 +38,7 @@ class Asked:
     path: Path  # where it is
     box: Box | None = None  # what is searched for in it; None: all of it
     row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
-    content: str | None = None  # SHA-256 of the file, where that is known
+    content: str | None = None  # SHA-256 of the file, if that is known
     max_pixels: int | None = None  # that its file may have; None: as photos of the collection
 
 
@@ -104,7 +104,7 @@ def _content(path: Path) -> str | None:
 
 
 def photo_file(row: ImageRow) -> Path:
-    """Give the file of a photo of the collection; raises CairnError if it has gone, or may not be read."""
+    """Return the file of a photo of the collection; raises CairnError if it has gone, or may not be read."""
     try:
         if stat.S_ISREG(os.stat(row.path).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
             return Path(row.path)
@@ -133,7 +133,7 @@ def search_photo(
 
 
 def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = None) -> Query:
-    """Give the features of a query: as they are indexed where that will do, or extracted from its file.
+    """Return the features of a query: as they are indexed where that will do, or extracted from its file.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class LeftOut:
         self._any_rejected = False
 
     def of(self, asked: Sequence[Asked]) -> tuple[NDArray[np.int64], list[int]]:
-        """Give the photos that a query leaves out.
+        """Return the photos that a query leaves out.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ def back_project(
     Returns
     -------
     View
-        The features, where the query would have them; none where nothing is verified.
+        The features, where the query would have them; none if nothing is verified.
     """
     view = indexed_view(image, signatures)
     if verification.transform is None:

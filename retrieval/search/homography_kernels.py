@@ -75,7 +75,7 @@ def _through(source: Any, target: Any, four: Any, system: Any, found: Any) -> An
 
 @compiled(makes_arrays=False)
 def _count(source: Any, target: Any, found: Any, limit: Any, agrees: Any) -> Any:
-    """Say which matches (K,) a map takes to within the root of a limit, in front of the camera; return how many."""
+    """Return which matches (K,) a map takes to within the root of a limit, in front of the camera; return how many."""
     a, b, c, d, e, f, g, h = found[0], found[1], found[2], found[3], found[4], found[5], found[6], found[7]
     xs, ys, us, vs = source[0], source[1], target[0], target[1]
     number = np.int64(0)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: float) -> NDArray[np.float64]:
-    """Train a machine of squared hinge loss; give its weight vector as a combination of the samples.
+    """Train a machine of squared hinge loss; return its weight vector as a combination of the samples.
 
     It minimises ``½ (‖w‖² + b²) + C Σ max(0, 1 - y_i (w·x_i + b))²``. With ``z_i = y_i (x_i, 1)`` the dual is to
     minimise ``½ αᵀ (Z Zᵀ + I / 2C) α - Σ α_i`` over ``α ≥ 0`` (Hsieh et al., *A Dual Coordinate Descent Method for

@@ -65,7 +65,7 @@ def draw_matches(
         The answer, the best first, each with the query whose features it matches. Verified ones are shown with their
         matches, others without.
     query : Query
-        Shown alone where nothing was found.
+        Shown alone if nothing was found.
     options : PictureOptions, optional
         Sizes.
 

@@ -60,7 +60,7 @@ def contrast(score: float, ground: float) -> float:
 
 
 def weigh_result(verification: Verification, score: float, ground: float, calibration: Calibration) -> float:
-    """Give the probability that a photo shows the same as the query.
+    """Return the probability that a photo shows the same as the query.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def weigh_result(verification: Verification, score: float, ground: float, calibr
 
 
 def probability_alone(scores: NDArray[np.floating], ground: float, calibration: Calibration) -> NDArray[np.float64]:
-    """Give what `weigh_result` gives of photos (N,) without a map, by their scores; it grows with them."""
+    """Return what `weigh_result` gives of photos (N,) without a map, by their scores; it grows with them."""
     with np.errstate(divide="ignore"):
         stands_out = np.clip(np.log(multiples(scores, ground)), *_BOUNDS) if ground > 0 else _BOUNDS[1]
     odds = calibration.alone * stands_out + calibration.alone_constant
@@ -114,5 +114,5 @@ CALIBRATIONS = {
 
 
 def calibration_of(engine: str) -> Calibration:
-    """Give the calibration of an engine; that of words for one that was not calibrated."""
+    """Return the calibration of an engine; that of words for one that was not calibrated."""
     return CALIBRATIONS.get(engine, _BY_WORDS)

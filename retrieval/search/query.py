@@ -383,7 +383,7 @@ def _recall(vocabulary: Vocabulary, source: SignatureSource, features: SignedFea
 
 
 def inside_box(points: NDArray[np.floating], box: Box) -> NDArray[np.bool_]:
-    """Say which points (N, 2) lie in a box, its border included."""
+    """Return which points (N, 2) lie in a box, its border included."""
     x0, y0, x1, y1 = box
     return (points[:, 0] >= x0) & (points[:, 0] <= x1) & (points[:, 1] >= y0) & (points[:, 1] <= y1)
 

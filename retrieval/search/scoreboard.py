@@ -82,7 +82,7 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Give the photos of the best scores.
+        """Return the photos of the best scores.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def ground(self, weights: Weights) -> float:
-        """Give `background` of all photos, those that may not be found too."""
+        """Return `background` of all photos, those that may not be found too."""
 
     @abstractmethod
     def lowest(self, which: int, most: int) -> list[int]:
@@ -115,7 +115,7 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def aligned(self, others: Sequence["Scoreboard"], weights: Sequence[Weights], rule: "Rule") -> list[Candidates]:
-        """Give the scores of the same photos on this scoreboard and on others, by weights of each: see `Rule`."""
+        """Return the scores of the same photos on this scoreboard and on others, by weights of each: see `Rule`."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class LocalScoreboard(Scoreboard):
         self._set(which, views, self._engine.score_many(views))
 
     def begin(self, which: Sequence[int], views: Sequence[View]) -> list[NDArray[np.float64]]:
-        """Begin to look; give what is to be added up over all parts of the collection for `finish`."""
+        """Begin to look; return what is to be added up over all parts of the collection for `finish`."""
         begun = self._engine.begin(views)
         self._begun = list(which), begun
         self._keep(which, views)
@@ -210,13 +210,13 @@ class LocalScoreboard(Scoreboard):
         return Candidates(self.numbers[places], self._table[:, places])
 
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Give the photos of the best scores: see `Scoreboard.best`."""
+        """Return the photos of the best scores: see `Scoreboard.best`."""
         if top is None:
             return Candidates(self.numbers, self._table)
         return self.at(np.union1d(leading(self.weighted(weights)[self._kept], top), self.places_of(also)))
 
     def ground(self, weights: Weights) -> float:
-        """Give the background: see `Scoreboard.ground`."""
+        """Return the background: see `Scoreboard.ground`."""
         key = weights.tobytes()
         if key not in self._grounds:
             self._grounds[key] = background(self.weighted(weights))
@@ -228,7 +228,7 @@ class LocalScoreboard(Scoreboard):
         return numbers
 
     def lowest_scores(self, which: int, most: int) -> Candidates:
-        """Give the photos of the lowest scores with one view, whose scores are the one row of the table."""
+        """Return the photos of the lowest scores with one view, whose scores are the one row of the table."""
         places = _lowest(self._scores[which], most)
         return Candidates(self._every[places], self._scores[[which]][:, places])
 
@@ -247,7 +247,7 @@ class LocalScoreboard(Scoreboard):
         return found
 
     def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
-        """Give the same photos on several scoreboards: see `Scoreboard.aligned`."""
+        """Return the same photos on several scoreboards: see `Scoreboard.aligned`."""
         boards = [self, *(board for board in others if isinstance(board, LocalScoreboard))]
         weighted = [board.weighted(one)[board._kept] for board, one in zip(boards, weights, strict=True)]
         together = np.stack([multiples(one, ground) for one, ground in zip(weighted, rule.grounds, strict=True)])

@@ -132,7 +132,7 @@ class Searcher:
             return _Search(self, views, among, top).run(region)
 
     def aligned(self, answers: Sequence[Answer], *, match_all: bool, top: int) -> list[Ranking]:
-        """Give rankings of the same photos that several answers rank, so that each can be compared with the others.
+        """Return rankings of the same photos that several answers rank, so that each can be compared with the others.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class Searcher:
         return [one.ranked.rank(some) for one, some in zip(answers, several, strict=True)]
 
     def verified_at(self, views: Sequence[View], ranking: Ranking, hit: Hit) -> Hit:
-        """Verify a photo of a ranking with the view that a hit names; give the hit with what came of it."""
+        """Verify a photo of a ranking with the view that a hit names; return the hit with what came of it."""
         return ranking.weighed(replace(hit, verification=self.engine.verify(views[hit.view], hit.number)))
 
 
@@ -278,7 +278,7 @@ class _Search:
         return Ranked(self._board, self._weights, found, rank)
 
     def _candidates(self, ranked: Ranked) -> Candidates:
-        """Give the photos that are ranked: the first places, and what is found."""
+        """Return the photos that are ranked: the first places, and what is found."""
         top = self._top + len(ranked.found) if self._top is not None else None
         return self._board.best(self._weights, top, ranked.found)
 
@@ -293,13 +293,13 @@ class _Search:
             self._known.update(((number, view), one) for number, one in zip(numbers, verifications, strict=True))
 
     def _verify_all(self) -> dict[int, Tried]:
-        """Verify every photo with the view of its best score; give what came of it by their numbers."""
+        """Verify every photo with the view of its best score; return what came of it by their numbers."""
         found = self._board.verify_all(self._weights)
         self._took("verify")
         return found
 
     def _verify_best(self, known: dict[int, Tried]) -> dict[int, Tried]:
-        """Verify the photos of the best scores; give what came of it, and what was known, by their numbers.
+        """Verify the photos of the best scores; return what came of it, and what was known, by their numbers.
 
         If scores are reliable, some at a time, until none of the last ones passes. Each is tried with the view of its
         best score; upright and a turn are both tried where they are nearly as good, and the view that one photo is
@@ -399,7 +399,7 @@ class _Search:
         return found
 
     def _sources(self, found: dict[int, Tried]) -> list[tuple[int, Verification]]:
-        """Give the photos that may expand the query, the best first: those surely found, and that are no copies."""
+        """Return the photos that may expand the query, the best first: those surely found, and that are no copies."""
         options = self._options.expansion
         ranked = self._ranked(found)
         ranking = ranked.rank(self._board.best(self._weights, 0, found))
@@ -434,7 +434,7 @@ class _Search:
         self._took("search")
 
     def _verify_through(self, view: View, which: int, known: Sequence[int]) -> dict[int, Verification]:
-        """Verify the photos of the best scores with one view, but those that are known; give those that pass."""
+        """Verify the photos of the best scores with one view, but those that are known; return those that pass."""
         most = self._options.expansion.candidates
         some = self._board.best(weight_of_one(len(self._views), which), most + len(known))
         scores = np.where(np.isin(some.numbers, known), np.float32(0), some.table[which])

@@ -104,7 +104,7 @@ class LazyViews(PlacedViews):
 
 
 def indexed_view(image: ImageFeatures, signatures: NDArray[np.uint8] | None = None) -> View:
-    """Give the view that asks with a photo of a collection by its features as they are indexed: no file is read.
+    """Return the view that asks with a photo of a collection by its features as they are indexed: no file is read.
 
     It is upright, and has no descriptors: the engine raw cannot verify by it. With the signatures (N, B) of its
     features it has those, by the one word of each.

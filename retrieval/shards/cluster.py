@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 
 def process_holder() -> Holder:
-    """Give the holder of this process: what one server has loaded, another need not load."""
+    """Return the holder of this process: what one server has loaded, another need not load."""
     global _holder
     with _lock:
         if _holder is None:
@@ -67,7 +67,7 @@ class ShardActor:
 
 
 def cluster_searchers(cluster: Cluster, shards: int = 0) -> Callable[[Collection, SearchOptions], Searcher]:
-    """Give what makes searchers of a collection whose shards the workers of a cluster hold.
+    """Return what makes searchers of a collection whose shards the workers of a cluster hold.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ class ShardedEngine:
         self.shards.ask({member: [Call("borrow_nothing", (key, self.options))] for member, key in keys.items()})
 
     def scoreboard(self, views: int, among: NDArray[np.integer] | None = None) -> Scoreboard:
-        """Give a scoreboard of a search: see `Engine.scoreboard`."""
+        """Return a scoreboard of a search: see `Engine.scoreboard`."""
         self.shards.refresh()
         return ShardedScoreboard(self, views, among)
 

@@ -167,7 +167,7 @@ class Holder:
             engine.index.borrow_nothing()
 
     def best(self, token: str, weights: Weights, top: int, also: Iterable[int]) -> Candidates:
-        """Give the best photos: see `Scoreboard.best`."""
+        """Return the best photos: see `Scoreboard.best`."""
         return self._search(token).board.best(weights, top, also)
 
     def count_high(self, token: str, weights: Weights) -> Counted:
@@ -180,7 +180,7 @@ class Holder:
         return {one: count_low(scores, one) for one in high}
 
     def lowest(self, token: str, which: int, most: int) -> Candidates:
-        """Give the photos of the lowest scores: see `LocalScoreboard.lowest_scores`."""
+        """Return the photos of the lowest scores: see `LocalScoreboard.lowest_scores`."""
         return self._search(token).board.lowest_scores(which, most)
 
     def verify(self, token: str, views: Mapping[int, View], view: int, numbers: Sequence[int]) -> list[Verification]:
@@ -202,12 +202,12 @@ class Holder:
         return engine.verify(view, number)
 
     def align(self, tokens: Sequence[str], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
-        """Give the same photos in several searches: see `Scoreboard.aligned`."""
+        """Return the same photos in several searches: see `Scoreboard.aligned`."""
         first, *others = (self._search(token).board for token in tokens)
         return first.aligned(others, weights, rule)
 
     def features(self, key: str, numbers: Sequence[int]) -> list[ImageFeatures]:
-        """Give the features of photos, without descriptors."""
+        """Return the features of photos, without descriptors."""
         images = self._part(key).index.images.features_of(numbers)
         return [
             ImageFeatures(
@@ -219,11 +219,11 @@ class Holder:
         ]
 
     def signatures(self, key: str, numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """Give the signatures of the features of photos."""
+        """Return the signatures of the features of photos."""
         return self._part(key).index.images.signatures_of(numbers)
 
     def norms(self, key: str, options: SearchOptions, numbers: Sequence[int]) -> NDArray[np.float64]:
-        """Give the norms of photos: see `InvertedIndex.norms_of`."""
+        """Return the norms of photos: see `InvertedIndex.norms_of`."""
         engine = self._part(key).engine(options)
         if engine is None:
             raise Gone

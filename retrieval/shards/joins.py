@@ -65,7 +65,7 @@ class Asked:
         self._release()
 
     def best(self, top: int) -> list[Candidates]:
-        """Give the photos of the best scores with each view: see `Scoreboard.best`."""
+        """Return the photos of the best scores with each view: see `Scoreboard.best`."""
         return self._shards.steadily(lambda: self._score(top))
 
     def verify(self, wanted: Sequence[Sequence[int]]) -> list[list[Verification]]:

@@ -96,5 +96,5 @@ class Part:
             self._engines[options] = load_engine(options.engine)(self, options)
 
     def engine(self, options: SearchOptions) -> Engine | None:
-        """Give an engine that was opened; None if it was not."""
+        """Return an engine that was opened; None if it was not."""
         return self._engines.get(options)

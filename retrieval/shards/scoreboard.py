@@ -82,7 +82,7 @@ class ShardedScoreboard(Scoreboard):
         self._steadily(lambda placed: None)
 
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Give the best photos: see `Scoreboard.best`; where `top` is None, `MOST`."""
+        """Return the best photos: see `Scoreboard.best`; where `top` is None, `MOST`."""
         wanted, others = MOST if top is None else top, sorted(also)
         known = self._likely.get((weights.tobytes(), wanted))
         if known is not None and not others:
@@ -101,7 +101,7 @@ class ShardedScoreboard(Scoreboard):
         return merge_candidates([reply[0] for reply in replies], self._number)
 
     def ground(self, weights: Weights) -> float:
-        """Give the background: see `Scoreboard.ground`."""
+        """Return the background: see `Scoreboard.ground`."""
         key = weights.tobytes()
         if key not in self._grounds:
             if key not in self._counted:
@@ -154,7 +154,7 @@ class ShardedScoreboard(Scoreboard):
         return found
 
     def aligned(self, others: Sequence[Scoreboard], weights: Sequence[Weights], rule: Rule) -> list[Candidates]:
-        """Give the same photos on several scoreboards: see `Scoreboard.aligned`."""
+        """Return the same photos on several scoreboards: see `Scoreboard.aligned`."""
         boards = [self, *(board for board in others if isinstance(board, ShardedScoreboard))]
 
         def ask(placed: Placed) -> list[list[Candidates]]:
@@ -249,7 +249,7 @@ class ShardedScoreboard(Scoreboard):
 
 
 def new_token() -> str:
-    """Give a name that no other search has, for holders."""
+    """Return a name that no other search has, for holders."""
     return f"{_PROCESS}-{next(_SERIAL)}"
 
 

@@ -14,7 +14,7 @@ STORAGE_VARIABLE = "CAIRN_STORAGE"
 
 
 def storage_place(collection: Collection) -> str:
-    """Give the place of a collection's files: that which its catalogue keeps, or else its folder.
+    """Return the place of a collection's files: that which its catalogue keeps, or else its folder.
 
     Raises
     ------

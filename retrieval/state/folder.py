@@ -11,7 +11,7 @@ STATE = "CAIRN_STATE"
 
 
 def state_folder(*names: str) -> Path:
-    """Give a folder below the state folder, made where it is missing, for this user alone.
+    """Return a folder below the state folder, made if it is missing, for this user alone.
 
     It is what the variable `CAIRN_STATE` names; else what systemd gives to a service (`StateDirectory=`); else
     ``cairn`` in the user's own state folder, such as ``~/.local/state``.

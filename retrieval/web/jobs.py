@@ -50,7 +50,7 @@ class Place:
     """Which collection is served."""
 
     folder: Path
-    catalogue: str | None = None  # its address, where it is not in the folder
+    catalogue: str | None = None  # its address, if it is not in the folder
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them

@@ -46,7 +46,7 @@ class Kept:
         self._answers: OrderedDict[Any, Answer] = OrderedDict()
 
     def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> Answer:
-        """Give what is kept for a question, or what `make` gives, and keep that.
+        """Return what is kept for a question, or what `make` gives, and keep that.
 
         Of two threads that ask the same at once, both make it: neither waits for a slow one that asks something else.
         """

@@ -36,7 +36,7 @@ _PLACE = re.compile(r"\{\{\w+\}\}|<!--")
 
 @cache
 def messages(language: str) -> Messages:
-    """Give what English sentences are in a language: a text, or one for each form that its numbers need."""
+    """Return what English sentences are in a language: a text, or one for each form that its numbers need."""
     found: Messages = json.loads((FOLDER / f"{language}.json").read_text(encoding="utf-8"))
     return found
 

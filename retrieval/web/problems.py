@@ -60,7 +60,7 @@ class ProblemError(Exception):
 
 @contextmanager
 def refusing(status: int = 409) -> Iterator[None]:
-    """Refuse a request where what it asks for cannot be done: 404 where there is no such thing, 413 and 422 where it is
+    """Refuse a request where what it asks for cannot be done: 404 if there is no such thing, 413 and 422 where it is
     too much or makes no sense, else with a status.
 
     Errors of the database itself stay as they are.

@@ -38,6 +38,6 @@ class RecentRows:
                 break
 
     def recall(self, number: int) -> ImageRow | None:
-        """Give a row that is not too old."""
+        """Return a row that is not too old."""
         until, row = self._rows.get(number, (0.0, None))
         return row if row is not None and self._clock() < until else None

@@ -28,7 +28,7 @@ _IMPORT = re.compile(r'^(?:import|export|\}) .*?"(\.{1,2}/[\w./-]+\.js)";$', re.
 
 
 def render(name: str, root: str = "", language: str = ENGLISH, server: str | None = None, **more: str) -> str:
-    """Give a page as HTML.
+    """Return a page as HTML.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def render(name: str, root: str = "", language: str = ENGLISH, server: str | Non
     language : str
         Of the page: one of `languages`.
     server : str, optional
-        What stands before the address of the page to sign in, where that is not `root`.
+        What stands before the address of the page to sign in, if that is not `root`.
     **more : str
         HTML, in English, that takes the place of ``<!-- name -->``.
 
@@ -111,7 +111,7 @@ def modules_of(script: str | None) -> tuple[str, ...]:
 
 @cache
 def static_version() -> str:
-    """Give what stands in the addresses of all files of `STATIC`: 12 hexadecimal digits, others once one has changed.
+    """Return what stands in the addresses of all files of `STATIC`: 12 hexadecimal digits, others once one has changed.
 
     So a browser need not ask again for a file that it has. It is worked out once: restart the server after a change.
     """

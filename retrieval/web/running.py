@@ -197,7 +197,7 @@ def run(app: object, listening: "socket.socket", options: RunOptions, begun: Cal
 
 
 def with_token(address: str, token: str) -> str:
-    """Give an address that lets its browser in, where there is a token."""
+    """Return an address that lets its browser in, where there is a token."""
     from retrieval.web.access.own_user import PARAMETER
 
     return f"{address}?{PARAMETER}={token}" if token else address
@@ -214,7 +214,7 @@ def show(address: str) -> None:
 
 
 def address_of(listening: "socket.socket", host: str) -> str:
-    """Give the address that this machine reaches a server by, such as ``http://127.0.0.1:8000/``."""
+    """Return the address that this machine reaches a server by, such as ``http://127.0.0.1:8000/``."""
     port = listening.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"

@@ -54,7 +54,7 @@ class ServeOptions:
     """How a collection is served."""
 
     cache: Path | None = None  # folder of thumbnails; None: cache/ in the collection
-    catalogue: str | None = None  # address of the catalogue, where it is not in the collection
+    catalogue: str | None = None  # address of the catalogue, if it is not in the collection
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them

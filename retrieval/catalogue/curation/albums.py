@@ -24,7 +24,7 @@ class Album:
     album: int  # it is given once, and stays
     name: str
     created: str  # ISO 8601, UTC
-    cover: int | None  # number of the photo that stands for it: the first where none was chosen; None: it has none
+    cover: int | None  # number of the photo that stands for it: the first if none was chosen; None: it has none
     photos: int
 
 
@@ -95,7 +95,7 @@ def page_of_album(session: Session, album: int, offset: int, limit: int) -> tupl
 
 
 def insert_album(session: Session, name: str) -> int:
-    """Make an album with nothing in it; give its id."""
+    """Make an album with nothing in it; return its id."""
     row = AlbumRow(name=name)
     session.add(row)
     session.flush()
@@ -110,7 +110,7 @@ def delete_album(session: Session, album: int) -> None:
 
 
 def put_in(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
-    """Put photos at the end of an album; give those that were not in it. What is not indexed is left out."""
+    """Put photos at the end of an album; return those that were not in it. What is not indexed is left out."""
     wanted = list(dict.fromkeys(int(number) for number in numbers))
     there: set[int] = set()
     for some in chunks(wanted):
@@ -126,7 +126,7 @@ def put_in(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
 
 
 def take_out(session: Session, album: int, numbers: Sequence[int]) -> list[int]:
-    """Take photos out of an album; give those that were in it, in their order there."""
+    """Take photos out of an album; return those that were in it, in their order there."""
     wanted = {int(number) for number in numbers}
     gone = [number for number in numbers_in_album(session, album) if number in wanted]
     for some in chunks(gone):

@@ -36,7 +36,7 @@ def rejected_for(session: Session, number: int | None, sha256: str | None = None
     number : int or None
         Of the query, where it is a photo of the collection.
     sha256 : str, optional
-        Of its file, where that is known.
+        Of its file, if that is known.
 
     Returns
     -------

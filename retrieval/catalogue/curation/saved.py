@@ -71,7 +71,7 @@ def save_search(
     favourite: bool = False,
     tag: str | None = None,
 ) -> int:
-    """Keep a search; give its number.
+    """Keep a search; return its number.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def make_tables(connection: sa.Connection) -> None:
 
 
 def make_schema(session: Session, name: str | None) -> None:
-    """Make the schema that the address of a catalogue names, where it is not there."""
+    """Make the schema that the address of a catalogue names, if it is not there."""
     connection = session.connection()
     if name is not None and not sa.inspect(connection).has_schema(name):
         connection.execute(sa.schema.CreateSchema(name))

@@ -253,7 +253,7 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
 
 
 def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int], key: str) -> list[str | Message]:
-    """Say which columns are kept as text because another one says the same."""
+    """Return which columns are kept as text because another one says the same."""
     return [
         Message(
             "Column {column} is kept as text: {winner} says the {what}; {--map} {map} would choose it.",
@@ -314,7 +314,7 @@ def _places(
 def _suspicions(
     names: Sequence[str], surveys: Sequence[Survey], fields: Mapping[int, str], known: Collection[int | None]
 ) -> list[str | Message]:
-    """Warn of columns that are kept as text and look like dates or coordinates, where no other column says these."""
+    """Warn of columns that are kept as text and look like dates or coordinates, if no other column says these."""
     filled = set(fields.values())
     free = [place for place, name in enumerate(names) if name and place not in known and place not in fields]
     warnings: list[str | Message] = []

@@ -114,7 +114,7 @@ class Blocks:
         return self.levels(rows) if self.projection is None else self.finished(self.projected(rows))
 
     def pooled(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give the rows (N, D) float32 that the S-block makes of patches (N, S, S), region by region."""
+        """Return the rows (N, D) float32 that the S-block makes of patches (N, S, S), region by region."""
         transform, kernels = self.applied
         channels, samples = transform.dim, self.patch_size**2
         rows = np.empty((len(patches), kernels.shape[1], channels), np.float32)
@@ -127,7 +127,7 @@ class Blocks:
         return rows.reshape(len(patches), self.pooled_dim)
 
     def normalised(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give pooled rows (N, D) as the N-block makes them.
+        """Return pooled rows (N, D) as the N-block makes them.
 
         Samples on a grid get unit length, which makes up for contrast before the E-block (ours: the paper's figure 3
         normalises them after it alone).
@@ -135,7 +135,7 @@ class Blocks:
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else clipped_to_unit(rows, self.threshold)
 
     def projected(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, D) of the N-block as the E-block projects them, W x or W (x - μ): (N, m) float32."""
+        """Return rows (N, D) of the N-block as the E-block projects them, W x or W (x - μ): (N, m) float32."""
         assert self.projection is not None
         with one_thread():
             found: NDArray[np.float32] = rows @ self.projection.T
@@ -143,7 +143,7 @@ class Blocks:
             return found if self.mean is None else found - self.projection @ self.mean
 
     def finished(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, m) of the E-block, or their first entries, as the descriptor's.
+        """Return rows (N, m) of the E-block, or their first entries, as the descriptor's.
 
         What pools by its E-block alone is normalised after it, and what is pooled before (section VI.F). Lengths are
         those from the mean μ, on which the paper is silent: of the samples themselves, which are mostly above zero, a
@@ -152,11 +152,11 @@ class Blocks:
         return to_unit(rows, _FAINTEST) if is_grid(self.spatial) else rows
 
     def levels(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give rows (N, D) of the N-block as they are kept."""
+        """Return rows (N, D) of the N-block as they are kept."""
         return in_levels(rows, self.threshold, self.bits) if self.bits else rows
 
     def with_parameters(self, values: Mapping[str, float]) -> "Blocks":
-        """Give the same blocks with some parameters of other values, and no E-block."""
+        """Return the same blocks with some parameters of other values, and no E-block."""
         changed = {**self.parameters, **values}
         return replace(self, parameters=changed, embedding="none", projection=None, mean=None, bits=0)
 
@@ -195,7 +195,7 @@ def is_blocks(name: str) -> bool:
 
 
 def named_blocks(name: str, size: int = REFERENCE) -> Blocks:
-    """Give the blocks of a name, with the parameters that learning begins with.
+    """Return the blocks of a name, with the parameters that learning begins with.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _
 
 
 def in_levels(rows: NDArray[np.float32], top: float, bits: int) -> NDArray[np.float32]:
-    """Give entries as the middles of the 2^bits equal steps from 0 to `top` that they lie in (section VI.G).
+    """Return entries as the middles of the 2^bits equal steps from 0 to `top` that they lie in (section VI.G).
 
     Parameters
     ----------

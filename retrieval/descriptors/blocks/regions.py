@@ -50,7 +50,7 @@ def is_grid(name: str) -> bool:
 
 
 def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> NDArray[np.float32]:
-    """Give what each sample counts in each pooling region.
+    """Return what each sample counts in each pooling region.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, NDArray[np.
 
 
 def quadrature_pair(order: int) -> tuple[Basis, Basis]:
-    """Give the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
+    """Return the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
 
     The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables. What cutting G's tails off
     leaves of its mean is taken away, so that nothing answers to a flat patch.
@@ -178,7 +178,7 @@ class Transform:
             self._smoothing = line_operator(size, sigma, margin=0 if name == "pixels" else 1)
 
     def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give the responses of patches (N, S, S) float32 as (k, N, S²) float32.
+        """Return the responses of patches (N, S, S) float32 as (k, N, S²) float32.
 
         They are zero or positive but for `pixels` and `gradients`. A patch without contrast has none at all.
         """
@@ -229,7 +229,7 @@ class _SteeredFilters:
         self._weights = np.stack([basis.weights(angle) for angle in angles]).astype(np.float32)
 
     def __call__(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Give responses (orientations, N, S²) float32 of patches (N, S, S)."""
+        """Return responses (orientations, N, S²) float32 of patches (N, S, S)."""
         number, size = len(patches), self._size
         across = (patches.reshape(-1, size) @ self._across).reshape(number, size, len(self._down), size)
         basis = np.empty((len(self._down), number, size, size), np.float32)

@@ -72,7 +72,7 @@ class Picture:
         return read_colour(Path(self.path), ImageOptions(max_side=side))
 
     def tile(self) -> bytes:
-        """Give the photo as a JPEG with a longer side of at most 256 pixels.
+        """Return the photo as a JPEG with a longer side of at most 256 pixels.
 
         Raises
         ------

@@ -44,7 +44,7 @@ class Verified:
     homography : ndarray, shape (3, 3), float64, or None
         The same as a homography, which follows a plane at a slant more closely where the inliers fix one.
     log_odds : float
-        Logarithm of the odds that both images show the same, by the matches alone; -inf where nothing speaks for it.
+        Logarithm of the odds that both images show the same, by the matches alone; -inf if nothing speaks for it.
     unsure : int
         Matches that agree on a map, where that may well be by chance, or by a line of text; 0 where verified.
     """

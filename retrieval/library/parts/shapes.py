@@ -9,7 +9,7 @@ from retrieval.regions.overlap import mean_radii, transfer_ellipses
 
 
 def radii(regions: ArrayLike) -> NDArray[np.float64]:
-    """Give the sizes of regions: the geometric mean of the two semi-axes.
+    """Return the sizes of regions: the geometric mean of the two semi-axes.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def radii(regions: ArrayLike) -> NDArray[np.float64]:
 
 
 def outlines(regions: ArrayLike, scale: float = 1.0, points: int = 41) -> NDArray[np.float64]:
-    """Give the outlines of regions, to be drawn.
+    """Return the outlines of regions, to be drawn.
 
     Parameters
     ----------

@@ -212,7 +212,7 @@ class Vocabulary:
         ----------
         descriptors : array_like, shape (N, D)
         k : int
-            Words a descriptor; all where there are no more.
+            Words a descriptor; all if there are no more.
 
         Returns
         -------

@@ -87,7 +87,7 @@ class Engine(ABC):
 
     @classmethod
     def prepared(cls, options: CollectionOptions) -> CollectionOptions:
-        """Give options of a collection that the engine can search: those given, and what it needs beyond."""
+        """Return options of a collection that the engine can search: those given, and what it needs beyond."""
         return options
 
     @classmethod
@@ -102,7 +102,7 @@ class Engine(ABC):
         Parameters
         ----------
         views : sequence of View
-            Features of the query, each at one turn. Where the engine can be expanded, it scores `terms` by `weights`,
+            Features of the query, each at one turn. If the engine can be expanded, it scores `terms` by `weights`,
             and not `words`, which are the query's own; one that is `signed` scores what is in `signed`.
 
         Returns
@@ -171,7 +171,7 @@ def settle(options: SearchOptions, collection: Searchable) -> SearchOptions:
 
 
 def prepare(name: str, options: CollectionOptions) -> CollectionOptions:
-    """Give options of a collection that an engine can search, one of `ENGINES` or `BEST`: see `Engine.prepared`."""
+    """Return options of a collection that an engine can search, one of `ENGINES` or `BEST`: see `Engine.prepared`."""
     return options if name == BEST else load_engine(name).prepared(options)
 
 

@@ -106,7 +106,7 @@ class MatchingEngine(Engine):
     def _verify_some(
         self, view: View, places: Sequence[int], images: Sequence[ImageFeatures]
     ) -> Iterator[tuple[int, Verification]]:
-        """Verify the photos at some places of a list; give those that are worth a closer look."""
+        """Verify the photos at some places of a list; return those that are worth a closer look."""
         options = self.verification
 
         def match(which: Sequence[int], most: int) -> _Matches:
@@ -193,7 +193,7 @@ class _Matches:
         self._pairs = found.pairs
 
     def of(self, number: int) -> tuple[Frames, Frames, NDArray[np.int32]]:
-        """Give the matched features of one photo, and their pairs, as `verify` takes them."""
+        """Return the matched features of one photo, and their pairs, as `verify` takes them."""
         some = slice(self.starts[number], self.starts[number + 1])
         query, image = (Frames(side.centres[some], side.linear[some]) for side in (self.query, self.image))
         return query, image, self._pairs[some]

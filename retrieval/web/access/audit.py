@@ -31,7 +31,7 @@ class AuditFile:
     Parameters
     ----------
     path : Path
-        Made where it is missing, for its owner alone. One that was moved away, as logrotate does, is remade.
+        Made if it is missing, for its owner alone. One that was moved away, as logrotate does, is remade.
 
     Raises
     ------

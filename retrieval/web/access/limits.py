@@ -40,7 +40,7 @@ class Limiter:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # times left, and when that was counted
 
     def take(self, client: str) -> float:
-        """Take one time; give 0, or where none is left the seconds until there is one again."""
+        """Take one time; give 0, or if none is left the seconds until there is one again."""
         now = self._clock()
         left, then = self._left.get(client, (float(self._number), now))
         left = min(self._number, left + (now - then) * self._rate)
@@ -72,7 +72,7 @@ class Listeners:
     most : int
         Connections of all clients.
     of_one : int
-        Connections of one client. Where it opens another, its oldest has to end.
+        Connections of one client. If it opens another, its oldest has to end.
     """
 
     def __init__(self, most: int = 64, of_one: int = 8) -> None:

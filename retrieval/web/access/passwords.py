@@ -184,7 +184,7 @@ def change_entry(path: Path, name: str, *, token: bool, entry: Entry | None) -> 
     Parameters
     ----------
     path : Path
-        Made where it is not there, readable for its owner alone.
+        Made if it is not there, readable for its owner alone.
     name : str
     token : bool
         Whether the entry is a token.

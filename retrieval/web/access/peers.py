@@ -23,7 +23,7 @@ _UNMAPPED = Path("/proc/sys/kernel/overflowuid")
 
 
 def connecting_user(client: Address, server: Address) -> int | None:
-    """Give the number of the user (uid) whose process holds the other end of a connection of this machine.
+    """Return the number of the user (uid) whose process holds the other end of a connection of this machine.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Caller:
     signed_in: bool = False  # on the page to sign in, and may sign out
 
 
-_ANYBODY = Caller(None, Role.WRITE)  # where nothing stands before the routes
+_ANYBODY = Caller(None, Role.WRITE)  # if nothing stands before the routes
 
 
 def caller_of(scope: Scope) -> Caller:

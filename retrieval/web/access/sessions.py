@@ -73,7 +73,7 @@ class Sessions:
     accounts : Accounts
         Users with passwords.
     path : Path, optional
-        File with the sessions, and with the key that signs forms: made where it is not there, for its owner alone. Each
+        File with the sessions, and with the key that signs forms: made if it is not there, for its owner alone. Each
         change is made under a lock to what the file holds then, and a file that changes is read again. Where it cannot
         be written, or without one, sessions last as long as the process.
     seconds : int
@@ -188,7 +188,7 @@ class Sessions:
         return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]
 
     def _now(self) -> _Kept:
-        """What the file holds, read again where it has changed; what is in memory where there is no file."""
+        """What the file holds, read again where it has changed; what is in memory if there is no file."""
         if self._path is not None and (stamp := stamp_of(self._path)) != self._stamp:
             self._stamp = stamp
             try:

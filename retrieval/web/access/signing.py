@@ -50,7 +50,7 @@ class OpenSession(BaseModel):
 
 
 class OpenSessions(BaseModel):
-    """Sessions of a user, the last used first."""
+    """Where one is signed in, the last used first."""
 
     user: str = Field(description="Whose they are.")
     sessions: list[OpenSession]
@@ -222,7 +222,7 @@ def _set(answer: Response, request: Request, name: str, value: str, seconds: int
 
 
 def own_path(target: str, root: str) -> str:
-    r"""Give an address to go to after signing in: one of this server, and the first page for any other.
+    r"""Return an address to go to after signing in: one of this server, and the first page for any other.
 
     >>> own_path("/photos/search?q=1", "/photos"), own_path("//evil.example/", ""), own_path("/\\evil.example", "")
     ('/photos/search?q=1', '/', '/')

@@ -2,7 +2,7 @@
 
 A fork shares the memory of the process it is forked from until it writes to it, and is there in milliseconds. So one
 process opens the collection, does no job itself and has no second thread, not even one of a library; each worker is a
-fork of it. Where the system cannot fork safely, each worker is restarted and opens the collection itself.
+fork of it. If the system cannot fork safely, each worker is restarted and opens the collection itself.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ class Source(Protocol):
         """Open all that workers need; `Died` where the process that does so dies."""
 
     def hire(self) -> Worker:
-        """Give a worker that has opened all; `NotStarted` where none can be had now, `Died` where none ever will."""
+        """Return a worker that has opened all; `NotStarted` if none can be had now, `Died` if none ever will."""
 
     def look(self) -> None:
         """Open again what has changed; `Died` where the process that does so dies."""
@@ -129,7 +129,7 @@ class ForkServer:
             there.close()
 
     def _fork(self, pipe: Connection) -> tuple[int, int]:
-        """Have a worker forked that uses a pipe; give its number, and the generation that it is of."""
+        """Have a worker forked that uses a pipe; return its number, and the generation that it is of."""
         with _or_not_started():  # before anything is said
             channel = socket.fromfd(self._control.fileno(), socket.AF_UNIX, socket.SOCK_STREAM)
         with channel, _or_died():
@@ -206,7 +206,7 @@ class Spawner:
         self._first.append(self._begin())
 
     def hire(self) -> Worker:
-        """Give the first worker, or start one and wait until it has opened all."""
+        """Return the first worker, or start one and wait until it has opened all."""
         with contextlib.suppress(IndexError):
             return self._first.pop()
         return self._begin()

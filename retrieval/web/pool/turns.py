@@ -53,7 +53,7 @@ class Turns(Generic[T]):
         return refused
 
     def take(self) -> T | None:
-        """Give what is next; None if nothing waits."""
+        """Return what is next; None if nothing waits."""
         if not self._waiting:
             return None
         client, own = self._waiting.popitem(last=False)
@@ -63,7 +63,7 @@ class Turns(Generic[T]):
         return one
 
     def take_out(self, wanted: Callable[[T], bool]) -> list[T]:
-        """Give what waits and is wanted, which waits no longer."""
+        """Return what waits and is wanted, which waits no longer."""
         found = [one for one in self if wanted(one)]
         for one in found:
             own = self._waiting[one.client]

@@ -112,7 +112,7 @@ class Pool:
     ) -> "Future[Answer]":
         """Queue a job; its future gives the answer, or raises CairnError, `TookTooLong` or `Died`.
 
-        It is given up after `seconds`, where that is not left to the options. Clients take turns. A future whose job
+        It is given up after `seconds`, if that is not left to the options. Clients take turns. A future whose job
         is refused later, as others have fewer waiting, raises `Busy`.
 
         Raises
@@ -255,7 +255,7 @@ class Pool:
         return worker is None or worker.is_outdated(self._source)
 
     def _hire(self, place: int, deadline: float, task: _Task | None = None, instead: Worker | None = None) -> Worker:
-        """Give the worker of a place, a new one where it is outdated. That does not count for a task's limit."""
+        """Return the worker of a place, a new one where it is outdated. That does not count for a task's limit."""
         hired = None
         began = time.monotonic()
         while hired is None:
@@ -282,7 +282,7 @@ class Pool:
         return hired
 
     def _hire_anew(self, place: int, worker: Worker, task: _Task) -> Worker:
-        """Have all reopened that has changed, and give a new worker, or the same where none can be had.
+        """Have all reopened that has changed, and give a new worker, or the same if none can be had.
 
         It is new in any case: the one before has done jobs, and is not to say that it opens something.
         """

@@ -67,7 +67,7 @@ def _writing(home: Path) -> Iterator[None]:
 
 
 def running_server(home: Path) -> str | None:
-    """Give the address of the server of a home; None if none answers there that is the one."""
+    """Return the address of the server of a home; None if none answers there that is the one."""
     # What answers may speak another protocol: the address may be another program's by now.
     with contextlib.suppress(OSError, HTTPException, ValueError, RecursionError, AttributeError):
         with (home / FILE).open("rb") as file:

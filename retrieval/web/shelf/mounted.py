@@ -53,7 +53,7 @@ class Mounted:
 
 
 def collection_address(name: str) -> str:
-    """Give the address of a collection, below that of the server."""
+    """Return the address of a collection, below that of the server."""
     return f"{MOUNTED}/{quote(name, safe='')}/"
 
 

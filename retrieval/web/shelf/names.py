@@ -22,7 +22,7 @@ _LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "
 
 
 def clean_title(text: str) -> str:
-    """Give a title as it is kept: composed (NFC), on one line, with single spaces.
+    """Return a title as it is kept: composed (NFC), on one line, with single spaces.
 
     Raises
     ------

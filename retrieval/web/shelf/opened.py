@@ -71,7 +71,7 @@ class OpenCollections:
 
     @contextlib.asynccontextmanager
     async def visit(self, name: str, *, counts: bool = True) -> AsyncIterator[FastAPI]:
-        """Give the application of a collection, which stays open until the end of the block.
+        """Return the application of a collection, which stays open until the end of the block.
 
         Parameters
         ----------

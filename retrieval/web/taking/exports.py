@@ -167,7 +167,7 @@ class _Sink:
 
 
 def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[bytes]:
-    """Give a ZIP archive of photos' files, uncompressed, piece by piece: nothing is kept on disk or whole in memory.
+    """Return a ZIP archive of photos' files, uncompressed, piece by piece: nothing is kept on disk or whole in memory.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def contact_sheet(photos: Sequence[tuple[bytes | None, str]], form: Literal["pdf
 
 
 def find_font() -> ImageFont.FreeTypeFont | None:
-    """Give a font of the system with the letters of most languages of Europe; None if there is none."""
+    """Return a font of the system with the letters of most languages of Europe; None if there is none."""
     for name in _FONTS:
         with contextlib.suppress(OSError):
             return ImageFont.truetype(name, _TEXT)
