@@ -330,7 +330,7 @@ def check_format(path: Path, found: object, known: int) -> None:
     LaterVersion
         It is of a later format.
     ValueError
-        It says nothing that makes sense.
+        It is malformed.
     """
     if type(found) is not int or not 0 < found < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")

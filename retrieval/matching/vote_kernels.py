@@ -107,7 +107,7 @@ def most_voted(
     top = np.zeros(max(most, 1), np.int64)  # the most votes so far, ascending
     for one in range(len(maps)):
         agreeing = np.int64(_agree(maps[one], points, scales, 0, number, narrow, apart, agrees))
-        # As many whole votes would not do: what they are exactly is nothing to anybody.
+        # Skip the exact votes of a map that could not be among the best even with a whole vote for each match.
         if agreeing * _STEPS > top[0]:
             total = np.int32(0)
             for k in range(number):
