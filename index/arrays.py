@@ -25,7 +25,7 @@ from index.errors import CairnError, Damaged, LaterVersion, refuse_unreadable
 from index.files.reading import IrregularFile, open_regular, read_regular
 from index.text import printable
 
-_REMEDY = "if it is a collection's, run cairn check, then cairn repair; else restore it from a copy."
+_REMEDY = "if it is a collection's, run {cairn check}, then {cairn repair}; else restore it from a copy."
 
 # Hashed a block at a time, so that a memory-mapped array of any size is never copied whole.
 HASH_BLOCK_BYTES = 1 << 24

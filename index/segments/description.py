@@ -111,7 +111,7 @@ def part_sizes(folder: Path, version: int, names: Iterable[str]) -> dict[str, in
 
 def damaged(path: Path) -> CairnError:
     """The error of a damaged file."""
-    return Damaged(f"{path} is damaged: run cairn check, then cairn repair.")
+    return Damaged("{path} is damaged: run {cairn check}, then {cairn repair}.", path=path)
 
 
 def read_description(folder: Path) -> dict[str, Any]:

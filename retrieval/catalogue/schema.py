@@ -9,6 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 
 from index.errors import Damaged
 from index.files.names import is_plain_name
+from index.messages import Message
 
 FORMAT = 8
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
@@ -25,9 +26,15 @@ REVISION_COPY_KEY = "cairn.revision_copy"
 class ForeignValue(Damaged):
     """A value in the catalogue is of another type than its column: SQLite accepts any, from any program."""
 
-    def __init__(self, value: object, wanted: str = "") -> None:  # with a default, for a worker process to send it
-        text = f"The catalogue holds {str(value)[:60]!r} where {wanted} belongs: run cairn check, then cairn repair."
-        super().__init__(text if wanted else str(value))
+    def __init__(self, value: object, wanted: str = "") -> None:
+        if isinstance(value, Message):  # from a worker process
+            super().__init__(value)
+            return
+        super().__init__(
+            "The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}.",
+            value=repr(str(value)[:60]),
+            wanted=wanted,
+        )
 
 
 def _whole(value: Any) -> Any:

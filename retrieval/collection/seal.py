@@ -57,7 +57,7 @@ def read_seal(path: Path) -> Seal | None:
     """
     if not path.exists():
         return None
-    damaged = SealDamagedError(f"{path} is damaged: run cairn repair.")
+    damaged = SealDamagedError("{path} is damaged: run {cairn repair}.", path=path)
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_SEAL:
             raise damaged

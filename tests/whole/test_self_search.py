@@ -45,7 +45,7 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     )
     index = InvertedIndex([segment], WORDS)
     names = {one: f"{one:03}.jpg" for one in range(1, len(photos) + 1)}
-    catalogue = SimpleNamespace(names_of=lambda numbers: {one: names[one] for one in numbers})
+    catalogue = SimpleNamespace(read=lambda _, numbers: {one: names[one] for one in numbers})
     collection: Any = SimpleNamespace(
         scored_index=lambda *_, **__: index, catalogue=catalogue, options=CollectionOptions(signature="none")
     )

@@ -95,7 +95,10 @@ def test_requests_that_make_no_sense_are_refused(cairn: Cairn, indexed: Indexed,
     learn = ("learn", "similarity", indexed.folder)
     out = tmp_path / "s.npz"
     assert "--gt" in cairn(*learn, "--out", out).refused()
-    assert "either" in cairn(*learn, "--out", out, "--gt", indexed.gt, "--verified").refused()
+    assert (
+        "Say what to learn from: labels (--gt), or"
+        in cairn(*learn, "--out", out, "--gt", indexed.gt, "--verified").refused()
+    )
     assert "s.txt" in cairn(*learn, "--gt", indexed.gt, "--out", tmp_path / "s.txt").refused()
     assert "no labels" in cairn(*learn, "--out", out, "--gt", tmp_path / "none").refused()
     assert "verified" in cairn(*learn, "--out", out, "--verified", "--inliers", 100_000).refused()

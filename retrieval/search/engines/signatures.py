@@ -47,7 +47,7 @@ class SignedEngine(MatchingEngine):
             return None
         return (
             f"The engine {cls.name} needs signatures of features, and {collection.folder} has none: index with "
-            "--signature, or give it some by cairn retrain --signature."
+            "{--signature}, or give it some by {cairn retrain --signature}."
         )
 
 

@@ -159,4 +159,4 @@ def test_what_cannot_be_compressed_is_refused(file):
 def test_a_descriptor_without_moments_needs_patches(tmp_path):
     save_model(tmp_path / "bare.npz", model_of(mean=None, covariance=None))
     for kind in ("--bits", "--product"):
-        assert "--patches" in refused(tmp_path / "bare.npz", "--out", tmp_path / "code.npz", kind, 64)
+        assert "with patches" in refused(tmp_path / "bare.npz", "--out", tmp_path / "code.npz", kind, 64)

@@ -147,7 +147,10 @@ def test_any_name_can_be_labelled_in_quotes(
         ("abbey_1,x\nabbey_2,y\n", "No object of"),
         ("abbey_1,\nabbey_2,\n", "has two photos in the collection, and pairs are what is learnt from"),
         ("abbey_1,x\nabbey_2,x\nruin,x\n", "The photo 'ruin' of"),
-        ("abbey_1,x\nabbey_2,x\nruin,x\n", "is not in the collection: index what is missing, or leave it out with --s"),
+        (
+            "abbey_1,x\nabbey_2,x\nruin,x\n",
+            "is not in the collection: index what is missing, or leave it out with skip_missing",
+        ),
         ("abbey_1,x\nruin,x\nhut,\nmill,x\nruin,x\n", "The photo 'ruin' and 2 more of"),
         ('abbey_1,x\n"abbey_2,x\n', "the quotes do not pair"),
         (b"abbey_1,x\nabbey_2,\xe4\n", "is not text in UTF-8: save the table as CSV in UTF-8."),

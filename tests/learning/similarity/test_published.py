@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
+from index.options.declaration import build
 from index.similarity import SimilarityMatrix
-from learning.commands.similarity_options import LearningChoices
 from learning.labels.labels import Labels, ObjectLabels, hold_out
+from learning.library.similarity_options import SimilarityChoices, similarity_options
 from learning.similarity.learning import learn_similarity
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
@@ -38,7 +39,9 @@ def test_the_first_step_is_that_of_the_papers_equations(tmp_path: Path, seed: in
     index = index_of(tmp_path / "s", images, WORDS)
     relevance = labels.relevance(index.image_numbers, np.random.default_rng(0))
     gamma = 0.05
-    options = LearningChoices(iterations=1, hold_out=0, margin=gamma, random=0).settle(2, seed, as_published=True)
+    options = similarity_options(
+        SimilarityChoices(iterations=1, hold_out=0, margin=gamma, random=0), neighbours=2, seed=seed, as_published=True
+    )
     learnt = learn_similarity(index, "v", PAIRS, relevance, options)
 
     counts = np.array([np.bincount(image, minlength=WORDS) for image in images], float)
@@ -85,26 +88,29 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
     assert published.objective == ObjectiveOptions(0.01, power=2, smooth=0, ridge_diagonal=0, ridge_pairs=0)
     assert (published.triplets.hard, published.triplets.lower) == (None, None)
     assert not published.refit and not published.thirds and not published.relative and published.neighbours == 2
-    assert LearningChoices().settle(2, 0, as_published=True) == published
-    assert LearningChoices().settle(2, 0, as_published=False) == SimilarityOptions()
-    given = LearningChoices(
-        iterations=7,
-        margin=0.2,
-        margin_on="cosine",
-        smooth=0.3,
-        ridge_words=0.4,
-        ridge_pairs=0.5,
-        relative=True,
-        full_every=3,
-        patience=4,
-        memory=5,
-        triplets="all",
-        hard="60",
-        lower="all",
-        random=8,
-        hold_out=9,
-        thirds=True,
-        refit=True,
+    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0, as_published=True) == published
+    assert similarity_options(SimilarityChoices(), neighbours=2, seed=0, as_published=False) == SimilarityOptions()
+    given = build(
+        SimilarityChoices,
+        {
+            "iterations": 7,
+            "margin": 0.2,
+            "margin_on": "cosine",
+            "smooth": 0.3,
+            "ridge_words": 0.4,
+            "ridge_pairs": 0.5,
+            "relative": True,
+            "full_every": 3,
+            "patience": 4,
+            "memory": 5,
+            "triplets": "all",
+            "hard": "60",
+            "lower": "all",
+            "random": 8,
+            "hold_out": 9,
+            "thirds": True,
+            "refit": True,
+        },
     )
     assert all(getattr(given, field.name) is not None for field in fields(given))
     wanted = SimilarityOptions(
@@ -121,7 +127,8 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
         triplets=TripletOptions(lower=None, hard=60, random=8, total=None),
         objective=ObjectiveOptions(0.2, 1, 0.3, 0.4, 0.5),
     )
-    assert given.settle(3, 6, as_published=True) == given.settle(3, 6, as_published=False) == wanted
+    for as_published in (True, False):
+        assert similarity_options(given, neighbours=3, seed=6, as_published=as_published) == wanted
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,7 @@ def test_published_choices_are_those_of_the_paper_and_any_of_them_can_be_another
 )
 def test_choices_that_make_no_sense_are_refused(wrong: dict) -> None:
     with pytest.raises(CairnError):
-        LearningChoices(**wrong).settle(2, 0, as_published=True)
+        similarity_options(build(SimilarityChoices, wrong), neighbours=2, seed=0, as_published=True)
 
 
 def test_small_objects_hold_out_nothing_and_others_four_as_published() -> None:

@@ -81,7 +81,7 @@ def test_what_descriptors_are_is_told_from_the_first() -> None:
     assert described_as(entry(3, floats * 0), "net", None) is None
     assert label_of("feats-superpoint n4096/ä") == "feats-superpoint-n4096"
     for rows, values, reason in (
-        (packed, None, "--binary or --as-they-are"),
+        (packed, None, "binary or as_they_are"),
         (floats, BITS, "packed bits"),
         (wide, UNIT, "--as-they-are"),
         (packed.astype(np.int32) - 99, None, "--as-they-are"),

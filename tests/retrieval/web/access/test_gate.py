@@ -30,7 +30,7 @@ def test_without_a_password_nobody_but_this_machine_is_answered(without_password
     visitor = Visitor(without_password, address)
     for path in ("/", "/api/things/1", "/static/js/api.js", "/metrics", "/login", "/api/ready", "/nothing"):
         refused = visitor.get(path)
-        assert refused.status_code == 403 and "password_file" in refused.json()["detail"], path
+        assert refused.status_code == 403 and "--password-file" in refused.json()["detail"], path
     # What a stranger says of where they are is not believed.
     for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):
         assert visitor.get("/", headers={name: "127.0.0.1"}).status_code == 403
@@ -48,7 +48,7 @@ def test_this_machine_may_do_all_without_a_password(without_password: Any, addre
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 def test_without_a_password_nobody_is_answered_through_a_proxy(without_password: Any, name: str) -> None:
     refused = Visitor(without_password, MACHINE).get("/", headers={name: STRANGER})
-    assert refused.status_code == 403 and "password_file" in refused.json()["detail"]
+    assert refused.status_code == 403 and "--password-file" in refused.json()["detail"]
 
 
 def test_with_a_password_a_stranger_gets_the_login_page_and_nothing_else(visit: Visit) -> None:
