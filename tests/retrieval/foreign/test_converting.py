@@ -60,7 +60,7 @@ def test_what_descriptors_are_is_told_from_the_first() -> None:
     wide = RNG.integers(0, 256, (3, 128)).astype(np.uint8)
     cases: list[tuple[np.ndarray, str | None, bool, str]] = [
         (floats, None, False, "foreign:net:32"),
-        (floats, AS_THEY_ARE, False, "foreign:net:32:as-they-are"),
+        (floats, AS_THEY_ARE, False, "foreign:net:32:as_they_are"),
         (wide, None, False, "foreign:net:128:bytes"),
         (wide.astype(np.float32), None, False, "foreign:net:128:bytes"),
         (wide.astype(np.float32), UNIT, False, "foreign:net:128"),
@@ -83,8 +83,8 @@ def test_what_descriptors_are_is_told_from_the_first() -> None:
     for rows, values, reason in (
         (packed, None, "binary or as_they_are"),
         (floats, BITS, "packed bits"),
-        (wide, UNIT, "--as-they-are"),
-        (packed.astype(np.int32) - 99, None, "--as-they-are"),
+        (wide, UNIT, "as_they_are"),
+        (packed.astype(np.int32) - 99, None, "as_they_are"),
         (np.ones((3, 5000)), None, "1 to 4096"),
     ):
         with pytest.raises(CairnError, match=reason):
