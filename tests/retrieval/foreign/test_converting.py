@@ -60,7 +60,7 @@ def test_what_descriptors_are_is_told_from_the_first() -> None:
     wide = RNG.integers(0, 256, (3, 128)).astype(np.uint8)
     cases: list[tuple[np.ndarray, str | None, bool, str]] = [
         (floats, None, False, "foreign:net:32"),
-        (floats, AS_THEY_ARE, False, "foreign:net:32:as_they_are"),
+        (floats, AS_THEY_ARE, False, "foreign:net:32:as-they-are"),
         (wide, None, False, "foreign:net:128:bytes"),
         (wide.astype(np.float32), None, False, "foreign:net:128:bytes"),
         (wide.astype(np.float32), UNIT, False, "foreign:net:128"),
