@@ -95,7 +95,7 @@ class SearchJobs:
             self.renew()
             return self._do(self._opened(), job, request)
         except (ClusterError, NotHere) as error:
-            raise Refused(str(error), "cluster") from None
+            raise Refused(error.message, "cluster") from None
 
     def is_outdated(self) -> bool:
         """Whether the collection has changed since it was opened, or is not open."""
@@ -205,7 +205,7 @@ class SearchJobs:
             try:
                 refuse_other_content(Path(row.path), row.sha256)
             except CairnError as error:
-                raise Refused(str(error), "gone") from None
+                raise Refused(error.message, "gone") from None
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()

@@ -182,9 +182,9 @@ class Service:
         try:
             return self.queue.add(self.in_queue, work)
         except OutsideError as error:
-            raise ProblemError(403, str(error)) from None
+            raise ProblemError(403, error.message) from None
         except CairnError as error:
-            raise ProblemError(507, str(error)) from None
+            raise ProblemError(507, error.message) from None
 
     def takes_from(self, path: Path) -> bool:
         """Whether photos may be taken from a place by the browser: it stays below the roots, or was uploaded."""
@@ -209,7 +209,7 @@ class Service:
         except BrokenOff:  # the system kills a process that reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
-                raise ProblemError(503, str(self.damage)) from None
+                raise ProblemError(503, self.damage.message) from None
             raise
         except Refused as error:
             if error.kind == DAMAGED:

@@ -29,7 +29,9 @@ class Raw(Engine):
         """Refuse a collection that keeps no descriptors: see `Engine.refusal`."""
         if collection.options.keep_descriptors:
             return None
-        return f"The engine raw needs descriptors, and {collection.folder} keeps none: index with --keep-descriptors."
+        return (
+            f"The engine raw needs descriptors, and {collection.folder} keeps none: index with {{--keep-descriptors}}."
+        )
 
     def score_many(self, views: Sequence[View]) -> NDArray[np.float32]:
         """Score every photo by its words: see `Engine.score_many`."""

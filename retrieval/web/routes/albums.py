@@ -209,7 +209,7 @@ def _group(service: Service, number: int) -> tuple[int, ...]:
     try:
         groups = read_groups(service.collection).groups
     except NotGrouped as error:
-        raise ProblemError(404, str(error)) from None
+        raise ProblemError(404, error.message) from None
     found = next((group for group in groups if group.number == number), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)

@@ -52,7 +52,7 @@ def duplicates(
     try:
         groups = read_groups(service.collection)
     except NotGrouped as error:
-        raise ProblemError(404, str(error)) from None
+        raise ProblemError(404, error.message) from None
     found = duplicate_sets(groups.groups, catalogue.read(kept_sets))
     sets = []
     try:

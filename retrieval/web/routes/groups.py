@@ -75,7 +75,7 @@ def _read(service: Service) -> Groups:
     try:
         return read_groups(service.collection)
     except NotGrouped as error:
-        raise ProblemError(404, str(error)) from None
+        raise ProblemError(404, error.message) from None
 
 
 def _changed() -> ProblemError:

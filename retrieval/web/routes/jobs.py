@@ -317,7 +317,7 @@ def _taken_from(service: Service, places: list[Path]) -> list[Path]:
     """Those of some places of which the catalogue says that photos are taken from; ProblemError where none is."""
     found = [place for place in places if service.takes_from(place)]
     if places and not found:
-        raise ProblemError(403, str(kinds.outside()))
+        raise ProblemError(403, kinds.outside().message)
     return found
 
 

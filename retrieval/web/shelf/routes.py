@@ -265,7 +265,7 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except CairnError as error:
-        raise ProblemError(404 if getattr(error, "kind", "") == "missing" else 400, str(error)) from None
+        raise ProblemError(404 if getattr(error, "kind", "") == "missing" else 400, error.message) from None
 
 
 def _listed(service: ShelfService, card: Card) -> ListedCollection:
