@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import Any
 
 from index.messages import Message
 
@@ -24,8 +25,18 @@ class CairnError(Exception):
     """
 
     def __init__(self, text: str | Message = "", **values: object) -> None:
-        self.message = text if isinstance(text, Message) else Message(text, **values)
+        self.message = Message.of(text, **values)
         super().__init__(self.message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is, whatever the class is made with: worker processes send their errors."""
+        return _restored, (type(self), self.message, vars(self))
+
+
+def _restored(kind: type[CairnError], message: Message, state: dict[str, Any]) -> CairnError:
+    error = kind.__new__(kind, message)
+    vars(error).update(state)
+    return error
 
 
 class Damaged(CairnError):

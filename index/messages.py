@@ -84,6 +84,11 @@ class Message:
             raise TypeError(f"the values {sorted(values)} are not those of the message {text!r}")
         self.text, self.values = text, values
 
+    @classmethod
+    def of(cls, text: "str | Message", **values: object) -> "Message":
+        """Take a message as it is, and a text with its values as one."""
+        return text if isinstance(text, Message) else cls(text, **values)
+
     def __str__(self) -> str:
         return self.told()
 

@@ -17,7 +17,8 @@ from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from index.options.declaration import whole
+from index.options.declaration import Option, whole
+from index.options.panels import RUNNING
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -46,6 +47,10 @@ def cores() -> int:
     """Number of cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+WORKERS = Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)
+"""The option `workers` of whatever works on several processes: see `processes`."""
 
 
 def processes(workers: Any) -> int:

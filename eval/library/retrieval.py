@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
 from index.errors import CairnError
 from index.options.arguments import takes_options
-from index.options.declaration import options_of
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
 from retrieval.collection.layout import OPTIONS
@@ -222,7 +221,7 @@ def evaluate_retrieval(
     >>> precision.shape, float(precision[0])
     ((101,), 1.0)
     """
-    chosen = {**_DECLARED, **locals(), **options}
+    chosen = {**_DEFAULTS, **locals(), **options}
     checked_count(workers, "workers", 0)
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
@@ -255,9 +254,6 @@ def evaluate_retrieval(
 
 
 _ASKED = ("photos", "truth", "queries", "progress", "options")
-_DECLARED = {
-    name: one.default for name, one in options_of(CollectionOptions, SearchOptions).items() if name not in NOT_MEASURED
-}
 _ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
 _PATHS = ("distractors", "vocabulary_images")
 

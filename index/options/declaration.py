@@ -242,7 +242,7 @@ def build(kind: type[T], values: Mapping[str, Any]) -> T:
         for field in above:
             branch = branch.setdefault(field, {})
         branch[last] = declared[name].taken(value)
-    return _built(kind, None, tree)
+    return _replaced(kind(), tree)
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
@@ -257,16 +257,12 @@ def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
     return build(kind, {name: values[name] for name in trusted if values.get(name) is not None})
 
 
-def _built(kind: type[T], usual: Any, tree: Mapping[str, Any]) -> T:
-    """Build a dataclass of the values of its fields; of those that are dataclasses, of the values of theirs."""
-    given = {} if usual is None else {one.name: getattr(usual, one.name) for one in fields(usual)}
-    for one in fields(kind):  # type: ignore[arg-type]
-        if is_dataclass(one.type) and one.name in tree:
-            before = one.default_factory() if one.default_factory is not MISSING else one.default
-            given[one.name] = _built(typing.cast(type, one.type), given.get(one.name, before), tree[one.name])
-        elif one.name in tree:
-            given[one.name] = tree[one.name]
-    return kind(**given)
+def _replaced(options: T, tree: Mapping[str, Any]) -> T:
+    """Replace fields of a dataclass, and of those within it by the trees that stand for them."""
+    given = {
+        name: _replaced(getattr(options, name), one) if isinstance(one, dict) else one for name, one in tree.items()
+    }
+    return replace(options, **given)  # type: ignore[type-var]
 
 
 def check(options: Any) -> None:

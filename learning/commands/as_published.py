@@ -9,6 +9,7 @@ import typer
 
 from index.options.panels import MODEL, TUNING
 from learning.library.published import Choices
+from retrieval.commands.option_groups import given
 
 AsPublished = Annotated[
     bool,
@@ -49,9 +50,8 @@ def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[...,
         @wraps(command)
         def mounted(context: typer.Context, **values: Any) -> None:
             if values["as_published"]:
-                for name, value in choices(values).items():
-                    if str(getattr(context.get_parameter_source(name), "name", "")) == "DEFAULT":
-                        values[name] = value
+                said = given(context)
+                values |= {name: value for name, value in choices(values).items() if name not in said}
             command(**values)
 
         first = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

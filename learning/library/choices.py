@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from index.errors import CairnError
 from index.options.declaration import Option, option_of
 from index.options.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
+from index.parallel import WORKERS
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
 
@@ -303,7 +304,7 @@ class RunOptions:
             RUNNING,
         ),
     ] = None
-    workers: Annotated[int, Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)] = 0
+    workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
 
 

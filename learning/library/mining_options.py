@@ -6,6 +6,7 @@ from typing import Annotated
 
 from index.options.declaration import Option, option_of
 from index.options.panels import IMAGE_PAIRS, REGIONS, RUNNING
+from index.parallel import WORKERS
 from index.text import one_of
 from retrieval.collection.options import CollectionOptions
 from retrieval.regions.detectors.registry import DETECTORS
@@ -99,5 +100,5 @@ class MiningChoices:
             RUNNING,
         ),
     ] = None
-    workers: Annotated[int, Option("Processes; 0: one a core. The result does not depend on it.", RUNNING, least=0)] = 0
+    workers: Annotated[int, WORKERS] = 0
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0

@@ -9,7 +9,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 
 from index.errors import Damaged
 from index.files.names import is_plain_name
-from index.messages import Message
 
 FORMAT = 8
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
@@ -26,10 +25,7 @@ REVISION_COPY_KEY = "cairn.revision_copy"
 class ForeignValue(Damaged):
     """A value in the catalogue is of another type than its column: SQLite accepts any, from any program."""
 
-    def __init__(self, value: object, wanted: str = "") -> None:
-        if isinstance(value, Message):  # from a worker process
-            super().__init__(value)
-            return
+    def __init__(self, value: object, wanted: str) -> None:
         super().__init__(
             "The catalogue holds {value} where {wanted} belongs: run {cairn check}, then {cairn repair}.",
             value=repr(str(value)[:60]),

@@ -36,7 +36,8 @@ def _number_or_all(text: str) -> int:
     return int(text)
 
 
-def _signature(name: str) -> str:
+def signature_name(name: str) -> str:
+    """Return the full name of a kind of signature; raises CairnError if there is none of a name."""
     return full_name(parse_signature(name))
 
 
@@ -113,7 +114,7 @@ class CollectionOptions:
             VOCABULARY,
             metavar="NAME",
             names=NAMES,
-            parse=_signature,
+            parse=signature_name,
         ),
     ] = DEFAULT
     image: ImageOptions = field(default_factory=new_collection)  # how photos are read

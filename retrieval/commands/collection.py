@@ -135,7 +135,7 @@ def index(
             made = open_named(collection, catalogue=catalogue)  # with options of its own, before its first photo too
         else:
             made = make_collection(collection, wanted, files, photos, catalogue)
-            _tell_unused(given(context, *options), made.opened, wanted)
+            _tell_unused(context, given(context, *options), made.opened, wanted)
         if below is not None:
             made = Collection(replace(made.opened, below=tuple(below)))
 
@@ -178,7 +178,7 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
     return there
 
 
-def _tell_unused(said: list[str], collection: Any, wanted: CollectionOptions) -> None:
+def _tell_unused(context: typer.Context, said: list[str], collection: Any, wanted: CollectionOptions) -> None:
     """Say which of the options that were given do not count, as the collection was made with others."""
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
@@ -190,7 +190,7 @@ def _tell_unused(said: list[str], collection: Any, wanted: CollectionOptions) ->
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    unused = [option_flag(name) for name in said if is_other[name]]
+    unused = [option_flag(context, name) for name in said if is_other[name]]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",

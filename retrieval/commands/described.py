@@ -99,7 +99,7 @@ class FeatureFiles:
         beside = [name for name in _OWN if name in said]
         if self.features is not None and beside:
             raise CairnError(
-                f"--features goes without {option_flag(beside[0])}, which is for features that Cairn computes."
+                f"--features goes without {option_flag(context, beside[0])}, which is for features that Cairn computes."
             )
         alone = [name for name in ("features_name", "normalise", "binary") if name in said]
         if self.features is None and alone:

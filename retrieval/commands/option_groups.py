@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from index.options.declaration import Declared, option_of, options_of
+from index.options.declaration import Declared, Option, option_of, options_of
 
 
 def among(*names: str) -> Callable[[str], list[str]]:
@@ -92,9 +92,9 @@ def _parameters(
             yield parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
 
 
-def shown(declared: Declared) -> Any:
-    """Give a declared option as Typer takes it in an annotation."""
-    option, numbers = declared.option, declared.item in (int, float) and declared.option.parse is None
+def shown(option: Option, kind: Any) -> Any:
+    """Give an option as Typer takes it in an annotation, given the type of its value."""
+    numbers = kind in (int, float) and option.parse is None
     return typer.Option(
         *option.flags,
         rich_help_panel=option.panel,
@@ -108,7 +108,7 @@ def shown(declared: Declared) -> Any:
 
 def shown_option(kind: type, name: str, **changes: Any) -> Any:
     """Give an option that a dataclass declares as Typer takes it, with some of it said otherwise."""
-    return shown(replace(options_of(kind)[name], option=option_of(kind, name, **changes)))
+    return shown(option_of(kind, name, **changes), options_of(kind)[name].item)
 
 
 def option_parameter(declared: Declared) -> Parameter:
@@ -123,7 +123,7 @@ def option_parameter(declared: Declared) -> Parameter:
     if default is None:
         kind = kind | None
     return Parameter(
-        declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown(declared)]
+        declared.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, shown(option, declared.item)]
     )
 
 
@@ -133,6 +133,7 @@ def given(context: typer.Context, *names: str) -> list[str]:
     return [one for one in asked if str(getattr(context.get_parameter_source(one), "name", "")) != "DEFAULT"]
 
 
-def option_flag(name: str) -> str:
-    """Write the name of a parameter as the command line has it, such as ``--max-side``."""
-    return "--upright/--rotated" if name == "upright" else f"--{name.replace('_', '-')}"
+def option_flag(context: typer.Context, name: str) -> str:
+    """Write the option of a parameter as the command has it, such as ``--max-side`` or ``--upright/--rotated``."""
+    (one,) = (one for one in context.command.params if one.name == name)
+    return "/".join([*one.opts[:1], *one.secondary_opts[:1]])

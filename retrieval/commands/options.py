@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from index.options.panels import CLUSTER, OUTPUT, RUNNING
+from index.parallel import WORKERS
 from index.parallel import cores as cores
+from retrieval.collection.options import CollectionOptions
+from retrieval.commands.option_groups import shown, shown_option
+from retrieval.indexing.retrain_options import RetrainOptions
 
-Workers = Annotated[
-    int,
-    typer.Option(rich_help_panel=RUNNING, help="Processes; 0: one a core. The result does not depend on it.", min=0),
-]
-DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out photos that can no longer be read.")]
+Workers = Annotated[int, shown(WORKERS, int)]
+DropMissing = Annotated[bool, shown_option(RetrainOptions, "drop_missing")]
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -59,8 +60,7 @@ CatalogueAddress = Annotated[
         help="SQLAlchemy address of the catalogue (default: SQLite in the collection).",
     ),
 ]
-# As large as every search back-end takes.
-Seed = Annotated[int, typer.Option(rich_help_panel=RUNNING, help="Seed of everything random.", min=0, max=2**31 - 1)]
+Seed = Annotated[int, shown_option(CollectionOptions, "seed")]
 
 
 Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from index.hamming.kinds import full_name, parse_signature
 from index.options.declaration import Option, option_of
 from index.search_backends import search_backend
-from retrieval.collection.options import CollectionOptions
+from retrieval.collection.options import CollectionOptions, signature_name
 
 
 def _signature(name: str) -> str:
-    return full_name(parse_signature(name)) if name else ""
+    return signature_name(name) if name else ""
 
 
 def _search(name: str) -> str:

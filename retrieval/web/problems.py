@@ -53,7 +53,7 @@ class ProblemError(Exception):
     """
 
     def __init__(self, status: int, text: str | Message, retry: int | None = None, **values: object) -> None:
-        self.message = text if isinstance(text, Message) else Message(text, **values)
+        self.message = Message.of(text, **values)
         super().__init__(self.message)
         self.status, self.retry = status, retry
 
@@ -112,7 +112,7 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
     """
     service = getattr(request.app.state, "service", None)  # a server of several collections has no single one
     places = service.places if service is not None else ()
-    message = message if isinstance(message, Message) else Message(message)
+    message = Message.of(message)
     sentence, said = (
         without_paths(" ".join(in_language(message, language).split()), places)
         for language in (ENGLISH, language_of(request))

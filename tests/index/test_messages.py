@@ -7,6 +7,8 @@ import pytest
 
 from index.errors import CairnError, Damaged
 from index.messages import Message, in_python, on_command_line, speaking
+from retrieval.catalogue.database import DatabaseError
+from retrieval.catalogue.schema import ForeignValue
 
 SENTENCE = "{--share} goes with {--gt|labels} alone, not with {path}: run {cairn check}, then {cairn repair}."
 
@@ -67,3 +69,9 @@ def test_a_message_survives_other_processes() -> None:
     message = Message.from_dict(json.loads(json.dumps(error.message.to_dict())))
     assert message.told(on_command_line) == error.message.told(on_command_line)
     assert message.told(in_python) == str(error)
+
+
+def test_an_error_survives_them_whatever_it_is_made_with() -> None:
+    for error in (ForeignValue("x" * 99, "a number"), DatabaseError("The database {name} fails.", "disk", name="d")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

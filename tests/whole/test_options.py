@@ -17,7 +17,6 @@ from learning.library.choices import ModelChoices, PatchChoices, PhotoChoices, R
 from learning.library.mining_options import MiningChoices
 from learning.library.similarity_options import SimilarityChoices
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.option_groups import option_flag
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.search.options import SearchOptions
 from retrieval.web.models import HowToMatch, HowToSearch
@@ -67,7 +66,7 @@ def test_a_command_has_every_option_as_it_is_declared(name: str) -> None:
         default = one.default() if callable(one.default) else one.default
         assert default == (None if declared.default == () else declared.default) or default == str(declared.default)
         flags = [*one.opts, *one.secondary_opts]
-        assert option_flag(declared.name).split("/")[0] in flags or option.flags[0].split("/")[0] in flags
+        assert f"--{declared.name.replace('_', '-')}" in flags or option.flags[0].split("/")[0] in flags
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__qualname__)
