@@ -48,7 +48,7 @@ from retrieval.catalogue.schema import (
     values_of_row,
 )
 from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, segments_in
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.integrity.check_catalogue import check_server
 from retrieval.integrity.compare_rows import check_images, check_rows, read_segment_rows, segment_ids
 from retrieval.metadata.fields import Metadata
@@ -184,7 +184,7 @@ def fill(address: str, photos: int, segment: int, seed: int) -> dict[str, str]:
     """Fill an empty catalogue in bulk; give how fast that was."""
     told: dict[str, str] = {}
     with Catalogue.open(address, create=True) as catalogue:
-        if catalogue.read(setting_of, WAS_FILLED) is not None:
+        if catalogue.setting(WAS_FILLED) is not None:
             return {}
         if catalogue.read(count_indexed):
             raise CairnError(f"{catalogue} is not empty: give the address of an empty database.")

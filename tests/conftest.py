@@ -124,7 +124,10 @@ def statements_are_compiled_once() -> Iterator[None]:
 
     def create(address: Any, **options: Any) -> Any:
         engine = create_engine(address, **options)
-        return engine.execution_options(compiled_cache=statements) if engine.dialect.name == "sqlite" else engine
+        if engine.dialect.name != "sqlite":
+            return engine
+        sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+        return engine.execution_options(compiled_cache=statements)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sa, "create_engine", create)
