@@ -81,6 +81,7 @@ def check_all(address: str, told: list[dict[str, object]]) -> None:
         assert catalogue.setting("cairn.revision") == catalogue.setting("cairn.revision_copy")
 
 
+@pytest.mark.slow
 def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], str]) -> None:
     address = postgresql()
     writers = [start_writer(address, f"shard{i}") for i in range(WRITERS)]
