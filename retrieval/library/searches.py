@@ -2,9 +2,9 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from retrieval.search.photos import NotHere
 from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 
-MakeSearcher = Callable[[Collection, SearchOptions], Searcher]
-"""Makes what searches a collection in some way, such as one whose photos are elsewhere."""
+if TYPE_CHECKING:
+    from retrieval.library.cluster import ClusterWork
 
 _SEARCHERS, _QUERIES = 16, 8  # that are kept
 
@@ -39,13 +39,13 @@ class Searches:
     ----------
     collection : Collection
         Open.
-    make_searcher : callable, optional
-        Makes the searchers, where photos are elsewhere.
+    cluster : ClusterWork, optional
+        Whose workers search it; this process otherwise.
     """
 
-    def __init__(self, collection: Collection, make_searcher: MakeSearcher | None = None) -> None:
+    def __init__(self, collection: Collection, cluster: "ClusterWork | None" = None) -> None:
         self.collection = collection
-        self._make_searcher = make_searcher or Searcher
+        self._cluster = cluster
         self._left_out = LeftOut(collection.catalogue)
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
@@ -72,13 +72,29 @@ class Searches:
         self._state = _state(collection)
         if before is not None and before != collection.vocabulary.fingerprint:
             self._queries.clear()
+        if self._cluster is not None:
+            self._cluster.renew(collection)
+
+    def prepare(self, options: SearchOptions) -> None:
+        """Make now what most searches use, which processes that are forked later share."""
+        self.collection.index  # noqa: B018 (it is read now)
+        if self._cluster is None:
+            if options.similarity is not None:
+                self.collection.scored_index(similarity=options.similarity)
+            self.searcher(options)
+
+    def place(self) -> None:
+        """Have the workers of a cluster load what they search, where one does."""
+        if self._cluster is not None:
+            self._cluster.shards.place()
 
     def searcher(self, options: SearchOptions) -> Searcher:
         """Return what searches in some way; it is made once."""
         if options not in self._searchers:
             if len(self._searchers) >= _SEARCHERS:
                 self._searchers.clear()
-            self._searchers[options] = self._make_searcher(self.collection, options)
+            make = Searcher if self._cluster is None else self._cluster.searcher
+            self._searchers[options] = make(self.collection, options)
         return self._searchers[options]
 
     def search(
