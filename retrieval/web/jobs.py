@@ -11,7 +11,6 @@ from typing import Any
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
 from retrieval.catalogue.filters import filter_of
-from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
@@ -28,7 +27,7 @@ from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
-from retrieval.web.discretion import discreet_facts, without_paths
+from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused
 
 MAX_PIXELS = 100_000_000
@@ -119,10 +118,7 @@ class SearchJobs:
                 searches.place()
                 return {}, b""
             case "collection":
-                collection = searches.collection
-                facts = describe_collection(collection)
-                photos = collection.catalogue.read(photo_of_each_root) if facts["failed"] else []
-                return discreet_facts(facts, photos), b""
+                return describe_collection(searches.collection), b""
             case "search":
                 return self._search(searches, request), b""
             case "match":

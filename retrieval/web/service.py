@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from index.errors import CairnError
 from retrieval.catalogue.metadata_store import tag_counts
+from retrieval.catalogue.photos import indexed_folders
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
@@ -189,6 +190,10 @@ class Service:
     def takes_from(self, path: Path) -> bool:
         """Whether photos may be taken from a place by the browser: it stays below the roots, or was uploaded."""
         return stays_below(path, allowed(self.folder, self.options.roots))
+
+    def indexed_folders(self) -> list[Path]:
+        """Folders whose photos are in the collection."""
+        return self.collection.catalogue.read(indexed_folders)
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""

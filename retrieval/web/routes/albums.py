@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation import albums as rows
 from retrieval.curation import albums as curation
-from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.groups.groups import read_groups
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
 from retrieval.web.problems import ProblemError, refusing
@@ -206,11 +206,7 @@ def _catalogue(request: Request) -> Catalogue:
 
 def _group(service: Service, number: int) -> tuple[int, ...]:
     """Photos of a group."""
-    try:
-        groups = read_groups(service.collection).groups
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
-    found = next((group for group in groups if group.number == number), None)
+    found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
     return found.photos

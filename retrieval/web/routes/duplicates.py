@@ -11,9 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from retrieval.catalogue.photos import names_of, rows_of
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
 from retrieval.curation.bin import Binned as InBin
+from retrieval.curation.choosing import under_known_names
 from retrieval.curation.discarding import Discarded, discard, restore
 from retrieval.curation.duplicates import ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
-from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.groups.groups import read_groups
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.thumbnails import kept_thumbnail
 from retrieval.web.access.rights import WRITING
@@ -31,7 +32,6 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.routes.adding import known_folders, under_known_names
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
@@ -49,10 +49,7 @@ def duplicates(
     """List sets of near duplicates that nobody has decided about, each with the best photo first."""
     service = service_of(request)
     catalogue = service.collection.catalogue
-    try:
-        groups = read_groups(service.collection)
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
+    groups = read_groups(service.collection)
     found = duplicate_sets(groups.groups, catalogue.read(kept_sets))
     sets = []
     try:
@@ -141,7 +138,7 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
     if forgotten:
-        folders = [*filter(service.takes_from, known_folders(service))]
+        folders = [*filter(service.takes_from, service.indexed_folders())]
         job = service.begin(index_of(under_known_names(forgotten, folders))).id
     return PutBack(**_moved(told).model_dump(), job=job)
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from retrieval.catalogue.photos import rows_of
-from retrieval.groups.groups import Groups, NotGrouped, groups_table, read_groups
+from retrieval.groups.groups import groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.service import describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -23,7 +23,7 @@ def groups(
 ) -> GroupPage:
     """List groups of photos, the largest first, a page at a time."""
     service = service_of(request)
-    found = _read(service)
+    found = read_groups(service.collection)
     page = found.groups[offset : offset + limit]
     numbers = [number for group in page for number in group.photos]
     try:
@@ -49,7 +49,7 @@ def groups_file(request: Request) -> Response:
     """Give all groups as a table to keep, as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
-        table = groups_table(service.collection, _read(service).groups)
+        table = groups_table(service.collection, read_groups(service.collection).groups)
     except KeyError:
         raise _changed() from None
     text = io.StringIO()
@@ -69,13 +69,6 @@ def no_formula(cell: str) -> str:
     ("'=HYPERLINK(1)", 'cat.jpg')
     """
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else cell
-
-
-def _read(service: Service) -> Groups:
-    try:
-        return read_groups(service.collection)
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
 
 
 def _changed() -> ProblemError:

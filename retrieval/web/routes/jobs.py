@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.failures import failures_in
-from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.collection.layout import UPLOADS
+from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
 from retrieval.jobs.job import JobNotFound
@@ -32,7 +32,6 @@ from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import language_of
-from retrieval.web.routes.adding import folder_below, known_folders, under_known_names
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, service_of
 
@@ -286,7 +285,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         if key == "kept_out":
             value = told["lengths"][key]
         elif key == "failed" and isinstance(value, list) and value:
-            value = failures_by_name(value, service.collection.catalogue.read(photo_of_each_root))
+            value = failures_by_name(value, service.indexed_folders())
         told[key] = plain(value)
     return told
 
@@ -300,7 +299,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
         if not uploads.is_dir():
             raise ProblemError(404, "No photo was uploaded to this collection yet.")
         return [uploads]
-    folders = known_folders(service)
+    folders = service.indexed_folders()
     if asked.source == "known":
         there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
         if not there:
