@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from index.options.arguments import takes_options
-from index.options.declaration import build, options_of
+from index.options.declaration import chosen
 from index.parallel import cores
 from learning.library.array_patches import are_arrays
 from learning.library.choices import (
@@ -105,7 +105,7 @@ def learn_descriptor(
     from learning.library.labelled import open_labelled, output_file, work_folder
 
     file = output_file(out)
-    model, of_patches, of_photos, tuning, running = (_chosen(kind, options) for kind in _CHOICES)
+    model, of_patches, of_photos, tuning, running = (chosen(kind, options) for kind in _CHOICES)
     paths = _paths(source)
     unlabelled = is_unlabelled(paths)
     if unlabelled and of_patches != PatchChoices():
@@ -134,11 +134,6 @@ def learn_descriptor(
             )
         opened = open_labelled(source, pairs=of_patches.pairs, seed=running.seed)
         return from_patches.learn_from_patches(opened, file, model, of_patches, tuning, run, tell)
-
-
-def _chosen(kind: Any, options: Mapping[str, Any]) -> Any:
-    """Take those of all options that are of one kind."""
-    return build(kind, {name: value for name, value in options.items() if name in options_of(kind)})
 
 
 def _paths(source: Any) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Options of descriptors that are learnt from labelled patches by the methods of Brown11 and Trzcinski12."""
+"""Options of labelled patches, and of what is learnt from them by the methods of Brown11 and Trzcinski12."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 from index.options.declaration import Option, option_of
-from index.options.panels import MODEL, RUNNING, TUNING
+from index.options.panels import CORRESPONDENCES, MODEL, OUTPUT, REGIONS, RUNNING, TUNING
 from index.parallel import WORKERS
+from index.text import one_of
 from learning.library.choices import PatchChoices
 from retrieval.collection.options import CollectionOptions
+from retrieval.regions.detectors.registry import DETECTORS
 
 
 @dataclass(frozen=True)
@@ -243,4 +245,60 @@ class EmbeddingChoices:
         ),
     ] = True
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+
+
+@dataclass(frozen=True)
+class PatchSetChoices:
+    """How labelled patches are made. See `learning.library.patch_sets.build_patches`."""
+
+    photos: Annotated[Path | None, Option("Folder of the photos that the .npz names.", CORRESPONDENCES)] = None
+    images: Annotated[
+        str,
+        Option("Which of the photos that the .npz names: 'castle_*'.", CORRESPONDENCES, metavar="PATTERN"),
+    ] = "*"
+    min_angle: Annotated[
+        float,
+        Option(
+            "Smallest angle between the viewing directions of a match of the .npz, degrees.",
+            CORRESPONDENCES,
+            metavar="DEGREES",
+            least=0,
+        ),
+    ] = 0.0
+    detector: Annotated[
+        str,
+        Option(f"Of sequences: sift (OpenCV's keypoints), {one_of(['harris', *DETECTORS])}.", REGIONS, metavar="NAME"),
+    ] = "sift"
+    measurement_scale: Annotated[float | None, option_of(CollectionOptions, "measurement_scale")] = None
+    upright: Annotated[
+        bool,
+        Option(
+            "Keep 'down' down in patches of regions, or turn them as keypoints.",
+            REGIONS,
+            flags=("--upright/--rotated",),
+        ),
+    ] = False
+    min_side: Annotated[
+        float, Option("Of sequences: leave out patches with a smaller side, pixels of the photo.", REGIONS, least=0)
+    ] = 0.0
+    max_shift: Annotated[
+        float,
+        Option("Of sequences: largest distance of a match over the smaller patch's side; 0: any.", REGIONS, least=0),
+    ] = 0.2
+    max_detections: Annotated[
+        int, Option("Of sequences: detections a photo, the strongest; 0: no limit.", REGIONS, least=0)
+    ] = 8000
+    jitter: Annotated[
+        float | None,
+        Option(
+            "Of sequences: detect in the first image alone, and miss its points in the others by chance, by this "
+            "part of what a match allows (standard deviation; try 0.4).",
+            REGIONS,
+            least=0,
+        ),
+    ] = None
+    train: Annotated[int, Option("Pairs to train on; 0: none.", OUTPUT, least=0)] = 20_000
+    validation: Annotated[int, Option("Pairs to validate on; 0: none.", OUTPUT, least=0)] = 5_000
+    test: Annotated[int, Option("Pairs to test on; 0: none.", OUTPUT, least=0)] = 10_000
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
