@@ -6,11 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.catalogue.photos import rows_of
 from retrieval.groups.groups import groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import describe_photos, service_of
+from retrieval.web.service import describe_those_there, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -25,17 +24,15 @@ def groups(
     service = service_of(request)
     found = read_groups(service.collection)
     page = found.groups[offset : offset + limit]
-    numbers = [number for group in page for number in group.photos]
-    try:
-        rows = {row.number: row for row in service.collection.catalogue.read(rows_of, numbers)}
-    except KeyError:
-        raise _changed() from None
-    described = {photo.number: photo.model_dump() for photo in describe_photos(service, list(rows.values()))}
+    there = describe_those_there(service, [number for group in page for number in group.photos])
+    described = {photo.number: photo.model_dump() for photo in there}
     shown = [
         Group(
             group=group.number,
             photos=[
-                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number)) for number in group.photos
+                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number))
+                for number in group.photos
+                if number in described
             ],
             links=group.links,
         )
@@ -51,7 +48,7 @@ def groups_file(request: Request) -> Response:
     try:
         table = groups_table(service.collection, read_groups(service.collection).groups)
     except KeyError:
-        raise _changed() from None
+        raise ProblemError(503, "The collection has just changed: try again.") from None
     text = io.StringIO()
     columns = csv.DictReader(io.StringIO(table))
     kept = [name for name in columns.fieldnames or () if name != "path"]
@@ -69,7 +66,3 @@ def no_formula(cell: str) -> str:
     ("'=HYPERLINK(1)", 'cat.jpg')
     """
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else cell
-
-
-def _changed() -> ProblemError:
-    return ProblemError(503, "The collection has just changed: try again.")

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.failures import failures_in
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
@@ -238,10 +237,10 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
         case Remove(missing=True):
             return kinds.Remove(missing=True)
         case Remove():
-            rows = service.collection.catalogue.read(rows_there, asked.photos)
-            if not rows:
+            names = service.names(asked.photos)
+            if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.Remove(names=[str(row.name) for row in rows], for_good=asked.for_good)
+            return kinds.Remove(names=names, for_good=asked.for_good)
         case Plain():
             return kinds.KINDS[asked.kind]()
 

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.browsing import folders_of, rows_there
-from retrieval.catalogue.photos import count_indexed
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import caller_of, role_of, user_of
@@ -40,7 +39,7 @@ JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 3
 def health(request: Request) -> Health:
     """Tell that the server is alive."""
     service = service_of(request)
-    images = service.collection.catalogue.read(count_indexed)
+    images = service.count()
     return Health(
         status="ok",
         collection=service.name,
