@@ -17,7 +17,7 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
-from retrieval.search.answers import Asked, Found, LeftOut, best_results, make_query
+from retrieval.search.answers import Asked, Found, LeftOut, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -148,8 +148,16 @@ class Searches:
                 found.append(Found(query, searcher.search(query.views, among, region=query.region, top=top), seconds))
             finally:
                 query.rest()
-        results = best_results(searcher, found, top=top, match_all=match_all)
-        return make_answer(searcher, asked, found, results, wanted, passing, rejected)
+        return make_answer(
+            searcher,
+            asked,
+            found,
+            top=top,
+            match_all=match_all,
+            wanted=wanted,
+            passing=passing,
+            rejected=rejected,
+        )
 
     def match(self, asked: Asked, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.
