@@ -245,6 +245,11 @@ def build(kind: type[T], values: Mapping[str, Any]) -> T:
     return _replaced(kind(), tree)
 
 
+def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Build a dataclass of those of some values that are its options; raises CairnError as `build` does."""
+    return build(kind, {name: value for name, value in values.items() if name in options_of(kind)})
+
+
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
     """Build a dataclass of what a request or a stored search says: no file is taken from there, and None is a default.
 

@@ -15,7 +15,6 @@ from index.options.panels import FILTERS, OUTPUT, SEARCH, VOCABULARY, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
-from retrieval.commands.joining import joined, searching_on
 from retrieval.commands.option_groups import OptionsOf, given, grouped, option_flag
 from retrieval.commands.options import (
     CatalogueAddress,
@@ -110,6 +109,7 @@ def index(
 
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
+    from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
@@ -130,14 +130,15 @@ def index(
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
     wanted = build(CollectionOptions, options)
-    with joined(cluster, storage) as join:
+    with joined(cluster, storage=storage) as work:
         if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
-            made = open_named(collection, catalogue=catalogue)  # with options of its own, before its first photo too
+            # With options of its own, before its first photo too.
+            made = open_named(collection, catalogue=catalogue, cluster=work)
         else:
-            made = make_collection(collection, wanted, files, photos, catalogue)
+            made = make_collection(collection, wanted, files, photos, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
         if below is not None:
-            made = Collection(replace(made.opened, below=tuple(below)))
+            made = Collection(replace(made.opened, below=tuple(below)), work)
 
         def run() -> "Added":
             return made.add(
@@ -145,7 +146,6 @@ def index(
                 vocabulary=vocabulary,
                 again=again,
                 workers=workers,
-                preparer=join(made.opened) if join is not None else None,
                 time_limit=60 * time_limit if time_limit is not None else None,
                 progress=not (quiet or json),
             )
@@ -353,8 +353,8 @@ def query(
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
-    from retrieval.collection.collection import Collection as Opened
-    from retrieval.library.collection import Collection
+    from retrieval.library.cluster import joined
+    from retrieval.library.opening import open_named
     from retrieval.metadata.places import Near
     from retrieval.search.picture import check_picture
 
@@ -372,10 +372,7 @@ def query(
     )
     if picture is not None:
         check_picture(picture)
-    with (
-        searching_on(cluster, shards) as make_searcher,
-        Collection(Opened.open(collection, catalogue=catalogue), make_searcher) as opened,
-    ):
+    with joined(cluster, shards) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
         answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
         if picture is not None:
             answer.save_picture(picture)

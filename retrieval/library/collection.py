@@ -44,13 +44,12 @@ from retrieval.search.options import SearchOptions
 
 # What sees and searches is imported when it is needed: `cairn info` needs none of it.
 if TYPE_CHECKING:
-    from retrieval.groups.links import Asker
-    from retrieval.indexing.preparing import Preparer
     from retrieval.library.answers import Answer
+    from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
     from retrieval.library.matches import Match
-    from retrieval.library.searches import MakeSearcher, Searches
+    from retrieval.library.searches import Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -82,11 +81,11 @@ class Collection:
     ...         print(result.name, f"{result.probability:.0%}")
     """
 
-    def __init__(self, opened: Opened, make_searcher: "MakeSearcher | None" = None) -> None:
-        """Take what is opened, and what makes a searcher of it where the photos are on other machines."""
+    def __init__(self, opened: Opened, cluster: "ClusterWork | None" = None) -> None:
+        """Take what is opened, and the cluster that does the work, where one does."""
         self.folder = opened.folder
         self._opened: Opened | None = opened
-        self._make_searcher = make_searcher
+        self._cluster = cluster
         self._lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -120,7 +119,7 @@ class Collection:
     def _searches(self) -> "Searches":
         from retrieval.library.searches import Searches
 
-        return Searches(self.opened, self._make_searcher)
+        return Searches(self.opened, self._cluster)
 
     @property
     def opened(self) -> Opened:
@@ -139,6 +138,8 @@ class Collection:
             if self._opened is not None:
                 self._opened.catalogue.close()
                 self._opened = None
+            if self._cluster is not None:
+                self._cluster.close()
 
     def add(
         self,
@@ -148,7 +149,6 @@ class Collection:
         again: bool = False,
         workers: int = 0,
         time_limit: float | None = None,
-        preparer: "Preparer | None" = None,
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -165,11 +165,9 @@ class Collection:
         again : bool
             Take in photos that were removed for good, too.
         workers : int
-            Processes; 0: one for each core. The result does not depend on it.
+            Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
-        preparer : Preparer, optional
-            Prepares the photos, if that is a cluster and not `workers` processes of this machine.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -195,7 +193,7 @@ class Collection:
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
                     workers=processes(workers),
-                    preparer=preparer,
+                    preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
                     progress=tell,
                 )
@@ -420,7 +418,6 @@ class Collection:
         *,
         augment: bool | None = None,
         workers: int = 0,
-        asker: "Asker | None" = None,
         progress: Telling = None,
     ) -> "Groups":
         """Find groups of photos that show the same, and near duplicates among them, and keep them.
@@ -434,9 +431,7 @@ class Collection:
         augment : bool, optional
             Let linked photos borrow features of each other, so that more is found; without, as the last call.
         workers : int
-            Processes; 0: one for each core.
-        asker : callable, optional
-            What asks with photos, if that is a cluster.
+            Processes, where no cluster does the work; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -462,6 +457,7 @@ class Collection:
             "borrow": "Borrowing (photos)",
         }
         with self._lock, telling(progress, titles) as tell:
+            asker = self._cluster.asker(self.opened) if self._cluster is not None else None
             found = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
         try:
             return make_groups(self.opened, found)

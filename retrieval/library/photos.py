@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
-from retrieval.catalogue.browsing import page_after
+from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
@@ -187,6 +187,11 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
     for photo, row in zip(photos, rows, strict=True):
         vars(photo).update(_content=row.sha256, _cache=cache)
     return photos
+
+
+def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> list[Photo]:
+    """Those of some photos that are in the collection, in the order of their numbers as they are given."""
+    return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
 
 
 def cache_of(folder: Path) -> Path:
