@@ -7,6 +7,7 @@ import typer
 
 from retrieval.commands.console import FAILED, print_json, say
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.metadata.fields import FIELDS, WORDS
 
 _LISTED = 20  # rows and warnings that are printed for people
 
@@ -34,7 +35,7 @@ def metadata(
         typer.Option(
             "--map",
             metavar="FIELD=HEADER",
-            help="Say what a column is for: date, title, camera, latitude, longitude or tags; may be repeated.",
+            help=f"Say what a column is for: {', '.join(WORDS)}; may be repeated.",
         ),
     ] = None,
     delimiter: Annotated[
@@ -56,10 +57,11 @@ def metadata(
 ) -> None:
     """Tell what is known of the photos, or import more from a table.
 
-    Dates, places, cameras, titles and tags are read from the photos' files when they are indexed. A table adds to that,
-    and what it says wins: its columns title, date, camera, latitude, longitude and tags (parted by ; or |) are
-    understood by their usual headers in English, German, French, Spanish, Italian and Dutch, or by --map; every other
-    one is kept under its own name. cairn query and cairn serve filter by all of it.
+    Dates, places, cameras, titles, captions, tags and ratings are read from the photos' files, and from XMP sidecars
+    and the JSON of Google Takeout beside them, when they are indexed. A table adds to that, and what it says wins: its
+    columns of these fields (tags parted by ; or |) are understood by their usual headers in English, German, French,
+    Spanish, Italian and Dutch, or by --map; every other one is kept under its own name. cairn query and cairn serve
+    filter by all of it.
     """
     from index.errors import CairnError
     from retrieval.catalogue.metadata_store import key_counts
@@ -95,7 +97,9 @@ def metadata(
             lines += _report_import(summary)
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
-            lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]
+            lines += [
+                f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, False, [], {})
+            ]
         elif export is not None:
             count, keys = export_table(opened.catalogue, export)
             summary |= {"exported": str(export), "photos": count, "keys": keys}
@@ -127,12 +131,7 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     return {
         "photo": row.name,
         "path": row.path,
-        "taken": known.taken,
-        "camera": known.camera,
-        "latitude": known.latitude,
-        "longitude": known.longitude,
-        "title": known.title,
-        "tags": list(known.tags),
+        **{row.name: _plain(getattr(known, row.name)) for row in FIELDS.values()},
         "other": {key: list(values) for key, values in known.others.items()},
         "imported": sorted(known.imported),
         "date_added": row.date_added,
@@ -140,20 +139,23 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    from retrieval.catalogue.tables.columns import FIELDS, column_sentences
+    from retrieval.catalogue.tables.columns import column_sentences
 
-    words = {key: word for word, key in FIELDS.items()}
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
     for name, told in (("unmatched", "not imported"), ("warnings", "note")):
         entries = summary[name]
         for entry in entries[:_LISTED]:
             column = entry.get("column") or ""
-            what = entry.get("name") or words.get(column, column)
+            what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
             lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
         if len(entries) > _LISTED:
             lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
     return lines
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _joined(value: Any) -> str:

@@ -180,7 +180,7 @@ def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) ->
         (("none.csv",), "no table"),
         (("none.csv", "--delimiter", "x"), "not a delimiter"),
         (("--map", "date=Datum"), "go with a table"),
-        (("none.csv", "--map", "when=Datum"), "choose one of date, title"),
+        (("none.csv", "--map", "when=Datum"), "choose one of date, camera"),
         (("none.csv", "--map", "date"), "FIELD=HEADER"),
     ],
 )
