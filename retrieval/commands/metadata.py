@@ -48,8 +48,19 @@ def metadata(
         Path | None,
         typer.Option(metavar="FILE.csv", help="Write what was imported into a new table, which can be imported again."),
     ] = None,
+    write_sidecars: Annotated[
+        bool,
+        typer.Option(
+            "--write-sidecars",
+            help="Write what was imported or typed in, and albums, into XMP sidecars beside the photos, where other "
+            "programs read it; sidecars keep what else they say, and no photo is changed.",
+        ),
+    ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with code 1 if any row was about no photo, or about several.")
+        bool,
+        typer.Option(
+            "--strict", help="End with code 1 if a row was about no photo, or several, or a sidecar was not written."
+        ),
     ] = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -70,14 +81,17 @@ def metadata(
     from retrieval.catalogue.tables.exporting import export_table
     from retrieval.library.opening import open_named
 
-    if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
+    strict_for = table is not None or write_sidecars
+    if table is None and (replace or mapping or name_column is not None or delimiter != "auto"):
+        raise CairnError("--replace, --name-column, --map and --delimiter go with a table to import: give its file.")
+    if strict and not strict_for:
+        raise CairnError("--strict goes with a table to import, or with --write-sidecars.")
+    if photo is not None and (table is not None or refresh or write_sidecars):
+        raise CairnError("--photo shows one photo: leave the table, --refresh and --write-sidecars out.")
+    if export is not None and (table is not None or refresh or write_sidecars or photo is not None):
         raise CairnError(
-            "--replace, --strict, --name-column, --map and --delimiter go with a table to import: give its file."
+            "--export writes a table: leave the table to import, --refresh, --write-sidecars and --photo out."
         )
-    if photo is not None and (table is not None or refresh):
-        raise CairnError("--photo shows one photo: leave the table and --refresh out.")
-    if export is not None and (table is not None or refresh or photo is not None):
-        raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
     for one in mapping or ():
         parse_mapping(one)  # says what is wrong with it, before anything is read
     columns = [(word, header) for word, _, header in (one.partition("=") for one in mapping or ())]
@@ -86,15 +100,22 @@ def metadata(
     with open_named(collection, catalogue=catalogue) as made:
         opened = made.opened
         if refresh:
-            done = made.refresh_metadata(progress=not (quiet or json))
-            summary |= done.to_dict()
-            lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
+            read = made.refresh_metadata(progress=not (quiet or json))
+            summary |= read.to_dict()
+            lines.append(f"{read.read} photos read, {read.told} of them with metadata, {read.missing} missing.")
         if table is not None:
             report = made.import_metadata(
                 table, name_column=name_column, mapping=columns, delimiter=delimiter, replace=replace
             )
             summary |= report.to_dict()
             lines += _report_import(summary)
+        if write_sidecars:
+            done = made.write_sidecars(progress=not (quiet or json))
+            summary |= {"sidecars": done.to_dict()}
+            lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
+            lines += [f"{one['path']}: {one['reason']}" for one in done.failed[:_LISTED]]
+            if len(done.failed) > _LISTED:
+                lines.append(f"… and {len(done.failed) - _LISTED} more; --json lists them all.")
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
             lines += [
@@ -104,7 +125,7 @@ def metadata(
             count, keys = export_table(opened.catalogue, export)
             summary |= {"exported": str(export), "photos": count, "keys": keys}
             lines.append(f"{export}: what was imported for {count} photos, under {keys} keys.")
-        elif table is None and not refresh:
+        elif table is None and not refresh and not write_sidecars:
             counted = opened.catalogue.read(key_counts)
             summary |= {"photos": opened.catalogue.read(count_indexed), "keys": dict(counted)}
             lines += [f"{key:<24} {count:10,} photos" for key, count in counted]
@@ -114,7 +135,7 @@ def metadata(
     else:
         for line in lines:
             say(line)
-    if strict and summary["unmatched"]:
+    if strict and (summary.get("unmatched") or summary.get("sidecars", {}).get("failed")):
         raise typer.Exit(FAILED)
 
 

@@ -371,6 +371,28 @@ class Refreshed(Report):
     told: int
 
 
+@dataclass(frozen=True)
+class Sidecars(Report):
+    """What `Collection.write_sidecars` did.
+
+    Attributes
+    ----------
+    written : int
+        Sidecars that are new, or say more now.
+    unchanged : int
+        Photos whose sidecars said all of it already.
+    missing : int
+        Photos whose files have gone.
+    failed : list of dict
+        Path of each photo whose sidecar could not be written, and the reason.
+    """
+
+    written: int
+    unchanged: int
+    missing: int
+    failed: list[dict[str, str]]
+
+
 def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds of steps, to the millisecond."""
     return {step: round(value, 3) for step, value in seconds.items()}

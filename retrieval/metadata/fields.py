@@ -43,6 +43,8 @@ class Field:
         number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON.
     combine : callable, optional
         What counts of the sources, if that is not the first value that makes sense.
+    written : tuple of str
+        Properties of XMP that a sidecar says it by; none: it is not written.
     headers : str
         Headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, parted by commas. Of
         several columns the one counts whose header stands in an earlier part, parted by semicolons.
@@ -63,6 +65,7 @@ class Field:
     kind: Kind
     sources: tuple[str, ...] = ()
     combine: Callable[[Sequence[Said], Sequence[str]], Any] | None = None
+    written: tuple[str, ...] = ()
     headers: str = ""
     doubtful: str = ""
     word: str = ""
@@ -94,6 +97,7 @@ class Metadata:
                 "exif:DateTime",  # when the file was last changed
             ),
             combine=combining.day,
+            written=("xmp:exif:DateTimeOriginal", "xmp:photoshop:DateCreated"),
             headers="taken; date taken, datetimeoriginal, photo date, date of photo, capture date, date captured, "
             "date shot, shooting date, aufnahmedatum, aufgenommen, aufgenommen am, aufnahmezeit, aufnahmezeitpunkt, "
             "aufnahmetag, datum der aufnahme, fotodatum, date de prise de vue, date de la prise de vue, "
@@ -126,6 +130,7 @@ class Metadata:
             LATITUDE,
             sources=("gps:GPSLatitude", "xmp:exif:GPSLatitude", "takeout:geoData.latitude"),
             combine=combining.latitude,
+            written=("xmp:exif:GPSLatitude",),
             headers="latitude; lat, gps latitude, decimal latitude, breitengrad, geografische breite, "
             "geographische breite, gps breite, latitud, latitudine, breedtegraad, geografische breedte; "
             "breite, breedte",
@@ -140,6 +145,7 @@ class Metadata:
             LONGITUDE,
             sources=("gps:GPSLongitude", "xmp:exif:GPSLongitude", "takeout:geoData.longitude"),
             combine=combining.longitude,
+            written=("xmp:exif:GPSLongitude",),
             headers="longitude; lon, lng, long, gps longitude, decimal longitude, längengrad, laengengrad, "
             "geografische länge, geographische länge, geografische laenge, geographische laenge, gps länge, "
             "longitudine, lengtegraad, geografische lengte; longitud; länge, laenge, lengte",
@@ -161,6 +167,7 @@ class Metadata:
                 "exif:ImageDescription",
                 "takeout:description",
             ),
+            written=("xmp:dc:title",),
             headers="title; titel, titre, título, titolo, photo title, bildtitel, fototitel, titre de la photo, "
             "título de la foto, titolo della foto, titolo foto",
         ),
@@ -181,6 +188,7 @@ class Metadata:
                 "takeout:people.name",
             ),
             combine=combining.tags,
+            written=("xmp:dc:subject",),
             headers="tag, tags, keyword, keywords, subject, subjects, schlagwort, schlagworte, schlagwörter, "
             "schlagwoerter, stichwort, stichworte, stichwörter, stichwoerter, mot clé, mots clés, mot clef, "
             "mots clefs, étiquette, étiquettes, palabra clave, palabras clave, etiqueta, etiquetas, parola chiave, "
@@ -202,6 +210,7 @@ class Metadata:
                 "exif:XPComment",
                 "takeout:description",
             ),
+            written=("xmp:dc:description",),
             headers="caption; bildunterschrift, bildlegende, légende, leyenda, pie de foto, didascalia, bijschrift, "
             "onderschrift",
         ),
@@ -213,6 +222,7 @@ class Metadata:
             "Stars, 1 to 5.",
             RATING,
             sources=("xmp:xmp:Rating", "exif:Rating"),
+            written=("xmp:xmp:Rating",),
             headers=_STARS,
             doubtful=_STARS,
             facet=said("Ratings"),
@@ -225,6 +235,7 @@ class Metadata:
             "Whether it was marked as a favourite.",
             FLAG,
             sources=("takeout:favorited", "xmp:xmpDM:good"),
+            written=("xmp:xmpDM:good",),
             headers=_FAVOURITE,
             doubtful=_FAVOURITE,
             facet=said("Favourites"),

@@ -11,12 +11,14 @@ from retrieval.metadata.fields import SOURCES
 LARGEST = 4 << 20
 """Bytes; a larger packet is not read."""
 
-_DEEPEST = 64  # elements within each other
+DEEPEST = 64
+"""Elements within each other; a packet is not read further."""
+
 _MOST_VALUES = 1000  # of one property
 _LONGEST = 10_000  # characters of a value
 
-_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# "
-_ROOT, _DESCRIPTION, _ITEM = f"{_RDF}RDF", f"{_RDF}Description", f"{_RDF}li"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_ROOT, _DESCRIPTION, _ITEM = (f"{RDF} {name}" for name in ("RDF", "Description", "li"))
 _LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
 SPACES = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -119,7 +121,7 @@ class _Reader:
         raise _Stop
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._path) >= _DEEPEST:
+        if len(self._path) >= DEEPEST:
             raise _Stop
         # rdf:RDF is the root, or in x:xmpmeta: one that is deeper is of something else.
         inside = self._path[-2:] if len(self._path) <= 3 else []
@@ -191,3 +193,13 @@ def _coordinate(text: str, sides: str, side: str) -> float | None:
         return None
     degrees = float(match[2]) + minutes / 60 + seconds / 3600
     return -degrees if sign == "-" or letter == sides[1] else degrees
+
+
+def coordinate_text(degrees: float, sides: str) -> str:
+    """Write degrees and minutes as XMP does, to about a centimetre: 48,51.504N.
+
+    >>> coordinate_text(-33.8566667, "NS")
+    '33,51.400002S'
+    """
+    whole, millionths = divmod(round(abs(degrees) * 60_000_000), 60_000_000)
+    return f"{whole},{millionths / 1_000_000:.6f}{sides[degrees < 0]}"
