@@ -215,7 +215,8 @@ def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]",
                 tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            if report.added or report.back or report.moved or report.vanished or failures != known_failures:
+            found = report.added or report.reread or report.back or report.moved or report.vanished
+            if found or failures != known_failures:
                 report_index(folder, report, json)
             known_failures = failures
 

@@ -31,6 +31,8 @@ class Added(Report):
         How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
+    reread : int
+        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
@@ -55,6 +57,7 @@ class Added(Report):
     failed: list[dict[str, str]]
     failed_before: int
     passed_over: dict[str, int]
+    reread: int
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]

@@ -1,7 +1,9 @@
 """Files beside a photo that say what is known of it: XMP sidecars, and the JSON of Google Takeout."""
 
+import contextlib
 import datetime
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,21 +22,45 @@ _MOST_PEOPLE = 200
 
 def sidecars_of(path: Path) -> list[Path]:
     """Where the XMP sidecar of a photo may lie, the one that counts more first: photo.jpg.xmp, then photo.xmp."""
-    names = [path.name, path.stem]
-    return [path.with_name(f"{name}{ending}") for name in names for ending in (".xmp", ".XMP")]
+    return [path.with_name(name) for name in _xmp_names(path.name)]
 
 
-def takeouts_of(path: Path) -> list[Path]:
-    """Where Takeout's JSON of a photo may lie: photo.jpg.json, or the like with a longer name that may be cut off."""
-    numbered = _NUMBERED.fullmatch(path.name)
-    name, number = (f"{numbered[1]}{numbered[3]}", numbered[2]) if numbered else (path.name, "")
+def _xmp_names(photo: str) -> list[str]:
+    names = (photo, photo.rpartition(".")[0] or photo)
+    return [f"{name}{ending}" for name in names for ending in (".xmp", ".XMP")]
+
+
+def _takeout_names(photo: str) -> list[str]:
+    """Names of Takeout's JSON of a photo: photo.jpg.json, or the like with a longer name that may be cut off."""
+    numbered = _NUMBERED.fullmatch(photo)
+    name, number = (f"{numbered[1]}{numbered[3]}", numbered[2]) if numbered else (photo, "")
     longer = [f"{name}.supplemental-metadata", name]
-    return [path.with_name(f"{one[:_TAKEOUT_NAME]}{number}.json") for one in longer]
+    return [f"{one[:_TAKEOUT_NAME]}{number}.json" for one in longer]
 
 
-def files_beside(path: Path) -> list[Path]:
-    """Where files that say something of a photo may lie."""
-    return [*sidecars_of(path), *takeouts_of(path)]
+class ChangeTimes:
+    """When files of photos, and those beside them, were changed last; folders are listed once, one after the other."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._names: frozenset[str] = frozenset()  # of files in it that may say something of a photo
+
+    def of(self, photo: Path, status: os.stat_result) -> int:
+        """The latest change time (st_ctime) of a photo's file and of what lies beside it, nanoseconds.
+
+        Programs that keep the time of a file when they edit its metadata cannot keep this one.
+        """
+        if photo.parent != self._folder:
+            self._folder, self._names = photo.parent, frozenset()
+            with contextlib.suppress(OSError):
+                beside = (name for name in os.listdir(photo.parent) if name.lower().endswith((".xmp", ".json")))  # noqa: PTH208 (names alone)
+                self._names = frozenset(beside)
+        latest = status.st_ctime_ns
+        for name in (*_xmp_names(photo.name), *_takeout_names(photo.name)) if self._names else ():
+            if name in self._names:
+                with contextlib.suppress(OSError):
+                    latest = max(latest, photo.with_name(name).lstat().st_ctime_ns)
+        return latest
 
 
 def read_sidecars(path: Path) -> list[Said]:
@@ -44,7 +70,7 @@ def read_sidecars(path: Path) -> list[Said]:
 
 def read_takeout(path: Path) -> list[Said]:
     """What Google Takeout's JSON beside a photo says."""
-    return [_said(data) for data in _contents(takeouts_of(path))]
+    return [_said(data) for data in _contents([path.with_name(name) for name in _takeout_names(path.name)])]
 
 
 def _contents(files: list[Path]) -> Iterator[bytes]:
