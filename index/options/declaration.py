@@ -96,6 +96,16 @@ class Declared:
         """Type of the value, or of each where there are several."""
         return typing.get_args(self.kind)[0] if self.several else self.kind
 
+    @property
+    def spoken(self) -> str:
+        """The type of the value, as docstrings say it."""
+        kind = "path-like" if self.item is Path else self.item.__name__
+        if self.option.local and self.item is str:
+            kind = "str or path-like"
+        if self.several:
+            kind = f"sequence of {kind}"
+        return f"{kind}, optional" if self.optional else str(kind)
+
     def taken(self, value: Any) -> Any:
         """Take a value as it was given.
 

@@ -27,6 +27,7 @@ from retrieval.commands.options import (
     Workers,
 )
 from retrieval.commands.printing import print_answer, print_environment, print_facts, report_index
+from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
@@ -214,7 +215,8 @@ def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]",
                 tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            if report.added or report.back or report.moved or report.vanished or failures != known_failures:
+            found = report.added or report.reread or report.back or report.moved or report.vanished
+            if found or failures != known_failures:
                 report_index(folder, report, json)
             known_failures = failures
 
@@ -293,40 +295,7 @@ def query(
             "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
         ),
     ] = False,
-    name: Annotated[str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose name contains this.")] = "",
-    folder: Annotated[
-        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos in this folder, or below it.")
-    ] = "",
-    taken_from: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=FILTERS,
-            metavar="DATE",
-            help="Find only photos taken then or later: 1923, 1923-05 or 1923-05-17.",
-        ),
-    ] = "",
-    taken_to: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=FILTERS,
-            metavar="DATE",
-            help="Find only photos taken until the end of this year, month or day.",
-        ),
-    ] = "",
-    camera: Annotated[
-        str,
-        typer.Option(rich_help_panel=FILTERS, help="Find only photos of a camera whose make and model contain this."),
-    ] = "",
-    tag: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=FILTERS, help="Find only photos with this tag; may be repeated.")
-    ] = None,
-    without_tag: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=FILTERS, help="Find only photos without this tag; may be repeated."),
-    ] = None,
-    title: Annotated[
-        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose title contains this.")
-    ] = "",
+    filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
     near: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
@@ -352,21 +321,16 @@ def query(
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
+    from dataclasses import replace
+
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
     from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
     from retrieval.metadata.places import Near
     from retrieval.search.picture import check_picture
 
-    wanted = PhotoFilter(
-        name=name,
-        folder=folder,
-        taken_from=taken_from,
-        taken_to=taken_to,
-        camera=camera,
-        title=title,
-        tags=tuple(tag or ()),
-        without_tags=tuple(without_tag or ()),
+    wanted = replace(
+        build(PhotoFilter, filters),
         near=Near(*near) if near is not None else None,
         where=tuple(parse_condition(one) for one in where or ()),
     )

@@ -1,5 +1,7 @@
 """Which files are new, changed, moved or gone since a collection was last indexed."""
 
+import contextlib
+import json
 import os
 import stat
 from collections import Counter
@@ -11,16 +13,21 @@ from itertools import tee
 from pathlib import Path
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable
 from index.progress import Progress, Timed
 from index.text import check_storable, printable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
 from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
+from retrieval.catalogue.metadata_store import store_metadata
 from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import CHANGES_KEY
+from retrieval.metadata.photo import read_metadata
+from retrieval.metadata.sidecars import ChangeTimes
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.listing import list_photos, stays_below
 
@@ -39,6 +46,7 @@ class IndexReport(Timed):
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
     passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
@@ -96,6 +104,8 @@ def find_new(
     failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
+    touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
+    times, changes = ChangeTimes(), _Changes(collection.catalogue)
     found = list_photos(paths, report.passed_over, collection.below)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -131,6 +141,7 @@ def find_new(
                 fail(number, path, error)
                 continue
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            same = not changes.is_later(str(real[root]), times.of(path, status)) and same
             if same and before is not None and before.state == INDEXED and not before.missing:
                 report.unchanged += 1
                 sound.add(str(path))
@@ -152,6 +163,7 @@ def find_new(
             report.unchanged += 1
             sound.add(str(path))
             moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
+            touched.append((before.number, path))
             if before.missing:
                 back.append(before.number)
             continue
@@ -164,6 +176,8 @@ def find_new(
         files = _leave_out(collection.catalogue, exclusions, files, known, report)
     if moves or moved:
         report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
+    report.reread += _read_metadata_again(collection.catalogue, touched)
+    changes.keep()
     report.back += collection.catalogue.read(names_of, back).values()
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
@@ -173,6 +187,45 @@ def find_new(
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
     _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files
+
+
+class _Changes:
+    """The latest change of a file in each folder that was indexed, as of the last run: later ones are looked at.
+
+    These are times of the drives themselves, so that it makes no difference what this machine's clock says.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        try:
+            before = json.loads(catalogue.read(setting_of, CHANGES_KEY) or "{}")
+        except (ValueError, RecursionError):
+            before = {}
+        self._before = before if isinstance(before, dict) else {}
+        self._now: dict[str, int] = {}
+
+    def is_later(self, root: str, changed: int) -> bool:
+        """Whether a file was changed after the last run had looked at its folder; False in the first run."""
+        self._now[root] = max(changed, self._now.get(root, 0))
+        last = self._before.get(root)
+        return type(last) is int and changed > last
+
+    def keep(self) -> None:
+        """Keep the latest changes for the next run, of folders alone: a photo that is given says nothing of others."""
+        kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
+        if kept != self._before:
+            self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
+
+
+def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
+    """Read what the files of photos say of them; return how many could be read."""
+    found = []
+    for number, path in photos:
+        with contextlib.suppress(Unreadable):
+            found.append((number, read_metadata(path, strict=True)))
+    if found:
+        catalogue.write(store_metadata, found)
+    return len(found)
 
 
 def _recognise(

@@ -38,6 +38,7 @@ from retrieval.library.reports import (
     Refreshed,
     Removed,
     Retrained,
+    Sidecars,
     rounded,
 )
 from retrieval.search.options import SearchOptions
@@ -207,6 +208,7 @@ class Collection:
             failed=report.failed,
             failed_before=len(report.failed_before),
             passed_over=dict(report.passed_over.most_common()),
+            reread=report.reread,
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
@@ -739,6 +741,27 @@ class Collection:
         with self._lock, sealed_afterwards(self.opened), telling(progress, titles) as tell:
             report = refresh_metadata(self.opened.catalogue, tell)
         return Refreshed(read=report.read, missing=report.missing, told=report.told)
+
+    def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
+        """Write what was imported or typed in of photos, and their albums, into XMP sidecars beside them.
+
+        Other programs read titles, captions, tags, dates, places and ratings there; an album is the hierarchical
+        subject ``Albums|NAME``. A sidecar that is there keeps what else it says. No photo is changed.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Sidecars
+        """
+        from retrieval.catalogue.curation.sidecars import write_sidecars
+
+        with self._lock, telling(progress, {"write": "Writing (photos)"}) as tell:
+            report = write_sidecars(self.opened.catalogue, tell)
+        return Sidecars(**vars(report))
 
     def _steadily(self, do: Callable[[], T]) -> T:
         """Do something with the collection as it is now, again where it changes meanwhile."""

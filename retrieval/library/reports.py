@@ -31,6 +31,8 @@ class Added(Report):
         How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
+    reread : int
+        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
@@ -55,6 +57,7 @@ class Added(Report):
     failed: list[dict[str, str]]
     failed_before: int
     passed_over: dict[str, int]
+    reread: int
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
@@ -369,6 +372,28 @@ class Refreshed(Report):
     read: int
     missing: int
     told: int
+
+
+@dataclass(frozen=True)
+class Sidecars(Report):
+    """What `Collection.write_sidecars` did.
+
+    Attributes
+    ----------
+    written : int
+        Sidecars that are new, or say more now.
+    unchanged : int
+        Photos whose sidecars said all of it already.
+    missing : int
+        Photos whose files have gone.
+    failed : list of dict
+        Path of each photo whose sidecar could not be written, and the reason.
+    """
+
+    written: int
+    unchanged: int
+    missing: int
+    failed: list[dict[str, str]]
 
 
 def rounded(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -118,7 +118,7 @@ def _field(form: Uploads) -> str:
 
 def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
     """The request as workers take it, with the files of the uploads."""
-    job = asked.model_dump(mode="json")
+    job: dict[str, Any] = asked.model_dump(mode="json")
     for query in job["queries"]:
         which = query["upload"]
         if which is not None:
