@@ -44,6 +44,12 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
         say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
+    for entry in report.remarks[:_SHOWN]:
+        say(f"added with a note: {printable_name(entry['path'])}: {entry['reason']}")
+    if len(report.remarks) > _SHOWN:
+        say(f"Added with a note: {len(report.remarks)}; --json lists all.")
+    if report.pages_left:
+        say(f"Pages left out: {report.pages_left}; of a file of several, one is the photo.")
     if report.passed_over:
         say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
 

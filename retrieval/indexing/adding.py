@@ -344,3 +344,5 @@ def _add_segment(
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)
+        for file, one in good:
+            report.remark(str(file.path), one.staged.remarks)

@@ -23,6 +23,7 @@ from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.listing import list_photos, stays_below
+from retrieval.photos.remarks import Remarks
 
 _OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
@@ -42,6 +43,8 @@ class IndexReport(Timed):
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
+    remarks: list[dict[str, str]] = field(default_factory=list)  # path, and what is to be known of how it was read
+    pages_left: int = 0  # pages of files of several that were left out
     notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
@@ -51,6 +54,12 @@ class IndexReport(Timed):
         """Note a file that is left out."""
         self.kept_out.append(path)
         self.kept_out_reasons.append({"path": printable(path), "reason": reason})
+
+    def remark(self, path: str, remarks: Remarks) -> None:
+        """Note how a photo was read, if that is not as most are."""
+        self.pages_left += remarks.pages
+        for sentence in remarks.sentences():
+            self.remarks.append({"path": printable(path), "reason": sentence})
 
 
 @dataclass(frozen=True)

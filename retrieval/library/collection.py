@@ -212,6 +212,8 @@ class Collection:
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
+            remarks=report.remarks,
+            pages_left=report.pages_left,
             images=facts["images"],
             features=facts["features"],
             words=facts["words"],

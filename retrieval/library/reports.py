@@ -37,6 +37,10 @@ class Added(Report):
         Paths of photos that were left out, as they were removed for good.
     kept_out_reasons : list of dict
         Path and reason of each of these.
+    remarks : list of dict
+        Path and reason of photos that were added although their files are not whole, or not quite one photo.
+    pages_left : int
+        Pages of files of several that were left out: of each, one is the photo.
     images, features, words : int
         What the collection holds now.
     bytes_per_feature : float
@@ -58,6 +62,8 @@ class Added(Report):
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
+    remarks: list[dict[str, str]]
+    pages_left: int
     images: int
     features: int
     words: int

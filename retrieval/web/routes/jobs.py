@@ -285,7 +285,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
             value = value[:most]
         if key == "kept_out":
             value = told["lengths"][key]
-        elif key == "failed" and isinstance(value, list) and value:
+        elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = failures_by_name(value, service.collection.catalogue.read(photo_of_each_root))
         told[key] = plain(value)
     return told
