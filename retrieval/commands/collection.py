@@ -136,6 +136,9 @@ def index(
         else:
             made = make_collection(collection, wanted, files, photos, catalogue)
             _tell_unused(context, given(context, *options), made.opened, wanted)
+            if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
+                image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
+                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)))
         if below is not None:
             made = Collection(replace(made.opened, below=tuple(below)))
 
@@ -190,7 +193,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    unused = [option_flag(context, name) for name in said if is_other[name]]
+    unused = [option_flag(context, name) for name in said if is_other[name] and name != "max_pixels"]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",
