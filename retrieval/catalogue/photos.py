@@ -335,6 +335,12 @@ def photo_of_content(session: Session, sha256: str) -> ImageRow | None:
     return session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number).limit(1)).one_or_none()
 
 
+def rows_of_content(session: Session, sha256: str) -> list[ImageRow]:
+    """Indexed photos of a content, by ascending number."""
+    wanted = (ImageRow.sha256 == sha256, ImageRow.state == INDEXED)
+    return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+
+
 def missing_photos(session: Session) -> list[ImageRow]:
     """Indexed photos whose files were gone when last looked for, by ascending number."""
     wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))

@@ -44,6 +44,8 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
         say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
+    if report.places:
+        say(f"Links to photos that are in the collection: {len(report.places)}; each file is one photo.")
     for entry in report.remarks[:_SHOWN]:
         say(f"added with a note: {printable_name(entry['path'])}: {entry['reason']}")
     if len(report.remarks) > _SHOWN:

@@ -22,7 +22,7 @@ from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
-from retrieval.photos.listing import list_photos, stays_below
+from retrieval.photos.listing import is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.remarks import Remarks
 
 _OUTSIDE = "its link leads out of the folders that photos may be taken from"
@@ -40,6 +40,7 @@ class IndexReport(Timed):
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
     passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
@@ -148,6 +149,10 @@ def find_new(
             if there is not None and not again and not indexed:
                 report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
+            linked = os.path.realpath(path)
+            if before is None and linked != str(path) and _is_same(known.get(linked), linked):
+                report.places.append({"path": printable(str(path)), "photo": printable(linked)})
+                continue
             yield number, name, path, status
 
     checksums = checksums or partial(map, checksum)
@@ -165,6 +170,8 @@ def find_new(
                 back.append(before.number)
             continue
         files.append(FoundFile(path, name, status.st_size, status.st_mtime_ns, key))
+    files, led = _without_links(known, files, report)
+    moves += led
     files, moved = _recognise(known, files, {str(path) for path in seen})
     if again:
         held = [(path, before.sha256) for path in sound if (before := known.get(path)) and before.sha256]
@@ -182,6 +189,43 @@ def find_new(
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
     _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
     return files
+
+
+def _is_same(before: Known | None, path: str) -> bool:
+    """Whether a file is what was indexed at its path, as far as that shows without reading it."""
+    if before is None or before.state != INDEXED or before.missing:
+        return False
+    status = os.stat(path)  # noqa: PTH116 (it is a text)
+    return (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+def _without_links(
+    known: KnownPhotos, files: list[FoundFile], report: IndexReport
+) -> tuple[list[FoundFile], list[Move]]:
+    """Tell files that are photos of the collection, or of each other, under another path: links of either kind.
+
+    Of one file a path without links on its way is kept, if there is one: a photo that was indexed by a link moves to
+    it.
+    """
+    there: dict[str, list[tuple[str, Known]]] = {}
+    for path, before in known.of_contents({file.key for file in files}):
+        there.setdefault(before.sha256 or "", []).append((path, before))
+    taken: dict[str, list[FoundFile]] = {}
+    moves: dict[int, Move] = {}
+    for file in sorted(files, key=lambda file: leads_elsewhere(file.path)):
+        own = [(path, before) for path, before in there.get(file.key, ()) if path != str(file.path)]
+        of = next(((path, before) for path, before in own if is_one_file(path, file.path)), None)
+        twin = next((one for one in taken.get(file.key, ()) if is_one_file(one.path, file.path)), None)
+        if of is None and twin is None:
+            taken.setdefault(file.key, []).append(file)
+            continue
+        path = of[0] if of is not None else str(twin.path) if twin is not None else ""
+        if of is not None and leads_elsewhere(path) and not leads_elsewhere(file.path) and of[1].number not in moves:
+            moves[of[1].number] = Move(of[1].number, str(file.path), file.name, file.size, file.mtime_ns)
+        else:
+            report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
+    kept = {file.path for some in taken.values() for file in some}
+    return [file for file in files if file.path in kept], list(moves.values())
 
 
 def _recognise(

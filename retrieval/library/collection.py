@@ -209,6 +209,7 @@ class Collection:
             failed=report.failed,
             failed_before=len(report.failed_before),
             passed_over=dict(report.passed_over.most_common()),
+            places=report.places,
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,

@@ -31,6 +31,8 @@ class Added(Report):
         How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
+    places : list of dict
+        Paths of links to photos of the collection: path, and the path of the photo.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
@@ -59,6 +61,7 @@ class Added(Report):
     failed: list[dict[str, str]]
     failed_before: int
     passed_over: dict[str, int]
+    places: list[dict[str, str]]
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]

@@ -33,8 +33,9 @@ def list_photos(
 
     A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
     folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
-    extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
-    such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+    extension, and its root is its folder. A file that is reached twice is listed once, by its own name and not by a
+    link's. Entries that cannot be read, such as a broken link or a locked subfolder, are listed too: `read_photo` then
+    says what is wrong with them.
 
     Parameters
     ----------
@@ -50,23 +51,37 @@ def list_photos(
     CairnError
         A path does not exist.
     """
-    listed: list[tuple[Path, Path]] = []
-    known: set[str] = set()
-    for given in map(Path, paths):
+    listed: dict[str, tuple[int, Path, Path]] = {}  # by real path: place of what was given, root and path
+    led: set[str] = set()  # those that a link has led to so far
+    for place, given in enumerate(map(Path, paths)):
         try:
             is_folder = stat.S_ISDIR(given.stat().st_mode)
         except FileNotFoundError:
             raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
         except (OSError, ValueError) as error:
             raise CairnError(f"{str(given)!r} cannot be read: {system_reason(error)}.") from None
-        found = []
+        root = given if is_folder else given.parent
+        real_root = Path(os.path.realpath(root))
         for path in _walk(given, passed_over, below) if is_folder else (given,):
             real = os.path.realpath(path)
-            if real not in known:
-                known.add(real)
-                found.append((given if is_folder else given.parent, path))
-        listed += sorted(found)
-    return listed
+            is_own = real == str(real_root / path.relative_to(root))
+            if real not in listed or (is_own and real in led):
+                listed[real] = place, root, path
+                led.discard(real) if is_own else led.add(real)
+    return [(root, path) for _, root, path in sorted(listed.values())]
+
+
+def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a link, or lies behind one."""
+    return os.path.realpath(path) != os.fspath(path)
+
+
+def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths are of one file that is there: by links of either kind."""
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> list[Path]:

@@ -12,7 +12,7 @@ from retrieval.catalogue.photos import names_of, rows_of
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
 from retrieval.curation.bin import Binned as InBin
 from retrieval.curation.discarding import Discarded, discard, restore
-from retrieval.curation.duplicates import ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
+from retrieval.curation.duplicates import apart, ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
 from retrieval.groups.groups import NotGrouped, read_groups
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.thumbnails import kept_thumbnail
@@ -59,6 +59,11 @@ def duplicates(
         for numbers in found[offset : offset + limit]:
             rows = {row.number: row for row in catalogue.read(rows_of, numbers)}
             judged = judge_set(list(rows.values()))
+            different = apart(list(rows.values()), judged.photos)
+            if len(different) < 2:
+                continue
+            if len(different) < len(rows):
+                judged = judge_set([rows[number] for number in different])
             photos = describe_photos(service, [rows[number] for number in judged.photos])
             described = [
                 DuplicatePhoto(**photo.model_dump(), size=rows[photo.number].size, format=format_of(rows[photo.number]))

@@ -278,7 +278,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
 
     told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
     for key, value in result.items():
-        if key in ("collection", "out", "shortened", "kept_out_reasons"):
+        if key in ("collection", "out", "shortened", "kept_out_reasons", "places"):
             continue
         if isinstance(value, list):
             told["lengths"].setdefault(key, len(value))
