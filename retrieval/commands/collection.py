@@ -55,6 +55,25 @@ def index(
         bool,
         typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
     ] = False,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help="Pass over files and folders of this name, with * and ?, or path below a folder, from now on; may be "
+            "repeated. Folders of devices and programs, such as @eaDir, are passed over without.",
+            show_default=False,
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include",
+            metavar="PATTERN",
+            help="Take files and folders of this name or path all the same, from now on; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -147,6 +166,8 @@ def index(
                 photos,
                 vocabulary=vocabulary,
                 again=again,
+                exclude=exclude or (),
+                include=include or (),
                 workers=workers,
                 preparer=join(made.opened) if join is not None else None,
                 time_limit=60 * time_limit if time_limit is not None else None,

@@ -52,6 +52,9 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"Added with a note: {len(report.remarks)}; --json lists all.")
     if report.pages_left:
         say(f"Pages left out: {report.pages_left}; of a file of several, one is the photo.")
+    if report.folders_passed_over:
+        named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
+        say(f"Not looked into: {named} (--include takes one in).")
     if report.passed_over:
         say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
 

@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from dataclasses import dataclass, field, replace
@@ -18,11 +17,13 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
 from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
+from retrieval.catalogue.passing import passing_of, take_folders_again
 from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.listing import is_one_file, leads_elsewhere, list_photos, stays_below
+from retrieval.photos.passing import PassedOver
 from retrieval.photos.remarks import Remarks
 
 _OUTSIDE = "its link leads out of the folders that photos may be taken from"
@@ -39,7 +40,7 @@ class IndexReport(Timed):
     vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
-    passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
+    passed_over: PassedOver = field(default_factory=PassedOver)  # files that are no photos, and folders
     places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
@@ -106,7 +107,10 @@ def find_new(
     failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
-    found = list_photos(paths, report.passed_over, collection.below)
+    if again:
+        collection.catalogue.write(take_folders_again, paths)
+    passing = collection.catalogue.read(passing_of)
+    found = list_photos(paths, report.passed_over, collection.below, passing)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
 

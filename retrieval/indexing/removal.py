@@ -7,8 +7,9 @@ from index.errors import CairnError
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.passing import exclude_folder
 from retrieval.catalogue.photo_lookup import PhotoNotFound
-from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names
+from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names, rows_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
 
@@ -37,7 +38,8 @@ def remove_photos(
     folder : str, optional
         Also those whose names lie in this folder, or in one below it.
     for_good : bool
-        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`.
+        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`. A `folder`
+        stays out with whatever is put into it later.
     dry_run : bool
         Change nothing.
 
@@ -62,8 +64,8 @@ def remove_photos(
         others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
         raise PhotoNotFound(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
     chosen = set(numbers.values())
+    within: list[int] = []
     if folder is not None:
-        within = []
         if folder.strip("/"):
             within = catalogue.read(numbers_of, PhotoFilter(folder=folder, hidden=None)).tolist()
         if not within:
@@ -75,7 +77,10 @@ def remove_photos(
     if dry_run:
         return removed
     refuse_damaged(collection)
-    catalogue.write(make_tombstones, sorted(chosen), for_good=for_good)
+    with catalogue.writing() as session:
+        if folder is not None and for_good:
+            exclude_folder(session, folder, rows_of(session, within))
+        make_tombstones(session, sorted(chosen), for_good=for_good)
     seal(collection)
     collection.forget()
     return removed

@@ -146,6 +146,8 @@ class Collection:
         *,
         vocabulary: str | os.PathLike[str] | None = None,
         again: bool = False,
+        exclude: Iterable[str] = (),
+        include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
         preparer: "Preparer | None" = None,
@@ -164,6 +166,9 @@ class Collection:
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
             Take in photos that were removed for good, too.
+        exclude, include : iterable of str
+            Patterns of files and folders that are passed over, or taken all the same, from now on: names with ``*`` and
+            ``?``, or paths. A pattern that is given to one is taken from the other.
         workers : int
             Processes; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
@@ -194,6 +199,8 @@ class Collection:
                     paths_of(photos),
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
+                    exclude=_patterns(exclude),
+                    include=_patterns(include),
                     workers=processes(workers),
                     preparer=preparer,
                     time_limit=time_limit,
@@ -208,7 +215,8 @@ class Collection:
             vanished=report.vanished,
             failed=report.failed,
             failed_before=len(report.failed_before),
-            passed_over=dict(report.passed_over.most_common()),
+            passed_over=dict(report.passed_over.files.most_common()),
+            folders_passed_over=dict(report.passed_over.folders.most_common()),
             places=report.places,
             left=report.left,
             kept_out=report.kept_out,
@@ -788,6 +796,14 @@ def paths_of(given: Paths) -> list[Path]:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
         raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+
+
+def _patterns(given: Iterable[str]) -> tuple[str, ...]:
+    """Return one pattern or several."""
+    found = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(one, str) for one in found):
+        raise CairnError(f"A pattern is a text, and not {found!r:.80}.")
+    return found
 
 
 def _name_of(photo: object) -> str | None:

@@ -31,6 +31,8 @@ class Added(Report):
         How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
+    folders_passed_over : dict of str to int
+        Folders of devices and programs, and what patterns name, counted by the pattern.
     places : list of dict
         Paths of links to photos of the collection: path, and the path of the photo.
     left : int
@@ -61,6 +63,7 @@ class Added(Report):
     failed: list[dict[str, str]]
     failed_before: int
     passed_over: dict[str, int]
+    folders_passed_over: dict[str, int]
     places: list[dict[str, str]]
     left: int
     kept_out: list[str]
