@@ -348,6 +348,13 @@ def missing_photos(session: Session) -> list[ImageRow]:
     return sorted(session.scalars(sa.select(ImageRow).where(*wanted)), key=lambda row: row.number)
 
 
+def names_without_features(session: Session) -> list[str]:
+    """Names of indexed photos in which nothing was found that they could be found by, in order."""
+    wanted = (ImageRow.state == INDEXED, ImageRow.features == 0)
+    numbers = session.scalars(sa.select(ImageRow.number).where(*wanted)).all()  # of an index that covers it
+    return sorted(names_of(session, numbers).values())
+
+
 def counts_of_photos(session: Session) -> dict[str, int]:
     """How many photos are `indexed`, `failed` and `removed`, and how many `features` the indexed ones have.
 

@@ -144,7 +144,8 @@ def index(
         photos = _removed_for_good(collection, catalogue) if again else []
     if not photos:
         raise CairnError("Say what to index: photos, or folders of photos.")
-    list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
+    if not (collection / OPTIONS).is_file():
+        list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()

@@ -154,7 +154,7 @@ def index_photos(
             preparer.end()
         except _TimeIsUp:
             report.left = all_new - done
-        report.notes = merger.notes
+        report.notes += merger.notes
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
@@ -352,5 +352,6 @@ def _add_segment(
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)
+        report.featureless += sum(not one.staged.features for _, one in good)
         for file, one in good:
             report.remark(str(file.path), one.staged.remarks)

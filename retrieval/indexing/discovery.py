@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Collection_
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import read_photo
-from retrieval.photos.listing import is_one_file, leads_elsewhere, list_photos, stays_below
+from retrieval.photos.listing import away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
 from retrieval.photos.remarks import Remarks
 
@@ -46,6 +47,7 @@ class IndexReport(Timed):
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
     remarks: list[dict[str, str]] = field(default_factory=list)  # path, and what is to be known of how it was read
+    featureless: int = 0  # of the added, those in which nothing was found
     pages_left: int = 0  # pages of files of several that were left out
     notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
     seconds: dict[str, float] = field(
@@ -110,6 +112,9 @@ def find_new(
     if again:
         collection.catalogue.write(take_folders_again, paths)
     passing = collection.catalogue.read(passing_of)
+    for path in paths:
+        if not os.path.lexists(path):
+            _refuse_away(known, path)
     found = list_photos(paths, report.passed_over, collection.below, passing)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -324,18 +329,40 @@ def _mark_vanished(
 ) -> None:
     """Mark photos whose files have gone from the folders that were looked through."""
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
-    lost = [
-        before.number
+    lost = {
+        before.number: path
         for path, before in known.without(seen)
         if before.state == INDEXED
         and path.startswith(roots)
         and before.number not in moved
         and not before.missing
         and _has_gone(path)
-    ]
+    }
     if lost:
-        collection.catalogue.write(mark_missing, lost)
-        report.vanished += collection.catalogue.read(names_of, lost).values()
+        collection.catalogue.write(mark_missing, [*lost])
+        names = collection.catalogue.read(names_of, [*lost])
+        gone = Counter(folder for number, path in lost.items() if (folder := away(path, names.get(number, ""))))
+        for folder, count in gone.items():
+            report.notes.append(
+                f"The folder {printable(folder)} is not there, or empty, with {_photos(count)} of the collection: they "
+                "stay in it; connect the drive and index again."
+            )
+        report.vanished += names.values()
+
+
+def _refuse_away(known: KnownPhotos, path: Path) -> None:
+    """Raise CairnError if what is not there is a folder of photos of the collection."""
+    folder = os.path.join(os.path.realpath(path), "")  # noqa: PTH118 (ends in a slash)
+    count = sum(one.startswith(folder) and before.state == INDEXED for one, before in known.without(()))
+    if count:
+        raise CairnError(
+            f"The folder {printable(str(path))} is not there, with {_photos(count)} of the collection: connect its "
+            "drive and try again, or index the folder where they are now."
+        )
+
+
+def _photos(count: int) -> str:
+    return f"{count} photo{'s' * (count != 1)}"
 
 
 def _has_gone(path: str) -> bool:

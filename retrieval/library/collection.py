@@ -221,6 +221,7 @@ class Collection:
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
+            featureless=report.featureless,
             remarks=report.remarks,
             pages_left=report.pages_left,
             images=facts["images"],
@@ -504,6 +505,7 @@ class Collection:
         names: "str | InCollection | Iterable[str | InCollection]" = (),
         *,
         missing: bool = False,
+        gone: Paths = (),
         folder: str | os.PathLike[str] | None = None,
         for_good: bool = False,
         dry_run: bool = False,
@@ -516,6 +518,9 @@ class Collection:
             Photos of the collection; of what a search or a list gave, its name counts.
         missing : bool
             Also those whose files were gone when they were last looked for, and are gone still.
+        gone : path-like or iterable of them
+            Folders that are gone for good. Without, `missing` is refused where a folder that was indexed is not there,
+            or empty: its drive may not be connected.
         folder : path-like, optional
             Also those whose names lie in this folder, or below it.
         for_good : bool
@@ -532,7 +537,7 @@ class Collection:
         PhotoNotFound
             There is no photo of one of the names; nothing is removed then.
         CairnError
-            There is no collection in the folder, or no photo is named.
+            There is no collection in the folder, no photo is named, or a folder of missing photos is not there.
         """
         from retrieval.indexing.removal import remove_photos
 
@@ -546,7 +551,13 @@ class Collection:
         folder = os.fspath(folder) if folder is not None else None
         with self._lock:
             removed = remove_photos(
-                self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
+                self.opened,
+                called,
+                missing=missing,
+                gone=paths_of(gone),
+                folder=folder,
+                for_good=for_good,
+                dry_run=dry_run,
             )
             return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
 

@@ -41,6 +41,8 @@ class Added(Report):
         Paths of photos that were left out, as they were removed for good.
     kept_out_reasons : list of dict
         Path and reason of each of these.
+    featureless : int
+        Photos of those that were added that can never be found: blank, blurred or too small.
     remarks : list of dict
         Path and reason of photos that were added although their files are not whole, or not quite one photo.
     pages_left : int
@@ -68,6 +70,7 @@ class Added(Report):
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
+    featureless: int
     remarks: list[dict[str, str]]
     pages_left: int
     images: int
@@ -112,6 +115,8 @@ class Info(Report):
         First and last.
     missing, removed : int
         Photos whose files were gone; photos that were removed and still take room.
+    featureless : list of str
+        Names of photos that can never be found: blank, blurred or too small.
     removed_for_good : list of dict
         Name, path, sha256, removed.
     failed : list of dict
@@ -130,6 +135,7 @@ class Info(Report):
     augmentation: dict[str, Any] | None
     date_added: dict[str, str] | None
     missing: int
+    featureless: list[str]
     removed: int
     removed_for_good: list[dict[str, Any]]
     failed: list[dict[str, str]]

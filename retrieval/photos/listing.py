@@ -85,6 +85,30 @@ def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
     return os.path.realpath(path) != os.fspath(path)
 
 
+def away(path: str, name: str) -> str | None:
+    """Return the folder that was indexed with a photo if it is not there, or empty: its drive may not be connected.
+
+    Parameters
+    ----------
+    path : str
+        Of its file.
+    name : str
+        Of the photo, which is what its path has behind that folder.
+
+    Returns
+    -------
+    str or None
+        None if there is anything in the folder.
+    """
+    root = Path(path.removesuffix(f"/{name}") if path.endswith(f"/{name}") else os.path.dirname(path))  # noqa: PTH120
+    try:
+        return None if any(root.iterdir()) else str(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return str(root)
+    except OSError:
+        return None
+
+
 def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
     """Whether two paths are of one file that is there: by links of either kind."""
     try:
