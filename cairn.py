@@ -203,7 +203,10 @@ def make_app(names: "Collection[str]" = COMMANDS) -> "typer.Typer":
             typer.Option("--version", callback=tell_version, is_eager=True, help="Print Cairn's version and exit."),
         ] = False,
     ) -> None:
-        pass
+        import index.opencv
+
+        if "--environment" not in sys.argv:  # which tells of it
+            index.opencv.refuse_mixture()
 
     set_up(app)
     return app

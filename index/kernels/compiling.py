@@ -29,6 +29,7 @@ _COUNTS = "_nrt"  # Numba's name for counting references to an array; it is not 
 F = TypeVar("F", bound=Callable[..., Any])
 
 UINT8, UINT64, INT32, INT64 = types.uint8, types.uint64, types.int32, types.int64
+UINT16, UINT32 = types.uint16, types.uint32
 FLOAT32, FLOAT64, BOOL = types.float32, types.float64, types.boolean
 
 

@@ -336,11 +336,24 @@ def photo_of_content(session: Session, sha256: str) -> ImageRow | None:
     return session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number).limit(1)).one_or_none()
 
 
+def rows_of_content(session: Session, sha256: str) -> list[ImageRow]:
+    """Indexed photos of a content, by ascending number."""
+    wanted = (ImageRow.sha256 == sha256, ImageRow.state == INDEXED)
+    return list(session.scalars(sa.select(ImageRow).where(*wanted).order_by(ImageRow.number)))
+
+
 def missing_photos(session: Session) -> list[ImageRow]:
     """Indexed photos whose files were gone when last looked for, by ascending number."""
     wanted = (ImageRow.state == INDEXED, ImageRow.missing_since.is_not(None))
     # Sorted here: for the order a database would read all photos, and there are few of these.
     return sorted(session.scalars(sa.select(ImageRow).where(*wanted)), key=lambda row: row.number)
+
+
+def names_without_features(session: Session) -> list[str]:
+    """Names of indexed photos in which nothing was found that they could be found by, in order."""
+    wanted = (ImageRow.state == INDEXED, ImageRow.features == 0)
+    numbers = session.scalars(sa.select(ImageRow.number).where(*wanted)).all()  # of an index that covers it
+    return sorted(names_of(session, numbers).values())
 
 
 def counts_of_photos(session: Session) -> dict[str, int]:

@@ -21,6 +21,15 @@ def remove(
     missing: Annotated[
         bool, typer.Option("--missing", help="All photos whose files cairn index found gone, and that still are.")
     ] = False,
+    gone: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--gone",
+            metavar="FOLDER",
+            help="With --missing: this folder is gone for good, and no drive that is not connected; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     folder: Annotated[
         str | None, typer.Option(help="All photos whose names lie in this folder, or in one below it.")
     ] = None,
@@ -43,7 +52,9 @@ def remove(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        report = opened.remove(names or (), missing=missing, folder=folder, for_good=for_good, dry_run=dry_run)
+        report = opened.remove(
+            names or (), missing=missing, gone=gone or (), folder=folder, for_good=for_good, dry_run=dry_run
+        )
         back = len(opened.opened.catalogue.read(missing_photos)) if missing and not dry_run else 0
     if json:
         print_json({"collection": str(collection), **report.to_dict()})

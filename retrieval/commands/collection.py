@@ -55,6 +55,25 @@ def index(
         bool,
         typer.Option("--again", help="Take in photos that were removed for good, too; without PHOTOS: all of them."),
     ] = False,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="PATTERN",
+            help="Pass over files and folders of this name, with * and ?, or path below a folder, from now on; may be "
+            "repeated. Folders of devices and programs, such as @eaDir, are passed over without.",
+            show_default=False,
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include",
+            metavar="PATTERN",
+            help="Take files and folders of this name or path all the same, from now on; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -126,7 +145,8 @@ def index(
         photos = _removed_for_good(collection, catalogue) if again else []
     if not photos:
         raise CairnError("Say what to index: photos, or folders of photos.")
-    list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
+    if not (collection / OPTIONS).is_file():
+        list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
@@ -138,6 +158,9 @@ def index(
         else:
             made = make_collection(collection, wanted, files, photos, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
+            if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
+                image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
+                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)))
         if below is not None:
             made = Collection(replace(made.opened, below=tuple(below)), work)
 
@@ -146,6 +169,8 @@ def index(
                 photos,
                 vocabulary=vocabulary,
                 again=again,
+                exclude=exclude or (),
+                include=include or (),
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
                 progress=not (quiet or json),
@@ -191,7 +216,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
         "descriptor": model_file(wanted.descriptor) is None
         and find_descriptor(wanted.descriptor).fingerprint != collection.extractor.descriptor.fingerprint,
     }
-    unused = [option_flag(context, name) for name in said if is_other[name]]
+    unused = [option_flag(context, name) for name in said if is_other[name] and name != "max_pixels"]
     if unused:
         print(
             f"cairn: {collection.folder} was made with other options, so these do not count: {', '.join(unused)}.",

@@ -46,8 +46,25 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     if report.kept_out:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
         say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
+    if report.featureless:
+        say(f"{_never_found(report.featureless)}; cairn info lists such.")
+    if report.places:
+        say(f"Links to photos that are in the collection: {len(report.places)}; each file is one photo.")
+    for entry in report.remarks[:_SHOWN]:
+        say(f"added with a note: {printable_name(entry['path'])}: {entry['reason']}")
+    if len(report.remarks) > _SHOWN:
+        say(f"Added with a note: {len(report.remarks)}; --json lists all.")
+    if report.pages_left:
+        say(f"Pages left out: {report.pages_left}; of a file of several, one is the photo.")
+    if report.folders_passed_over:
+        named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
+        say(f"Not looked into: {named} (--include takes one in).")
     if report.passed_over:
         say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
+
+
+def _never_found(count: int) -> str:
+    return f"{count} {'photo' if count == 1 else 'photos'} can never be found: blank, blurred or too small"
 
 
 def _endings(counted: list[tuple[str, int]]) -> str:
@@ -87,6 +104,12 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
         say("             were moved, index the folder where they are now, and their content tells which they are; if")
         say("             they are gone for good, cairn remove --missing takes them out")
+    if names := facts["featureless"]:
+        say(f"no features  {_never_found(len(names))}")
+        for name in names[:_LISTED]:
+            say(f"             {printable_name(name)}")
+        if len(names) > _LISTED:
+            say(f"             and {len(names) - _LISTED} more, which --json lists")
     if facts["removed"]:
         say(f"removed      {facts['removed']} photos that still take room: cairn compact gives it back")
     for entry in facts["removed_for_good"][:_LISTED]:

@@ -1,6 +1,6 @@
 """Photos that are taken out of the collection, to the bin or without their files, and that come back from there."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +9,10 @@ from sqlalchemy.orm import Session
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones, unbury
-from retrieval.catalogue.photos import names_of
+from retrieval.catalogue.photos import names_of, rows_of_content
+from retrieval.catalogue.schema import ImageRow
 from retrieval.curation.bin import Binned, NotMoved, find_binned, forget, move_to_bin, put_back
+from retrieval.photos.listing import is_one_file
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,24 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     failed: dict[int, str] = {}
     for row in catalogue.read(rows_there, sorted(set(numbers))):
         try:
+            _refuse_kept(catalogue, row, set(numbers))
             moved.append(move_to_bin(row, folder, collection))
         except NotMoved as error:
             failed[row.number] = str(error)
             continue
         catalogue.write(make_tombstones, [row.number])
     return Discarded(tuple(moved), failed)
+
+
+def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) -> None:
+    """Raise NotMoved if the file of a photo is also that of one that stays: a link leads to it."""
+    for other in catalogue.read(rows_of_content, row.sha256) if row.sha256 else ():
+        if other.number not in going and is_one_file(other.path, row.path):
+            raise NotMoved(
+                "The file of {name} is that of {other} too, which stays: one of the two is a link.",
+                name=row.name,
+                other=other.name,
+            )
 
 
 def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Discarded:

@@ -1,6 +1,7 @@
 """Near duplicates to be decided about: sets of photos of one picture, the best of each, and why it is the best."""
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
 from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
+from retrieval.photos.listing import leads_elsewhere
 
 KEPT_KEY = "cairn.duplicates_kept"
 """Setting of the catalogue: sets of near duplicates all of which somebody keeps, JSON lists of numbers."""
@@ -38,7 +40,8 @@ class DuplicateSet:
     photos : tuple of int
         Their numbers, the best first.
     reasons : tuple of str
-        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "copy" (names
+        Why the first is the best, by what tells it from the others: "there" (files of others are gone), "link" (others
+        are links), "copy" (names
         of others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format",
         "folder" (others lie in a folder of copies), "size".
     """
@@ -56,6 +59,7 @@ def format_of(row: ImageRow) -> str:
 # What speaks for a photo, in this order: the smaller the better.
 _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
     ("there", lambda row: row.missing_since is not None),
+    ("link", lambda row: leads_elsewhere(row.path)),
     ("copy", lambda row: says_copy(_stem(row))),
     ("resolution", lambda row: -(row.width or 0) * (row.height or 0)),
     ("date", lambda row: row.taken or "~"),
@@ -70,9 +74,9 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
     """Return which of some photos of one picture is the best, and why.
 
-    A photo whose file is gone comes last, before it one whose name says that it is a copy. Of the others the one of
-    most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format that loses
-    less, then one that does not lie in a folder of copies, then the largest file.
+    A photo whose file is gone comes last, before it a link, and one whose name says that it is a copy. Of the others
+    the one of most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format
+    that loses less, then one that does not lie in a folder of copies, then the largest file.
     """
     ordered = sorted(rows, key=lambda row: tuple(measure(row) for _, measure in _CRITERIA))
     best, others = ordered[0], ordered[1:]
@@ -80,6 +84,23 @@ def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
     return DuplicateSet(
         tuple(row.number for row in ordered), tuple(word for word, _ in _CRITERIA if word and word in deciding)
     )
+
+
+def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
+    """Numbers of photos in an order, but for those whose file is that of an earlier one: links are no copies."""
+    files: set[tuple[int, int]] = set()
+    kept = []
+    paths = {row.number: row.path for row in rows}
+    for number in order:
+        try:
+            status = os.stat(paths[number])  # noqa: PTH116 (it is a text)
+        except (OSError, ValueError):
+            kept.append(number)
+            continue
+        if (file := (status.st_dev, status.st_ino)) not in files:
+            files.add(file)
+            kept.append(number)
+    return kept
 
 
 def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ()) -> list[tuple[int, ...]]:
@@ -132,8 +153,10 @@ def undecided_sets(
     page = []
     for numbers in found[offset : offset + limit]:
         rows = {row.number: row for row in rows_there(session, numbers)}
-        if len(rows) > 1:  # else others were removed just now
-            judged = judge_set(list(rows.values()))
+        judged = judge_set(list(rows.values())) if len(rows) > 1 else None  # others were removed just now
+        different = apart(list(rows.values()), judged.photos) if judged is not None else []
+        if len(different) > 1:
+            judged = judge_set([rows[number] for number in different])
             page.append((judged, [rows[number] for number in judged.photos]))
     return len(found), page
 

@@ -20,6 +20,7 @@ from index.errors import CairnError
 from index.parallel import Workers, run
 from retrieval.features.extraction import Extractor, Features
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.remarks import NONE, Remarks
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Staged:
     reason: str | None = None  # why there are no features; None: the photo was read
     is_new: bool = False  # extracted just now; else its features were there
     unseen: bool = False  # there is no file where it was to be read
+    remarks: Remarks = NONE
 
 
 def staging_folder(fingerprint: str, image: ImageOptions) -> str:
@@ -86,13 +88,13 @@ class Staging:
         except CairnError as error:
             return Staged(0, 0, 0, str(error), unseen=not path.exists())
         features = self.extractor.extract(photo)
-        size = np.array([[photo.width, photo.height, 0, 0, 0, 0]], np.float32)
+        size = np.array([[photo.width, photo.height, *photo.remarks.numbers()]], np.float32)
         rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)
         self.folder.mkdir(parents=True, exist_ok=True)  # it may have gone with an earlier run
         save_array(self.descriptors(key), features.descriptors)
         # The geometry last: a photo is staged when both files are there.
         save_array(self._geometry(key), np.concatenate([size, rows]))
-        return Staged(len(features), photo.width, photo.height, is_new=True)
+        return Staged(len(features), photo.width, photo.height, is_new=True, remarks=photo.remarks)
 
     def read(self, key: str) -> Features:
         """Read the features of a staged photo; raises CairnError if they are not there."""
@@ -127,7 +129,8 @@ class Staging:
         rows = load_array(self._geometry(key), mmap=True)
         if not self.descriptors(key).is_file():
             raise CairnError(f"{self.descriptors(key)} is missing.")
-        return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]))
+        remarks = Remarks.of_numbers(rows[0, 2:].tolist())
+        return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]), remarks=remarks)
 
 
 def stage_all(staging: Staging, photos: list[tuple[Path, str]], workers: Workers) -> Iterator[Staged]:

@@ -13,6 +13,7 @@ from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import Failure, failures_in
+from retrieval.catalogue.passing import change_passing, passing_of
 from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
@@ -42,6 +43,8 @@ def index_photos(
     *,
     vocabulary: Path | None = None,
     again: bool = False,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
     workers: int = 1,
     preparer: Preparer | None = None,
     time_limit: float | None = None,
@@ -62,6 +65,8 @@ def index_photos(
         A collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
     again : bool
         Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
+    exclude, include : sequence of str
+        Patterns of what is passed over in folders, or taken all the same, from now on: see `Passing`.
     workers : int
         Processes; the result does not depend on it.
     preparer : Preparer, optional
@@ -92,6 +97,9 @@ def index_photos(
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
         refuse_damaged(collection)
+        before = collection.catalogue.read(passing_of)
+        if before.changed(exclude, include) != before:
+            collection.catalogue.write(change_passing, exclude, include)
         if not collection.has_vocabulary and collection.catalogue.read(segments_in):
             raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
         if vocabulary is not None:
@@ -146,7 +154,7 @@ def index_photos(
             preparer.end()
         except _TimeIsUp:
             report.left = all_new - done
-        report.notes = merger.notes
+        report.notes += merger.notes
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
@@ -344,3 +352,6 @@ def _add_segment(
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)
+        report.featureless += sum(not one.staged.features for _, one in good)
+        for file, one in good:
+            report.remark(str(file.path), one.staged.remarks)

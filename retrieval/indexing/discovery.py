@@ -21,15 +21,18 @@ from retrieval.catalogue.changes import Move, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
 from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
 from retrieval.catalogue.metadata_store import store_metadata
+from retrieval.catalogue.passing import passing_of, take_folders_again
 from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import CHANGES_KEY
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.sidecars import ChangeTimes
 from retrieval.photos.decoding import read_photo
-from retrieval.photos.listing import list_photos, stays_below
+from retrieval.photos.listing import away, is_one_file, leads_elsewhere, list_photos, stays_below
+from retrieval.photos.passing import PassedOver
+from retrieval.photos.remarks import Remarks
 
 _OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
@@ -45,11 +48,15 @@ class IndexReport(Timed):
     vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
-    passed_over: Counter[str] = field(default_factory=Counter)  # files that are no photos, by their endings
     reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
+    passed_over: PassedOver = field(default_factory=PassedOver)  # files that are no photos, and folders
+    places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
+    remarks: list[dict[str, str]] = field(default_factory=list)  # path, and what is to be known of how it was read
+    featureless: int = 0  # of the added, those in which nothing was found
+    pages_left: int = 0  # pages of files of several that were left out
     notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
     seconds: dict[str, float] = field(
         default_factory=lambda: {"extract": 0.0, "vocabulary": 0.0, "assign": 0.0, "write": 0.0, "total": 0.0}
@@ -59,6 +66,12 @@ class IndexReport(Timed):
         """Note a file that is left out."""
         self.kept_out.append(path)
         self.kept_out_reasons.append({"path": printable(path), "reason": reason})
+
+    def remark(self, path: str, remarks: Remarks) -> None:
+        """Note how a photo was read, if that is not as most are."""
+        self.pages_left += remarks.pages
+        for sentence in remarks.sentences():
+            self.remarks.append({"path": printable(path), "reason": sentence})
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,13 @@ def find_new(
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
     touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
     times, changes = ChangeTimes(), _Changes(collection.catalogue)
-    found = list_photos(paths, report.passed_over, collection.below)
+    if again:
+        collection.catalogue.write(take_folders_again, paths)
+    passing = collection.catalogue.read(passing_of)
+    for path in paths:
+        if not os.path.lexists(path):
+            _refuse_away(known, path)
+    found = list_photos(paths, report.passed_over, collection.below, passing)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
 
@@ -150,6 +169,10 @@ def find_new(
             if there is not None and not again and not indexed:
                 report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
+            linked = os.path.realpath(path)
+            if before is None and linked != str(path) and _is_same(known.get(linked), linked):
+                report.places.append({"path": printable(str(path)), "photo": printable(linked)})
+                continue
             yield number, name, path, status
 
     checksums = checksums or partial(map, checksum)
@@ -168,6 +191,8 @@ def find_new(
                 back.append(before.number)
             continue
         files.append(FoundFile(path, name, status.st_size, status.st_mtime_ns, key))
+    files, led = _without_links(known, files, report)
+    moves += led
     files, moved = _recognise(known, files, {str(path) for path in seen})
     if again:
         held = [(path, before.sha256) for path in sound if (before := known.get(path)) and before.sha256]
@@ -198,7 +223,7 @@ class _Changes:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         try:
-            before = json.loads(catalogue.read(setting_of, CHANGES_KEY) or "{}")
+            before = json.loads(catalogue.setting(CHANGES_KEY) or "{}")
         except (ValueError, RecursionError):
             before = {}
         self._before = before if isinstance(before, dict) else {}
@@ -226,6 +251,43 @@ def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]
     if found:
         catalogue.write(store_metadata, found)
     return len(found)
+
+
+def _is_same(before: Known | None, path: str) -> bool:
+    """Whether a file is what was indexed at its path, as far as that shows without reading it."""
+    if before is None or before.state != INDEXED or before.missing:
+        return False
+    status = os.stat(path)  # noqa: PTH116 (it is a text)
+    return (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+def _without_links(
+    known: KnownPhotos, files: list[FoundFile], report: IndexReport
+) -> tuple[list[FoundFile], list[Move]]:
+    """Tell files that are photos of the collection, or of each other, under another path: links of either kind.
+
+    Of one file a path without links on its way is kept, if there is one: a photo that was indexed by a link moves to
+    it.
+    """
+    there: dict[str, list[tuple[str, Known]]] = {}
+    for path, before in known.of_contents({file.key for file in files}):
+        there.setdefault(before.sha256 or "", []).append((path, before))
+    taken: dict[str, list[FoundFile]] = {}
+    moves: dict[int, Move] = {}
+    for file in sorted(files, key=lambda file: leads_elsewhere(file.path)):
+        own = [(path, before) for path, before in there.get(file.key, ()) if path != str(file.path)]
+        of = next(((path, before) for path, before in own if is_one_file(path, file.path)), None)
+        twin = next((one for one in taken.get(file.key, ()) if is_one_file(one.path, file.path)), None)
+        if of is None and twin is None:
+            taken.setdefault(file.key, []).append(file)
+            continue
+        path = of[0] if of is not None else str(twin.path) if twin is not None else ""
+        if of is not None and leads_elsewhere(path) and not leads_elsewhere(file.path) and of[1].number not in moves:
+            moves[of[1].number] = Move(of[1].number, str(file.path), file.name, file.size, file.mtime_ns)
+        else:
+            report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
+    kept = {file.path for some in taken.values() for file in some}
+    return [file for file in files if file.path in kept], list(moves.values())
 
 
 def _recognise(
@@ -320,18 +382,40 @@ def _mark_vanished(
 ) -> None:
     """Mark photos whose files have gone from the folders that were looked through."""
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
-    lost = [
-        before.number
+    lost = {
+        before.number: path
         for path, before in known.without(seen)
         if before.state == INDEXED
         and path.startswith(roots)
         and before.number not in moved
         and not before.missing
         and _has_gone(path)
-    ]
+    }
     if lost:
-        collection.catalogue.write(mark_missing, lost)
-        report.vanished += collection.catalogue.read(names_of, lost).values()
+        collection.catalogue.write(mark_missing, [*lost])
+        names = collection.catalogue.read(names_of, [*lost])
+        gone = Counter(folder for number, path in lost.items() if (folder := away(path, names.get(number, ""))))
+        for folder, count in gone.items():
+            report.notes.append(
+                f"The folder {printable(folder)} is not there, or empty, with {_photos(count)} of the collection: they "
+                "stay in it; connect the drive and index again."
+            )
+        report.vanished += names.values()
+
+
+def _refuse_away(known: KnownPhotos, path: Path) -> None:
+    """Raise CairnError if what is not there is a folder of photos of the collection."""
+    folder = os.path.join(os.path.realpath(path), "")  # noqa: PTH118 (ends in a slash)
+    count = sum(one.startswith(folder) and before.state == INDEXED for one, before in known.without(()))
+    if count:
+        raise CairnError(
+            f"The folder {printable(str(path))} is not there, with {_photos(count)} of the collection: connect its "
+            "drive and try again, or index the folder where they are now."
+        )
+
+
+def _photos(count: int) -> str:
+    return f"{count} photo{'s' * (count != 1)}"
 
 
 def _has_gone(path: str) -> bool:

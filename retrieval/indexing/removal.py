@@ -1,5 +1,7 @@
 """Removal of photos from a collection."""
 
+import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,10 +9,13 @@ from index.errors import CairnError
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.passing import exclude_folder
 from retrieval.catalogue.photo_lookup import PhotoNotFound
-from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names
+from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names, rows_of
+from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.photos.listing import away
 
 
 def remove_photos(
@@ -18,6 +23,7 @@ def remove_photos(
     names: Sequence[str],
     *,
     missing: bool = False,
+    gone: Sequence[Path] = (),
     folder: str | None = None,
     for_good: bool = False,
     dry_run: bool = False,
@@ -34,10 +40,14 @@ def remove_photos(
         Names of photos.
     missing : bool
         Also those whose files were gone when they were last looked for, and are gone still.
+    gone : sequence of Path
+        Folders that are gone for good: with `missing`, photos of other folders that are not there are no reason to take
+        them out, but a drive that is not connected.
     folder : str, optional
         Also those whose names lie in this folder, or in one below it.
     for_good : bool
-        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`.
+        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`. A `folder`
+        stays out with whatever is put into it later.
     dry_run : bool
         Change nothing.
 
@@ -51,7 +61,7 @@ def remove_photos(
     PhotoNotFound
         There is no photo of one of the names.
     CairnError
-        There is no collection in the folder, or no photo is named.
+        There is no collection in the folder, no photo is named, or a folder of missing photos is not there.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")
@@ -62,23 +72,42 @@ def remove_photos(
         others = f", and {len(unknown) - 1} others that were named are not there either" if len(unknown) > 1 else ""
         raise PhotoNotFound(f"There is no photo {unknown[0]!r} in {collection.folder}{others}: nothing was removed.")
     chosen = set(numbers.values())
+    within: list[int] = []
     if folder is not None:
-        within = []
         if folder.strip("/"):
             within = catalogue.read(numbers_of, PhotoFilter(folder=folder, hidden=None)).tolist()
         if not within:
             raise CairnError(f"There is no folder {folder!r} with photos in {collection.folder}: nothing was removed.")
         chosen.update(within)
     if missing:
-        chosen.update(row.number for row in catalogue.read(missing_photos) if _is_gone(row.path))
+        lost = [row for row in catalogue.read(missing_photos) if _is_gone(row.path)]
+        _refuse_away(lost, gone)
+        chosen.update(row.number for row in lost)
     removed = sorted(catalogue.read(names_of, sorted(chosen)).values())
     if dry_run:
         return removed
     refuse_damaged(collection)
-    catalogue.write(make_tombstones, sorted(chosen), for_good=for_good)
+    with catalogue.writing() as session:
+        if folder is not None and for_good:
+            exclude_folder(session, folder, rows_of(session, within))
+        make_tombstones(session, sorted(chosen), for_good=for_good)
     seal(collection)
     collection.forget()
     return removed
+
+
+def _refuse_away(rows: Sequence[ImageRow], gone: Sequence[Path]) -> None:
+    """Raise CairnError if a folder that was indexed with missing photos is not there, unless it is gone for good."""
+    said = [os.path.realpath(folder) for folder in gone]
+    counted = Counter(folder for row in rows if (folder := away(row.path, row.name or "")) is not None)
+    for folder, count in counted.items():
+        if not any(Path(folder).is_relative_to(one) for one in said):
+            raise CairnError(
+                "The folder {folder} is not there, or empty, with {count} missing photos: connect its drive, or name "
+                "it with {--gone} if it is gone for good. Nothing was removed.",
+                folder=repr(folder),
+                count=count,
+            )
 
 
 def _is_gone(path: str) -> bool:

@@ -148,6 +148,8 @@ class Collection:
         *,
         vocabulary: str | os.PathLike[str] | None = None,
         again: bool = False,
+        exclude: Iterable[str] = (),
+        include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
         progress: Telling = None,
@@ -165,6 +167,9 @@ class Collection:
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
             Take in photos that were removed for good, too.
+        exclude, include : iterable of str
+            Patterns of files and folders that are passed over, or taken all the same, from now on: names with ``*`` and
+            ``?``, or paths. A pattern that is given to one is taken from the other.
         workers : int
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
@@ -193,6 +198,8 @@ class Collection:
                     paths_of(photos),
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
+                    exclude=_patterns(exclude),
+                    include=_patterns(include),
                     workers=processes(workers),
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
@@ -207,11 +214,16 @@ class Collection:
             vanished=report.vanished,
             failed=report.failed,
             failed_before=len(report.failed_before),
-            passed_over=dict(report.passed_over.most_common()),
             reread=report.reread,
+            passed_over=dict(report.passed_over.files.most_common()),
+            folders_passed_over=dict(report.passed_over.folders.most_common()),
+            places=report.places,
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
+            featureless=report.featureless,
+            remarks=report.remarks,
+            pages_left=report.pages_left,
             images=facts["images"],
             features=facts["features"],
             words=facts["words"],
@@ -491,6 +503,7 @@ class Collection:
         names: "str | InCollection | Iterable[str | InCollection]" = (),
         *,
         missing: bool = False,
+        gone: Paths = (),
         folder: str | os.PathLike[str] | None = None,
         for_good: bool = False,
         dry_run: bool = False,
@@ -503,6 +516,9 @@ class Collection:
             Photos of the collection; of what a search or a list gave, its name counts.
         missing : bool
             Also those whose files were gone when they were last looked for, and are gone still.
+        gone : path-like or iterable of them
+            Folders that are gone for good. Without, `missing` is refused where a folder that was indexed is not there,
+            or empty: its drive may not be connected.
         folder : path-like, optional
             Also those whose names lie in this folder, or below it.
         for_good : bool
@@ -519,7 +535,7 @@ class Collection:
         PhotoNotFound
             There is no photo of one of the names; nothing is removed then.
         CairnError
-            There is no collection in the folder, or no photo is named.
+            There is no collection in the folder, no photo is named, or a folder of missing photos is not there.
         """
         from retrieval.indexing.removal import remove_photos
 
@@ -533,7 +549,13 @@ class Collection:
         folder = os.fspath(folder) if folder is not None else None
         with self._lock:
             removed = remove_photos(
-                self.opened, called, missing=missing, folder=folder, for_good=for_good, dry_run=dry_run
+                self.opened,
+                called,
+                missing=missing,
+                gone=paths_of(gone),
+                folder=folder,
+                for_good=for_good,
+                dry_run=dry_run,
             )
             return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
 
@@ -804,6 +826,14 @@ def paths_of(given: Paths) -> list[Path]:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
         raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+
+
+def _patterns(given: Iterable[str]) -> tuple[str, ...]:
+    """Return one pattern or several."""
+    found = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(one, str) for one in found):
+        raise CairnError(f"A pattern is a text, and not {found!r:.80}.")
+    return found
 
 
 def _name_of(photo: object) -> str | None:

@@ -12,6 +12,7 @@ COMPILED = (
     "index.scanning.scan_kernels",
     "retrieval.descriptors.sift_kernels",
     "retrieval.features.geometry_kernels",
+    "retrieval.features.half_kernels",
     "retrieval.matching.evidence_kernels",
     "retrieval.matching.map_kernels",
     "retrieval.matching.local_kernels",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
+from index.opencv import refuse_mixture
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
 from retrieval.collection.collection import Collection as Opened
@@ -76,6 +77,7 @@ def open(
 
 def open_named(folder: Path, *, catalogue: str | None = None, cluster: "ClusterWork | None" = None) -> Collection:
     """Open a collection for as long as the working folder stays the same: messages then name it as it was given."""
+    refuse_mixture()
     return Collection(Opened.open(folder, catalogue=catalogue), cluster)
 
 

@@ -33,12 +33,22 @@ class Added(Report):
         Files that are no photos, counted by their endings.
     reread : int
         Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
+    folders_passed_over : dict of str to int
+        Folders of devices and programs, and what patterns name, counted by the pattern.
+    places : list of dict
+        Paths of links to photos of the collection: path, and the path of the photo.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
         Paths of photos that were left out, as they were removed for good.
     kept_out_reasons : list of dict
         Path and reason of each of these.
+    featureless : int
+        Photos of those that were added that can never be found: blank, blurred or too small.
+    remarks : list of dict
+        Path and reason of photos that were added although their files are not whole, or not quite one photo.
+    pages_left : int
+        Pages of files of several that were left out: of each, one is the photo.
     images, features, words : int
         What the collection holds now.
     bytes_per_feature : float
@@ -58,9 +68,14 @@ class Added(Report):
     failed_before: int
     passed_over: dict[str, int]
     reread: int
+    folders_passed_over: dict[str, int]
+    places: list[dict[str, str]]
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
+    featureless: int
+    remarks: list[dict[str, str]]
+    pages_left: int
     images: int
     features: int
     words: int
@@ -103,6 +118,8 @@ class Info(Report):
         First and last.
     missing, removed : int
         Photos whose files were gone; photos that were removed and still take room.
+    featureless : list of str
+        Names of photos that can never be found: blank, blurred or too small.
     removed_for_good : list of dict
         Name, path, sha256, removed.
     failed : list of dict
@@ -121,6 +138,7 @@ class Info(Report):
     augmentation: dict[str, Any] | None
     date_added: dict[str, str] | None
     missing: int
+    featureless: list[str]
     removed: int
     removed_for_good: list[dict[str, Any]]
     failed: list[dict[str, str]]

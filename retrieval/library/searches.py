@@ -212,6 +212,7 @@ class Searches:
             str(self.collection.signature) if options.signed else "",
             searcher.engine.needs_descriptors,
             asked.max_pixels,
+            asked.is_away,
             id(self.collection.extractor),  # which features of another program are given by; a query keeps it alive
         )
         query = self._queries.pop(key, None)

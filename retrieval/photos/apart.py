@@ -31,8 +31,10 @@ from index.errors import CairnError
 from index.parallel import can_fork, without_interrupt
 from index.text import printable_name
 from retrieval.photos.confinement import can_give_up_all, give_up_rights
-from retrieval.photos.decoder import COLOUR, GREY, decode, is_heic, register_heic, working_size
+from retrieval.photos.decoder import COLOUR, GREY, Decoded, decode, is_heic, register_heic, working_size
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.remarks import Remarks
+from retrieval.photos.tiff import MOST_PAGES
 from retrieval.photos.work import PhotoTooLarge
 
 LEAST_SECONDS = 20
@@ -107,7 +109,7 @@ def decoding_here() -> Iterator[None]:
         _here = before
 
 
-def decode_apart(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArray[Any], int, int, int]:
+def decode_apart(handle: int, options: ImageOptions, wanted: str) -> Decoded:
     """Have an open file decoded in a process without rights: see `decode`, which says the same of all results."""
     if not is_apart():
         return decode(handle, options, wanted)
@@ -154,7 +156,7 @@ def _environment() -> dict[str, str]:
     return found | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def _ask(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArray[Any], int, int, int]:
+def _ask(handle: int, options: ImageOptions, wanted: str) -> Decoded:
     """Have a process forked that decodes, and take what it says for what it may be."""
     try:
         server = _started(None)
@@ -180,9 +182,7 @@ def _ask(handle: int, options: ImageOptions, wanted: str) -> tuple[NDArray[Any],
             raise CairnError("decoding it was broken off") from error
 
 
-def _checked(
-    answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str
-) -> tuple[NDArray[Any], int, int, int]:
+def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str) -> Decoded:
     """Take an answer apart: a photo may have taken its process over, so nothing in it is believed."""
     if "died" in answer:
         raise CairnError(_DEATHS.get(str(answer["died"]), "its decoder crashed"))
@@ -190,7 +190,13 @@ def _checked(
         kind = PhotoTooLarge if answer["large"] is True else CairnError
         raise kind(printable_name(str(answer["refused"]))[:300])
     width, height, orientation = (int(answer[name]) for name in ("width", "height", "orientation"))
-    if not (width > 0 and height > 0 and width * height <= options.max_pixels and 1 <= orientation <= 8):
+    remarks = Remarks(
+        float(answer["missing"]), answer["rough"] is True, int(answer["pages"]), answer["over_dark"] is True
+    )
+    # A JPEG may be an eighth as wide and high once it is decoded.
+    if not (width > 0 and height > 0 and width * height <= 64 * options.max_pixels and 1 <= orientation <= 8):
+        raise ValueError
+    if not (0 <= remarks.missing <= 1 and 0 <= remarks.pages <= MOST_PAGES):
         raise ValueError
     across, down = working_size((width, height), options)
     pixels: NDArray[Any] = np.empty((0, 0), np.float32)
@@ -199,7 +205,7 @@ def _checked(
     elif wanted == COLOUR:
         pixels = np.empty((down, across, 3), np.uint8)
     _fill(pipe, pixels.reshape(-1).view(np.uint8).data)
-    return pixels, width, height, orientation
+    return Decoded(pixels, width, height, orientation, remarks)
 
 
 _DEATHS = {
@@ -338,15 +344,16 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
         # Two seconds more: a process at the last limit is killed, as one without memory is.
         _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
         give_up_rights()
-        pixels, width, height, orientation = decode(0, options, request["wanted"], opened)
+        found = decode(0, options, request["wanted"], opened)
     except CairnError as error:
         _say(pipe, {"refused": str(error), "large": isinstance(error, PhotoTooLarge)})
         return
     except OSError as error:
         _say(pipe, {"refused": f"no process without rights can be had to decode it ({error.strerror})", "large": False})
         return
-    _say(pipe, {"width": width, "height": height, "orientation": orientation})
-    pipe.sendall(pixels.reshape(-1).view(np.uint8).data)
+    size = {"width": found.width, "height": found.height, "orientation": found.orientation}
+    _say(pipe, size | asdict(found.remarks))
+    pipe.sendall(found.pixels.reshape(-1).view(np.uint8).data)
 
 
 def _limit(what: int, most: int, ever: int | None = None) -> None:

@@ -7,6 +7,7 @@ import io
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,13 @@ from PIL import Image, UnidentifiedImageError
 
 from index.errors import CairnError
 from index.extras import install_command
+from retrieval.photos import jpeg
+from retrieval.photos.colours import to_srgb
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.reasons import system_reason
-from retrieval.photos.work import PhotoTooLarge, check_parts, check_strips
+from retrieval.photos.remarks import NONE, Remarks
+from retrieval.photos.tiff import Page, is_tiff, photo_page, to_bytes_range
+from retrieval.photos.work import check_parts, check_strips, refuse_large
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
 Image.MAX_IMAGE_PIXELS = None
@@ -31,36 +36,68 @@ GREY, COLOUR, ORIENTATION = "grey", "colour", "orientation"
 """What may be wanted of a photo."""
 _ORIENTATION_TAG = 0x0112
 _PHOTOMETRIC_TAG = 262
+_LARGEST_IN_MEMORY = 1 << 28  # bytes of a JPEG that begins too late
 # A JPEG decoder's own reduction is kept this far above the working size: measured on photos, the result is then as
 # close to a Lanczos reduction as a full decode's, where at 1.0 it is half as far again.
 _DRAFT_MARGIN = 1.9
+_LEAST_CONTRAST = 16  # grey values between the darkest and the lightest pixel, of a picture that shows something
 
 
 def in_memory(image: Image.Image, options: ImageOptions, colour: bool) -> NDArray[Any]:
     """Take an image in memory, upright, as `decode` takes that of a file."""
     size = working_size(image.size, options)
-    return np.ascontiguousarray(_reduce(_plain(image), (0, 0, *image.size), size, colour))
+    return np.ascontiguousarray(_working(image, (0, 0, *image.size), size, colour)[0])
 
 
 class _Bounded(io.BufferedReader):
     """An open file that is never asked for more than it has: a decoder reads what a part claims to be long.
 
-    Otherwise a file of a few bytes has 4 GB set aside for it.
+    Otherwise a file of a few bytes has 4 GB set aside for it. It reads as if it began with other bytes, where `head`
+    has any.
     """
 
     def __init__(self, handle: int) -> None:
         super().__init__(io.FileIO(handle, closefd=False))
         self.length = os.fstat(handle).st_size
+        self.head = b""
 
     def read(self, size: int | None = -1, /) -> bytes:
+        place = self.tell()
         if size is not None and size > io.DEFAULT_BUFFER_SIZE:
-            size = max(0, min(size, self.length - self.tell()))
-        return super().read(size)
+            size = max(0, min(size, self.length - place))
+        found = super().read(size)
+        if place < len(self.head):
+            instead = self.head[place : place + len(found)]
+            found = instead + found[len(instead) :]
+        return found
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What decoding gives of a photo.
+
+    Attributes
+    ----------
+    pixels : ndarray
+        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION`.
+    width, height : int
+        Of the upright original.
+    orientation : int
+        How it is stored: its EXIF orientation, 1 to 8.
+    remarks : Remarks
+        What is to be known of how it was read.
+    """
+
+    pixels: NDArray[Any]
+    width: int
+    height: int
+    orientation: int
+    remarks: Remarks = NONE
 
 
 def decode(
     handle: int, options: ImageOptions, wanted: str, opened: Callable[[int], None] = lambda pixels: None
-) -> tuple[NDArray[Any], int, int, int]:
+) -> Decoded:
     """Decode an open file of a photo, reduce it and turn it upright.
 
     Parameters
@@ -76,12 +113,7 @@ def decode(
 
     Returns
     -------
-    ndarray
-        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION`.
-    int, int
-        Width and height of the upright original.
-    int
-        How it is stored: its EXIF orientation, 1 to 8.
+    Decoded
 
     Raises
     ------
@@ -92,40 +124,58 @@ def decode(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"PIL\.")  # damaged metadata does not matter here
             with _Bounded(handle) as file:
-                image = _open(file, options)
-                opened(image.width * image.height)
-                if wanted == ORIENTATION:
-                    return np.empty((0, 0), np.float32), *image.size, _orientation(image)
-                return _decode(image, options, wanted == COLOUR)
+                return _decode(file, options, wanted, opened)
     except CairnError:
         raise
     except Exception as error:  # a decoder may raise anything on a damaged file: OSError, SyntaxError, struct.error...
         raise CairnError(reason_of(error)) from error
 
 
-def _decode(image: Image.Image, options: ImageOptions, colour: bool) -> tuple[NDArray[Any], int, int, int]:
-    size = image.size
+def _decode(file: _Bounded, options: ImageOptions, wanted: str, opened: Callable[[int], None]) -> Decoded:
+    colour = wanted == COLOUR
+    page = _page(file)
+    remarks = Remarks(pages=page.others if page is not None else 0)
     box: tuple[float, float, float, float] | None = None
-    if image.format in ("JPEG", "MPO"):
-        # The decoder scales by 1/2, 1/4 or 1/8 in the DCT domain, and gives the stored luma without colour conversion.
-        width, height = (int(_DRAFT_MARGIN * side) for side in working_size(size, options))
-        drafted = image.draft("RGB" if colour else "L", (max(1, width), max(1, height)))
-        box = drafted[1] if drafted else None
-    image.load()
+    if page is not None and page.is_deep:
+        image = page.unpack(file, file.length, options.max_pixels)
+        size = image.size
+    else:
+        image = _open(file, options)
+        size = image.size
+        if image.format in ("JPEG", "MPO"):
+            # The decoder scales by 1/2, 1/4 or 1/8 in the DCT domain, and gives the stored luma without colours.
+            width, height = (int(_DRAFT_MARGIN * side) for side in working_size(size, options))
+            drafted = image.draft("RGB" if colour else "L", (max(1, width), max(1, height)))
+            box = drafted[1] if drafted else None
+        _refuse_large(image, size, options.max_pixels)
+        opened(min(size[0] * size[1], options.max_pixels))
+        if wanted == ORIENTATION:
+            return Decoded(np.empty((0, 0), np.float32), *size, _orientation(image))
+        if image.format in ("JPEG", "MPO"):
+            remarks = jpeg.load(image)
+        else:
+            image.load()
     if box is None:
         size = image.size
         box = (0, 0, *size)
     upright = _orientation(image)
-    working = _reduce(_plain(image), box, working_size(size, options), colour)
+    working, over_dark = _working(image, box, working_size(size, options), colour)
     working = np.ascontiguousarray(_turn(working, upright))
-    return (working, *(size if upright < 5 else size[::-1]), upright)
+    return Decoded(working, *(size if upright < 5 else size[::-1]), upright, replace(remarks, over_dark=over_dark))
+
+
+def _page(file: _Bounded) -> Page | None:
+    """Have a TIFF begin with the page that is the photo; give that, None for other files."""
+    file.seek(0)
+    page = photo_page(file) if is_tiff(file.read(8)) else None
+    file.head = page.header if page is not None else b""
+    return page
 
 
 def _open(file: _Bounded, options: ImageOptions) -> Image.Image:
-    """Read the header alone, and refuse what is too large, or too much work."""
+    """Read the header alone, and refuse what is too much work."""
     file.seek(0)
-    head = file.read(16)
-    file.seek(0)
+    head = file.read(64)
     if not head:
         raise CairnError("the file is empty")
     formats = _FORMATS
@@ -133,17 +183,26 @@ def _open(file: _Bounded, options: ImageOptions) -> Image.Image:
         register_heic()
         formats = ("HEIF",)
     check_parts(file, file.length, options.max_pixels)
-    image = Image.open(file, formats=formats)
-    # A TIFF's buffer has the stored size, which its tags may set apart from the size after orientation.
-    for width, height in {image.size, getattr(image, "_tile_size", image.size)}:
-        if width < 1 or height < 1:
-            raise CairnError("the photo has no pixels")
-        if width * height > options.max_pixels:
-            raise PhotoTooLarge(
-                f"the photo is {width}x{height} pixels, which is more than the limit of {options.max_pixels} pixels"
-            )
-    check_strips(file, file.length, image, options.max_pixels)
+    try:
+        image = Image.open(file, formats=formats)
+    except UnidentifiedImageError:
+        start = jpeg.first_marker(head)
+        if not start or file.length > _LARGEST_IN_MEMORY:
+            raise
+        file.seek(start)
+        whole = io.BytesIO(file.read())
+        check_parts(whole, file.length, options.max_pixels)
+        image = Image.open(whole, formats=("JPEG", "MPO"))
+    check_strips(file, file.length, getattr(image, "tag_v2", {}), image.size, options.max_pixels)
     return image
+
+
+def _refuse_large(image: Image.Image, size: tuple[int, int], max_pixels: int) -> None:
+    """Refuse a photo of more pixels than a decoder may hold: of most JPEGs, those that are left once it has reduced."""
+    held = size if image.info.get("progressive") else image.size
+    # A TIFF's buffer has the stored size, which its tags may set apart from the size after orientation.
+    for width, height in {held, getattr(image, "_tile_size", held)}:
+        refuse_large(width, height, size, max_pixels)
 
 
 def is_heic(head: bytes) -> bool:
@@ -176,7 +235,7 @@ def _plain(image: Image.Image) -> Image.Image:
         image = image.convert("F")
         return image.point(lambda value: value * (-1 / 257) + 255 if inverted else value * (1 / 257) + 0)
     if mode in ("I", "F"):
-        return Image.fromarray(_to_bytes_range(np.asarray(image, np.float32), whole=mode == "I"))
+        return Image.fromarray(to_bytes_range(np.asarray(image, np.float32), whole=mode == "I"))
     if image.has_transparency_data:
         return image.convert("RGBA")
     if mode == "1":
@@ -186,33 +245,60 @@ def _plain(image: Image.Image) -> Image.Image:
     return image if mode in ("L", "RGB") else image.convert("RGB")
 
 
-def _to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float32]:
-    """Scale whole or fractional numbers of unknown range to 0..255: 8 bit, 16 bit or 0..1; else lowest to highest."""
-    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(values.min()), float(values.max())
-    if low >= 0 and not whole and high <= 1:
-        return values * np.float32(255)
-    if low >= 0 and high <= 255:
-        return values
-    if low >= 0 and whole and high <= 65535:
-        return values / np.float32(257)
-    # Halved first, for the range of float32 itself does not fit a float32.
-    return ((values / 2 - low / 2) * (255 / max(high / 2 - low / 2, 1e-30))).astype(np.float32)
+def _working(
+    image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], colour: bool
+) -> tuple[NDArray[Any], bool]:
+    """Make the working image: float32 luma (H, W), or uint8 RGB (H, W, 3); tell whether it was laid over black.
+
+    Colours are those of sRGB. Luma is that of the stored values, whatever colours they stand for.
+    """
+    profile = image.info.get("icc_profile")
+    if colour and profile and image.mode == "CMYK":
+        image, profile = to_srgb(image, profile), None
+    image, box = _averaged(_plain(image), box, size)
+    over_dark = False
+    if image.mode == "RGBA":
+        image, over_dark = _opaque(image)
+    working = _resampled(image, box, size, colour)
+    if colour and profile and image.mode in ("L", "RGB"):
+        picture = Image.fromarray(working)
+        working = np.asarray(to_srgb(picture.getchannel(0) if image.mode == "L" else picture, profile))
+    return working, over_dark
 
 
-def _reduce(
+def _averaged(
+    image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int]
+) -> tuple[Image.Image, tuple[float, float, float, float]]:
+    """Average whole pixels down to twice a size, which bounds the time and memory of what follows."""
+    factors = max(1, image.width // (2 * size[0])), max(1, image.height // (2 * size[1]))
+    if max(factors) == 1:
+        return image, box
+    return image.reduce(factors), (0, 0, box[2] / factors[0], box[3] / factors[1])
+
+
+def _opaque(image: Image.Image) -> tuple[Image.Image, bool]:
+    """Lay transparency over white, or over black where white leaves nothing to be seen; tell whether it was black."""
+    white, black = (_laid_over(image, shade) for shade in (255, 0))
+    if _contrast(white) < _LEAST_CONTRAST < _contrast(black):
+        return black, True
+    return white, False
+
+
+def _laid_over(image: Image.Image, shade: int) -> Image.Image:
+    ground = Image.new("RGB", image.size, (shade, shade, shade))
+    ground.paste(image, mask=image.getchannel("A"))
+    return ground
+
+
+def _contrast(image: Image.Image) -> int:
+    low, high = image.convert("L").getextrema()
+    return int(high - low)  # type: ignore[operator]  # of one channel it is two numbers
+
+
+def _resampled(
     image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], colour: bool
 ) -> NDArray[Any]:
     """Resample the `box` of an image to `size`, anti-aliased: float32 luma (H, W), or uint8 RGB (H, W, 3)."""
-    # Whole-number averaging down to twice the size first bounds the time and memory of what follows.
-    factors = max(1, image.width // (2 * size[0])), max(1, image.height // (2 * size[1]))
-    if max(factors) > 1:
-        image = image.reduce(factors)
-        box = (0, 0, box[2] / factors[0], box[3] / factors[1])
-    if image.mode == "RGBA":
-        white = Image.new("RGB", image.size, (255, 255, 255))
-        white.paste(image, mask=image.getchannel("A"))
-        image = white
     if not colour or image.mode == "F":
         image = image.convert("F")  # from RGB: (299 R + 587 G + 114 B) / 1000, not rounded
     if image.size != size or box != (0, 0, *size):

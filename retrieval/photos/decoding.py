@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,10 @@ from PIL import Image
 
 from index.errors import CairnError
 from retrieval.photos.apart import decode_apart
-from retrieval.photos.decoder import COLOUR, GREY, ORIENTATION, in_memory, reason_of
+from retrieval.photos.decoder import COLOUR, GREY, ORIENTATION, Decoded, in_memory, reason_of
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.reasons import system_reason
+from retrieval.photos.remarks import NONE, Remarks
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,14 @@ class Photo:
         Rec. 601 luma of the working image, 0..255.
     width, height : int
         Size of the upright original, pixels.
+    remarks : Remarks
+        What is to be known of how it was read.
     """
 
     grey: NDArray[np.float32]
     width: int
     height: int
+    remarks: Remarks = field(default=NONE, kw_only=True)
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -61,8 +64,9 @@ class Photo:
 def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     """Read a photo as an upright grey working image.
 
-    The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white, the
-    first frame of several is taken, and more than 8 bits are scaled to 0..255 without rounding. A photo larger than
+    The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white (over
+    black where that alone shows anything), the first frame of several is taken, of a TIFF the largest page, and more
+    than 8 bits are scaled to 0..255. A photo larger than
     ``max_side`` is reduced with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`); the same
     file gives the same pixels, always.
 
@@ -82,8 +86,8 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     CairnError
         The file cannot be used. The message is the reason alone, such as "the file is truncated", without the path.
     """
-    grey, width, height, _ = _read(Path(path), options or ImageOptions(), GREY)
-    return Photo(grey, width, height)
+    read = _read(Path(path), options or ImageOptions(), GREY)
+    return Photo(read.pixels, read.width, read.height, remarks=read.remarks)
 
 
 def read_colour(path: Path, options: ImageOptions | None = None) -> NDArray[np.uint8]:
@@ -105,7 +109,8 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     CairnError
         As `read_photo`.
     """
-    return _read(Path(path), options or ImageOptions(), COLOUR)[:3]
+    read = _read(Path(path), options or ImageOptions(), COLOUR)
+    return read.pixels, read.width, read.height
 
 
 def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> Photo:
@@ -132,10 +137,10 @@ def colour_of_image(image: Image.Image, options: ImageOptions | None = None) -> 
 
 def read_orientation(path: Path) -> int:
     """Read how a photo that `read_photo` can read is stored: its EXIF orientation, 1 (upright) to 8."""
-    return _read(path, ImageOptions(), ORIENTATION)[3]
+    return _read(path, ImageOptions(), ORIENTATION).orientation
 
 
-def _read(path: Path, options: ImageOptions, wanted: str) -> tuple[NDArray[Any], int, int, int]:
+def _read(path: Path, options: ImageOptions, wanted: str) -> Decoded:
     """Open a file and have it decoded: see `decode`; every failure becomes a `CairnError` with the reason."""
     try:
         mode = path.stat().st_mode

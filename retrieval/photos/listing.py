@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
+
+EVERYTHING = Passing()
+"""Nothing is passed over but what devices and programs keep beside photos."""
 
 COLLECTION_FILE = "collection.toml"
 """A folder with this file in it is a collection, and what lies in it no photo of anybody's."""
@@ -27,46 +30,91 @@ PHOTO_SUFFIXES = frozenset(
 
 
 def list_photos(
-    paths: Sequence[Path], passed_over: Counter[str] | None = None, below: Sequence[Path] | None = None
+    paths: Sequence[Path],
+    passed_over: PassedOver | None = None,
+    below: Sequence[Path] | None = None,
+    passing: Passing = EVERYTHING,
 ) -> list[tuple[Path, Path]]:
     """List the photo files that files and folders stand for, as pairs (root, path), in a reproducible order.
 
     A folder (the root) gives every file in it, at any depth, with a photo's extension in any case; hidden files and
-    folders, and collections, are skipped, links are followed once. A file named explicitly is taken whatever its
-    extension, and its root is its folder. A file that is reached twice is listed once. Entries that cannot be read,
-    such as a broken link or a locked subfolder, are listed too: `read_photo` then says what is wrong with them.
+    folders, collections, and what devices and programs keep beside photos (`Passing`) are skipped, links are followed
+    once. A file named explicitly is taken whatever its extension, and its root is its folder. A file that is reached
+    twice is listed once, by its own name and not by a link's. Entries that cannot be read, such as a broken link or a
+    locked subfolder, are listed too: `read_photo` then says what is wrong with them.
 
     Parameters
     ----------
     paths : sequence of Path
         Files and folders.
-    passed_over : Counter, optional
-        Counts the other files of the folders, that are not hidden, by their endings in lower case, such as ".pdf".
+    passed_over : PassedOver, optional
+        Counts the other files of the folders, that are not hidden, and the folders that are passed over.
     below : sequence of Path, optional
         A link to a folder that lies in none of these is not followed, and listed as an entry that cannot be read is.
+
+    passing : Passing, optional
+        What is passed over; a file or folder that is given is not.
 
     Raises
     ------
     CairnError
         A path does not exist.
     """
-    listed: list[tuple[Path, Path]] = []
-    known: set[str] = set()
-    for given in map(Path, paths):
+    listed: dict[str, tuple[int, Path, Path]] = {}  # by real path: place of what was given, root and path
+    led: set[str] = set()  # those that a link has led to so far
+    for place, given in enumerate(map(Path, paths)):
         try:
             is_folder = stat.S_ISDIR(given.stat().st_mode)
         except FileNotFoundError:
             raise CairnError(f"There is no file or folder {str(given)!r}; check the name.") from None
         except (OSError, ValueError) as error:
             raise CairnError(f"{str(given)!r} cannot be read: {system_reason(error)}.") from None
-        found = []
-        for path in _walk(given, passed_over, below) if is_folder else (given,):
+        root = given if is_folder else given.parent
+        real_root = Path(os.path.realpath(root))
+        for path in _walk(given, passed_over, below, passing) if is_folder else (given,):
             real = os.path.realpath(path)
-            if real not in known:
-                known.add(real)
-                found.append((given if is_folder else given.parent, path))
-        listed += sorted(found)
-    return listed
+            is_own = real == str(real_root / path.relative_to(root))
+            if real not in listed or (is_own and real in led):
+                listed[real] = place, root, path
+                led.discard(real) if is_own else led.add(real)
+    return [(root, path) for _, root, path in sorted(listed.values())]
+
+
+def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a link, or lies behind one."""
+    return os.path.realpath(path) != os.fspath(path)
+
+
+def away(path: str, name: str) -> str | None:
+    """Return the folder that was indexed with a photo if it is not there, or empty: its drive may not be connected.
+
+    Parameters
+    ----------
+    path : str
+        Of its file.
+    name : str
+        Of the photo, which is what its path has behind that folder.
+
+    Returns
+    -------
+    str or None
+        None if there is anything in the folder.
+    """
+    root = Path(path.removesuffix(f"/{name}") if path.endswith(f"/{name}") else os.path.dirname(path))  # noqa: PTH120
+    try:
+        return None if any(root.iterdir()) else str(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return str(root)
+    except OSError:
+        return None
+
+
+def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths are of one file that is there: by links of either kind."""
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> list[Path]:
@@ -77,7 +125,7 @@ def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> lis
     """
     found: dict[Path, None] = {}
     for given in paths:
-        walked = _walk(given, None, below) if given.is_dir() else [given]
+        walked = _walk(given, None, below, EVERYTHING) if given.is_dir() else [given]
         there = (path for path in walked if path.is_file() and stays_below(path, below))
         found.update(dict.fromkeys(islice(there, most - len(found))))
         if len(found) >= most:
@@ -97,7 +145,7 @@ def stays_below(path: str | os.PathLike[str], folders: Iterable[Path]) -> bool:
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-def _walk(root: Path, passed_over: Counter[str] | None, below: Sequence[Path] | None) -> Iterator[Path]:
+def _walk(root: Path, passed_over: PassedOver | None, below: Sequence[Path] | None, passing: Passing) -> Iterator[Path]:
     """Yield the photo files under a folder; what lies behind links comes last, so that a file goes by its own name."""
     folders: list[Path] = [root]
     links: list[Path] = []
@@ -125,13 +173,17 @@ def _walk(root: Path, passed_over: Counter[str] | None, below: Sequence[Path] | 
                 continue
             path = folder / entry.name
             is_photo = path.suffix.lower() in PHOTO_SUFFIXES
-            if entry.is_symlink():
-                if is_photo or os.path.isdir(path):  # noqa: PTH112
+            is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(path))  # noqa: PTH112
+            if (is_photo or is_folder) and (pattern := passing.reason(path, root, is_folder)) is not None:
+                if passed_over is not None:
+                    passed_over.folders[pattern] += 1
+            elif entry.is_symlink():
+                if is_photo or is_folder:
                     links.append(path)
-            elif entry.is_dir():
+            elif is_folder:
                 if not os.path.lexists(path / COLLECTION_FILE):
                     folders.append(path)
             elif is_photo:
                 yield path
             elif passed_over is not None:
-                passed_over[path.suffix.lower()] += 1
+                passed_over.count(path)

@@ -33,13 +33,19 @@ class ImageOptions:
             least=0,
         ),
     ] = 1024
-    max_pixels: int = 150_000_000  # a file with more pixels is refused before it is decoded
+    max_pixels: Annotated[
+        int,
+        Option(
+            "Pixels of a photo that is read, at most; a larger one is refused before it is decoded. Of a JPEG those "
+            "count that are left once its decoder has reduced it.",
+            REGIONS,
+            least=1,
+        ),
+    ] = 150_000_000
     panorama: int = 1  # longest side of the working image of an elongated photo, as a multiple of `max_side`
 
     def __post_init__(self) -> None:
         check(self)
-        if self.max_pixels < 1:
-            raise CairnError(f"The limit on a photo's pixels must be at least 1, not {self.max_pixels}.")
         if self.panorama < 1:
             raise CairnError(f"The limit on a panorama's longer side must be at least 1, not {self.panorama}.")
 

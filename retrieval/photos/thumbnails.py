@@ -32,7 +32,9 @@ _TABLES = b"\xff\xdb"  # what comes behind the header where no comment does
 _MARK = b"\xff\xfe" + (2 + len(_COMMENT) + 64).to_bytes(2, "big") + _COMMENT
 
 
-def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
+def thumbnail(
+    path: Path, sha256: str | None, size: int, cache: Path, max_pixels: int = ImageOptions.max_pixels
+) -> bytes:
     """A small upright JPEG of a photo.
 
     Parameters
@@ -47,6 +49,9 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
     cache : Path
         Folder whose file `thumbnails/<first two digits>/<sha256>-<size>.jpg` is used where it is there, and whole, and
         is made else. Where it cannot be written the thumbnail is made each time.
+
+    max_pixels : int
+        See `ImageOptions`.
 
     Returns
     -------
@@ -65,7 +70,7 @@ def thumbnail(path: Path, sha256: str | None, size: int, cache: Path) -> bytes:
         return known
     kept = thumbnail_file(sha256, size, cache) if sha256 else None
     is_known = sha256 is not None and refuse_other_content(path, sha256)
-    made = with_checksum(encode_jpeg(_read(path, size)))
+    made = with_checksum(encode_jpeg(_read(path, size, max_pixels)))
     if kept is not None and is_known:
         # A full disk or a cache that may not be written is no reason not to show the photo.
         with contextlib.suppress(OSError):
@@ -117,9 +122,9 @@ def encode_jpeg(image: NDArray[np.uint8], quality: int = QUALITY) -> bytes:
     return file.getvalue()
 
 
-def _read(path: Path, size: int) -> NDArray[np.uint8]:
+def _read(path: Path, size: int, max_pixels: int) -> NDArray[np.uint8]:
     try:
-        return read_colour(path, ImageOptions(max_side=size))
+        return read_colour(path, ImageOptions(max_side=size, max_pixels=max_pixels))
     except CairnError as error:
         raise CairnError(f"{path.name} cannot be shown: {error}. Restore it, or index its folder again.") from error
 

@@ -6,10 +6,8 @@ named, and handles each chunk of a PNG by itself. A file of half a megabyte can 
 
 import re
 import struct
-from collections.abc import Iterable
-from typing import IO
-
-from PIL import Image
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
 
 from index.errors import CairnError
 
@@ -30,6 +28,16 @@ _JPEG_STRIPS = 7
 
 class PhotoTooLarge(CairnError):
     """The photo has more pixels than `ImageOptions.max_pixels`, or more that a decoder goes over."""
+
+
+def refuse_large(width: int, height: int, size: tuple[int, int], max_pixels: int) -> None:
+    """Refuse a photo of some size of which a decoder holds width x height pixels; CairnError with the reason alone."""
+    if width < 1 or height < 1:
+        raise CairnError("the photo has no pixels")
+    if width * height > max_pixels:
+        raise PhotoTooLarge(
+            f"the photo is {size[0]}x{size[1]} pixels, which is more than the limit of {max_pixels} pixels"
+        )
 
 
 def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
@@ -60,7 +68,7 @@ def check_parts(file: IO[bytes], length: int, max_pixels: int) -> None:
     file.seek(0)
 
 
-def check_strips(file: IO[bytes], length: int, image: Image.Image, max_pixels: int) -> None:
+def check_strips(file: IO[bytes], length: int, tags: Mapping[int, Any], size: tuple[int, int], max_pixels: int) -> None:
     """Refuse a TIFF whose strips or tiles share bytes, if reading them takes far longer than their pixels do.
 
     Parameters
@@ -69,8 +77,10 @@ def check_strips(file: IO[bytes], length: int, image: Image.Image, max_pixels: i
         Is left anywhere.
     length : int
         Of it, bytes.
-    image : PIL.Image.Image
-        Opened from it, and not decoded.
+    tags : mapping
+        Of the page that is to be decoded, by their numbers.
+    size : tuple of int
+        Its width and height.
     max_pixels : int
         That a photo may have.
 
@@ -79,17 +89,16 @@ def check_strips(file: IO[bytes], length: int, image: Image.Image, max_pixels: i
     CairnError
         The reason alone.
     """
-    tags = getattr(image, "tag_v2", {})
+    pixels = size[0] * size[1]
     for offsets, lengths in zip(_OFFSETS, _LENGTHS, strict=True):
         strips = list(zip(_whole(tags.get(offsets)), _whole(tags.get(lengths)), strict=False))
-        pixels = image.width * image.height
-        if sum(size for _, size in strips) > length + 16 * pixels:
+        if sum(bytes_ for _, bytes_ in strips) > length + 16 * pixels:
             raise CairnError("its strips share the same bytes, which no photo's do")
         if tags.get(_COMPRESSION) == _JPEG_STRIPS:
-            for start, size in dict.fromkeys(strips):
+            for start, bytes_ in dict.fromkeys(strips):
                 file.seek(start)
-                scans, _, _ = _scans(file, min(size, _WALKED), 1000 + size // 256)
-                _check_scans((scans, image.width, image.height), max_pixels)
+                scans, _, _ = _scans(file, min(bytes_, _WALKED), 1000 + bytes_ // 256)
+                _check_scans((scans, *size), max_pixels)
 
 
 def _check_chunks(file: IO[bytes], most: int) -> None:

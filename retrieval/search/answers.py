@@ -5,7 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ class Asked:
     box: Box | None = None  # what is searched for in it; None: all of it
     row: ImageRow | None = None  # where it is a photo of the collection, and its file is what was indexed
     content: str | None = None  # SHA-256 of the file, if that is known
+    is_away: bool = False  # its file is not there: what is stored of it will do
     max_pixels: int | None = None  # that its file may have; None: as photos of the collection
 
 
@@ -66,8 +67,10 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
 
 
 def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
-    """Ask with a photo of the collection; raises CairnError if its file has gone, or may not be read."""
+    """Ask with a photo of the collection, whose file may be away; raises CairnError if it may not be read."""
     path = photo_file(row)
+    if path is None:
+        return Asked(name, Path(row.path), box, row, row.sha256, is_away=True)
     state = path.stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
         return Asked(name, path, box, row, row.sha256)
@@ -91,8 +94,8 @@ def _content(path: Path) -> str | None:
         return None
 
 
-def photo_file(row: ImageRow) -> Path:
-    """Return the file of a photo of the collection; raises CairnError if it has gone, or may not be read."""
+def photo_file(row: ImageRow) -> Path | None:
+    """Return the file of a photo of the collection, None if it has gone; raises CairnError if it may not be read."""
     try:
         if stat.S_ISREG(os.stat(row.path).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
             return Path(row.path)
@@ -103,9 +106,7 @@ def photo_file(row: ImageRow) -> Path:
             f"The photo {row.name!r} is in the collection, but its file {row.path} cannot be read ({error.strerror}): "
             "check its rights and its drive."
         ) from error
-    raise PhotoUnusable(
-        f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}."
-    )
+    return None
 
 
 def search_photo(
@@ -137,6 +138,8 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
+    if asked.is_away and asked.row is not None:
+        return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
     source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
     # A box has fewer features still if only few of the photo's are kept.
@@ -159,6 +162,27 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
         signed=options.signed,
         keep_descriptors=searcher.engine.needs_descriptors,
     )
+
+
+def _stored_query(searcher: Searcher, asked: Asked, row: ImageRow) -> Query:
+    """Make a query of a photo whose file is away, upright alone: see `recall_query`.
+
+    Words are stored of every photo, and descriptors where the collection keeps them: PhotoUnusable is raised where the
+    search needs these, and they are not.
+    """
+    collection, options = searcher.collection, searcher.options
+    source = Source(collection.extractor, collection.options.image, asked.path, asked.box)
+    if options.soft == 1 and not searcher.engine.needs_descriptors:
+        found = recall_query(collection, row, source, signed=options.signed, photos=searcher.index.images)
+    elif collection.options.keep_descriptors:
+        kept = collection.index.images.features(row.number)
+        found = recall_described(collection, row, source, kept, soft=options.soft, signed=options.signed)
+    else:
+        raise PhotoUnusable(
+            f"The photo {row.name!r} is in the collection, but its file {row.path} is no longer there: {IF_MOVED}. "
+            "This search needs more than what is stored of it."
+        )
+    return replace(found, views=[found.views[0]], source=None)
 
 
 class LeftOut:

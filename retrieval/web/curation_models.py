@@ -11,7 +11,7 @@ MOST = 10_000
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tag = Annotated[str, StringConstraints(max_length=200)]
-Reason = Literal["there", "copy", "resolution", "date", "name", "format", "folder", "size"]
+Reason = Literal["there", "link", "copy", "resolution", "date", "name", "format", "folder", "size"]
 
 
 class Numbers(BaseModel):

@@ -45,6 +45,7 @@ class Place:
     similarity: Path | None = None  # file of a learnt similarity
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
+    max_pixels: int = MAX_PIXELS  # of an upload
 
 
 def photo_row(collection: Collection, number: int) -> ImageRow:
@@ -138,7 +139,7 @@ class SearchJobs:
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         options = self._options(request)
-        asked = [_ask(searches.collection, wish) for wish in request["queries"]]
+        asked = [self._ask(searches.collection, wish) for wish in request["queries"]]
         with _refusing(asked):
             answer = searches.search(
                 asked,
@@ -153,9 +154,21 @@ class SearchJobs:
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)
         row = photo_row(searches.collection, request["photo"])
-        asked = _ask(searches.collection, request["queries"][0])
+        asked = self._ask(searches.collection, request["queries"][0])
         with _refusing([asked]):
             return searches.match(asked, row, options, request["turn"])
+
+    def _ask(self, collection: Collection, wish: dict[str, Any]) -> Asked:
+        """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
+        box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
+        if wish["photo"] is None:
+            asked = ask_with_file(collection, wish["name"], Path(wish["path"]), box)
+            return replace(asked, max_pixels=self._place.max_pixels)
+        row = photo_row(collection, wish["photo"])
+        try:
+            return ask_with_photo(row, row.name or "", box)
+        except CairnError as error:
+            raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
 
     def _picture(self, searches: Searches, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions
@@ -169,18 +182,6 @@ class SearchJobs:
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()
-
-
-def _ask(collection: Collection, wish: dict[str, Any]) -> Asked:
-    """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
-    box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
-    if wish["photo"] is None:
-        return replace(ask_with_file(collection, wish["name"], Path(wish["path"]), box), max_pixels=MAX_PIXELS)
-    row = photo_row(collection, wish["photo"])
-    try:
-        return ask_with_photo(row, row.name or "", box)
-    except CairnError as error:
-        raise Refused(without_paths(str(error), [(row.path, "")]), "gone") from None
 
 
 @contextlib.contextmanager
@@ -218,11 +219,11 @@ class PictureJobs:
         path, size = Path(request["path"]), int(request["size"])
         try:
             if job == "thumbnail":
-                return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]))
+                return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]), request["max_pixels"])
             if job == "image":
                 refuse_other_content(path, request["sha256"])
-            limit = MAX_PIXELS if job == "preview" else ImageOptions.max_pixels
-            pixels, width, height = read_colour_sized(path, ImageOptions(max_side=size, max_pixels=limit))
+            options = ImageOptions(max_side=size, max_pixels=request["max_pixels"])
+            pixels, width, height = read_colour_sized(path, options)
         except CairnError as error:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
@@ -242,7 +243,8 @@ def _sheet(request: dict[str, Any]) -> bytes:
     for photo in request["photos"]:
         picture = None
         with contextlib.suppress(CairnError):  # it has gone: its place says so
-            picture = thumbnail(Path(photo["path"]), photo["sha256"], SIZES[-1], Path(request["cache"]))
+            path, cache = Path(photo["path"]), Path(request["cache"])
+            picture = thumbnail(path, photo["sha256"], SIZES[-1], cache, request["max_pixels"])
         shown.append((picture, photo["caption"]))
     return contact_sheet(shown, request["form"])
 

@@ -8,6 +8,7 @@ import typer
 
 from retrieval.commands.option_groups import grouped, shown_option
 from retrieval.commands.options import CatalogueAddress, SearchCluster, ShardNumber
+from retrieval.photos.options import ImageOptions
 from retrieval.search.options import SearchOptions
 from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import OPENING, FileOptions, Host, RunOptions, Workers, listen, run, show
@@ -29,6 +30,16 @@ def serve(
     cache: Annotated[
         Path | None, typer.Option(help="Folder for thumbnails (default: cache/ in the collection); may be deleted.")
     ] = None,
+    max_pixels: Annotated[
+        int | None,
+        shown_option(
+            ImageOptions,
+            "max_pixels",
+            panel="",
+            help="Pixels of a photo that is shown, or searched for, at most (default: those of cairn index for photos "
+            "of the collection, 100,000,000 for others).",
+        ),
+    ] = None,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
     files: FileOptions,
@@ -39,7 +50,7 @@ def serve(
     from retrieval.library.cluster import joined
 
     running = RunOptions.of_command(host, port, workers, files, network)
-    more: dict[str, Any] = {"cache": cache, "catalogue": catalogue, "similarity": similarity}
+    more: dict[str, Any] = {"cache": cache, "catalogue": catalogue, "similarity": similarity, "max_pixels": max_pixels}
     with joined(cluster, shards) as work:  # those who search connect to it themselves
         if work is not None:
             more |= {"cluster": work.scheduler, "shards": work.number}

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,7 @@ class ServeOptions:
     cluster: str | None = None  # address of the scheduler whose workers hold the collection; None: it is searched here
     shards: int = 1  # that the collection is cut into for them
     server: str | None = None  # tells this server from others: see `retrieval.web.shelf.instance`
+    max_pixels: int | None = None  # of a photo that is shown, or searched for; None: of uploads `MAX_PIXELS`
     title: str | None = None  # what people call the collection; None: as its folder is called
     decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
     # Access control; None: the application that this is mounted in has it.
@@ -111,6 +112,8 @@ class Service:
         given = [(options.similarity, "the learnt similarity")] if options.similarity else []
         self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
         self._place = Place(folder, options.catalogue, options.similarity, options.cluster, options.shards)
+        if options.max_pixels is not None:
+            self._place = replace(self._place, max_pixels=options.max_pixels)
         self._started = False
         self.recent = RecentRows()
         self.kept = Kept()
@@ -233,7 +236,10 @@ class Service:
 
     async def decode(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker decode a photo, and wait."""
-        return await run_job(self.decoding, request, job, wanted, upload=upload)
+        limit = (
+            self._place.max_pixels if upload else self.options.max_pixels or self.collection.options.image.max_pixels
+        )
+        return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload=upload)
 
 
 async def run_job(pool: Pool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:

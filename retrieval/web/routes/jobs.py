@@ -276,14 +276,14 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
 
     told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
     for key, value in result.items():
-        if key in ("collection", "out", "shortened", "kept_out_reasons"):
+        if key in ("collection", "out", "shortened", "kept_out_reasons", "places"):
             continue
         if isinstance(value, list):
             told["lengths"].setdefault(key, len(value))
             value = value[:most]
         if key == "kept_out":
             value = told["lengths"][key]
-        elif key == "failed" and isinstance(value, list) and value:
+        elif key in ("failed", "remarks") and isinstance(value, list) and value:
             value = failures_by_name(value, service.indexed_folders())
         told[key] = plain(value)
     return told

@@ -14,6 +14,7 @@ from starlette.types import Scope
 from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import index_of
 from retrieval.jobs.opening import queue_below
+from retrieval.photos.options import ImageOptions
 from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import caller_of
 from retrieval.web.app import create_app
@@ -100,7 +101,7 @@ class ShelfService:
     async def decode(self, request: Request, job: str, wanted: dict[str, Any]) -> Answer:
         """Have a photo decoded, and wait."""
         assert self._decoding is not None
-        return await run_job(self._decoding, request, job, wanted)
+        return await run_job(self._decoding, request, job, {**wanted, "max_pixels": ImageOptions.max_pixels})
 
     def _make(self, name: str) -> FastAPI:
         folder = self.shelf.find(name)

@@ -157,15 +157,19 @@ function failures(failed) {
     byReason.get(reason).push(name);
   }
   const sorted = [...byReason].sort((one, other) => other[1].length - one[1].length);
-  return sorted.map(([reason, names]) => el("details", {},
-    el("summary", {}, tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: toldReason(reason) })),
+  return sorted.flatMap(([reason, names]) => folded(tn(names.length, "{n} photo: {reason}.", "{n} photos: {reason}.", { reason: toldReason(reason) }), names));
+}
+
+/** Names of photos, folded away below a sentence. */
+function folded(sentence, names) {
+  return [el("details", {}, el("summary", {}, sentence),
     el("ul", { class: "names" }, ...names.slice(0, MOST).map((name) => el("li", { dir: "auto" }, name)),
-      names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) })))));
+      names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) }))))];
 }
 
 start(async () => {
   const [facts, server] = await Promise.all([read(), health()]);
-  const { descriptor, vocabulary, bytes, failed = [], bytes_per_feature: each, ...plain } = facts;
+  const { descriptor, vocabulary, bytes, failed = [], featureless = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
     ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
     : facts.images ? t("Every photo was indexed") : "";
@@ -174,6 +178,8 @@ start(async () => {
   const all = steps({ ...facts, failed });
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));
   at("commands").replaceChildren(...commandLines(all, server.collection));
+  at("never").hidden = !featureless.length;
+  at("featureless").replaceChildren(...folded(tn(featureless.length, "{n} photo: it is blank, blurred or too small.", "{n} photos: they are blank, blurred or too small."), featureless));
   at("failures").hidden = !failed.length;
   at("failed").replaceChildren(...failures(failed), ...(failed.length ? [el("p", { class: "row" }, workButton(t("Try again"), "index", { source: "failed" }))] : []));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");

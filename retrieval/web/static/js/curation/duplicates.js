@@ -23,6 +23,7 @@ const done = []; // what was decided, to be taken back
 
 const WHY = {
   there: () => t("the files of others are gone"),
+  link: () => t("others are links"),
   copy: () => t("the names of others say that they are copies"),
   resolution: () => t("it has the most pixels"),
   date: () => t("it was taken first"),

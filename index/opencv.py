@@ -1,0 +1,40 @@
+"""OpenCV as it is installed: its packages overwrite each other's files, and a mixture of two works nowhere."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+from index.errors import CairnError
+
+PACKAGE = "opencv-contrib-python-headless"
+"""The one that Cairn needs."""
+
+_INSTALLED = re.compile(r"(opencv_(?:contrib_)?python(?:_headless)?)-([0-9.]+)\.dist-info")
+
+
+def refuse_mixture(folder: Path | None = None) -> None:
+    """Raise CairnError if another package of OpenCV is installed over the one that Cairn needs, of another version.
+
+    Nothing is imported for it.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Where packages are installed; where ``cv2`` is by default.
+    """
+    if folder is None:
+        found = find_spec("cv2")
+        if found is None or found.origin is None:
+            return
+        folder = Path(found.origin).parents[1]
+    there = {}
+    for path in folder.glob("opencv_*.dist-info"):
+        if matched := _INSTALLED.fullmatch(path.name):
+            there[matched[1].replace("_", "-")] = matched[2]
+    own = there.pop(PACKAGE, None)
+    others = sorted(name for name, version in there.items() if own is not None and version != own)
+    if others:
+        raise CairnError(
+            f"{others[0]} {there[others[0]]} is installed over {PACKAGE} {own}, which Cairn needs, and neither works: "
+            f"run pip uninstall {' '.join(others)}, then pip install --force-reinstall --no-deps {PACKAGE}=={own}."
+        )

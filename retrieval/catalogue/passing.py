@@ -1,0 +1,75 @@
+"""What a collection remembers to pass over in folders: patterns, and folders that were removed for good."""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from glob import escape
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from index.text import check_storable, shown
+from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.photos.passing import Passing
+
+PASSING_KEY = "cairn.passing"
+"""Setting of the catalogue: patterns of `Passing`, JSON."""
+
+_LONGEST = 1000  # characters of a pattern
+
+
+def passing_of(session: Session) -> Passing:
+    """What a collection passes over; nothing of its own if what it remembers is damaged."""
+    try:
+        found = json.loads(setting_of(session, PASSING_KEY) or "{}")
+        exclude, include = (tuple(map(str, found.get(name, ()))) for name in ("exclude", "include"))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return Passing()
+    return Passing(exclude, include)
+
+
+def change_passing(session: Session, exclude: Iterable[str], include: Iterable[str]) -> None:
+    """Add patterns to those that a collection remembers: see `Passing.changed`.
+
+    Raises
+    ------
+    CairnError
+        A pattern is empty, too long, or cannot be kept.
+    """
+    exclude, include = tuple(exclude), tuple(include)
+    for pattern in (*exclude, *include):
+        check_storable(pattern)
+        if not pattern.strip("/ ") or len(pattern) > _LONGEST:
+            raise CairnError(f"A pattern is a name with * and ?, or a path, and not {shown(pattern)}.")
+    before = passing_of(session)
+    after = before.changed(exclude, include)
+    if after != before:
+        keep_setting(session, PASSING_KEY, json.dumps({"exclude": after.exclude, "include": after.include}))
+
+
+def exclude_folder(session: Session, folder: str, rows: Iterable[ImageRow]) -> None:
+    """Pass over a folder from now on, by its name in the collection and photos in it."""
+    places = set()
+    for row in rows:
+        root = row.path.removesuffix(f"/{row.name}")
+        if root != row.path and str(row.name).startswith(f"{folder.strip('/')}/"):
+            places.add(escape(f"{root}/{folder.strip('/')}"))
+    change_passing(session, sorted(places), ())
+
+
+def take_folders_again(session: Session, paths: Sequence[Path]) -> None:
+    """Forget folders that were removed for good: those that hold one of some paths, or lie below one."""
+    given = [os.path.realpath(path) for path in paths]
+    passing = passing_of(session)
+    again = [
+        pattern
+        for pattern in passing.exclude
+        if pattern.startswith("/")
+        and any(fnmatchcase(f"{path}/", f"{pattern}/*") or pattern.startswith(f"{escape(path)}/") for path in given)
+    ]
+    if again:
+        after = Passing(tuple(one for one in passing.exclude if one not in again), passing.include)
+        keep_setting(session, PASSING_KEY, json.dumps({"exclude": after.exclude, "include": after.include}))

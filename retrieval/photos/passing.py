@@ -1,0 +1,106 @@
+"""Which files and folders are passed over: those that devices and programs make beside photos, and what a user says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import translate
+from functools import cached_property
+from pathlib import Path
+
+DEVICES = (
+    *("@eaDir", "@__thumb", "@Recycle", "@Recently-Snapshot", "#recycle", "#snapshot"),  # Synology, QNAP
+    *("$RECYCLE.BIN", "System Volume Information", "lost+found", "Recycler"),
+    *("__MACOSX", "*.lrdata"),
+)
+"""Names of folders in which devices and programs keep copies, small pictures, and what was deleted."""
+
+_LIBRARIES = (".photoslibrary", ".photolibrary", ".migratedphotolibrary", ".aplibrary")
+_ORIGINALS = ("originals", "masters")
+SIDECARS = frozenset((".xmp", ".json", ".aae", ".pp3"))
+"""Endings of files that say something of the photo beside them."""
+_OF_FOLDERS = frozenset(("thumbs.db", "ehthumbs.db", "desktop.ini", "zbthumbnail.info"))
+
+
+@dataclass(frozen=True)
+class Passing:
+    """What is passed over in folders.
+
+    A pattern with ``*``, ``?`` and ``[…]`` is compared with the name of each file and folder, without regard to case;
+    one with a slash, with its path below the folder that is listed; a path that begins with one, with the whole path.
+    What is passed over as a folder is not looked into.
+
+    Attributes
+    ----------
+    exclude, include : tuple of str
+        Patterns of what is passed over, and of what is taken although a pattern or `DEVICES` names it.
+    """
+
+    exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+
+    def changed(self, exclude: Iterable[str], include: Iterable[str]) -> Passing:
+        """Add patterns; one that is added to either is taken from the other, which is how each is taken back."""
+        exclude, include = dict.fromkeys(exclude), dict.fromkeys(include)
+        return Passing(
+            tuple(dict.fromkeys([*(one for one in self.exclude if one not in include), *exclude])),
+            tuple(dict.fromkeys([*(one for one in self.include if one not in exclude), *include])),
+        )
+
+    def reason(self, path: Path, root: Path, is_folder: bool) -> str | None:
+        """Return the pattern by which a file or folder below a root is passed over; None if it is not."""
+        if not self.exclude and not is_folder:
+            return None
+        found = _first(self._excluded, path, root)
+        if found is None and is_folder:
+            found = _first(_DEVICES, path, root) or _part_of_a_library(path)
+        return None if found is None or _first(self._included, path, root) is not None else found
+
+    @cached_property
+    def _excluded(self) -> list[tuple[str, re.Pattern[str]]]:
+        return _compiled(self.exclude)
+
+    @cached_property
+    def _included(self) -> list[tuple[str, re.Pattern[str]]]:
+        return _compiled(self.include)
+
+
+@dataclass
+class PassedOver:
+    """What was passed over."""
+
+    files: Counter[str] = field(default_factory=Counter)  # that are no photos, by their endings
+    folders: Counter[str] = field(default_factory=Counter)  # and files that a pattern names, by the pattern
+
+    def count(self, path: Path) -> None:
+        """Count a file that is no photo, unless it belongs to one, or to a folder."""
+        ending = path.suffix.lower()
+        if ending not in SIDECARS and path.name.lower() not in _OF_FOLDERS:
+            self.files[ending] += 1
+
+
+def _compiled(patterns: Iterable[str]) -> list[tuple[str, re.Pattern[str]]]:
+    return [(one, re.compile(translate(one.rstrip("/")), re.IGNORECASE)) for one in patterns]
+
+
+_DEVICES = _compiled(DEVICES)
+
+
+def _first(patterns: list[tuple[str, re.Pattern[str]]], path: Path, root: Path) -> str | None:
+    for pattern, compiled in patterns:
+        compared = path.name
+        if "/" in pattern.rstrip("/"):
+            whole = pattern.startswith("/")
+            compared = os.path.realpath(path) if whole else path.relative_to(root).as_posix()
+        if compiled.match(compared):
+            return pattern
+    return None
+
+
+def _part_of_a_library(path: Path) -> str | None:
+    """Name a library of Apple's programs, for all of its folders but that of the originals."""
+    library = path.parent.suffix.lower()
+    return f"*{library}" if library in _LIBRARIES and path.name.lower() not in _ORIGINALS else None

@@ -1,0 +1,281 @@
+"""TIFF as scanners and editors write it: which page is the photo, and samples that Pillow does not take apart.
+
+Pillow reads most TIFFs, the first page of each. Here the largest full page is chosen, and samples of 16 bits and more
+are put together whose planes are stored apart, that are fractions, or grey with transparency.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, TiffImagePlugin
+
+from index.errors import CairnError
+from retrieval.photos.work import check_strips, refuse_large
+
+_HEADS = (b"II*\0", b"MM\0*", b"II+\0")
+MOST_PAGES = 10_000
+"""Pages of one file that are looked at."""
+_KIND, _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _STRIPS, _ORIENTATION = (
+    254,
+    256,
+    257,
+    258,
+    259,
+    262,
+    273,
+    274,
+)
+_SAMPLES, _ROWS_PER_STRIP, _SIZES, _PLANES, _PREDICTOR = 277, 278, 279, 284, 317
+_TILE_WIDTH, _TILE_HEIGHT, _TILES, _TILE_SIZES, _BELOW, _EXTRA, _FORMAT, _PROFILE = (
+    322,
+    323,
+    324,
+    325,
+    330,
+    338,
+    339,
+    34675,
+)
+_REDUCED, _MASK = 1, 4  # bits of the kind of a page
+_WHITE_IS_ZERO, _GREY, _RGB, _CMYK = 0, 1, 2, 5
+_COLOURS = {_WHITE_IS_ZERO: 1, _GREY: 1, _RGB: 3, _CMYK: 4}
+_TYPES = {1: "u", 2: "i", 3: "f"}
+_UNPACKED = {1: "raw", 5: "tiff_lzw", 8: "tiff_adobe_deflate", 32773: "packbits", 32946: "tiff_deflate"}
+_SHOWN = frozenset((0, 1, 2, 3, 4, 5, 6, 8, 9, 10))  # photometric interpretations of pictures, not of a raw sensor
+_MOST_SAMPLES = 8
+_BYTES_A_PIXEL = 16  # of samples, that a photo with the most pixels may have
+
+Tags = TiffImagePlugin.ImageFileDirectory_v2
+
+
+def is_tiff(head: bytes) -> bool:
+    """Whether a file whose first bytes are these is a TIFF."""
+    return head.startswith(_HEADS)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a TIFF."""
+
+    tags: Tags
+    header: bytes  # that the file would have, if this were its first page
+    others: int  # full pages of the file beside this one
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, as stored."""
+        return self._number(_WIDTH, 0), self._number(_HEIGHT, 0)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether its samples are to be put together by `unpack`: Pillow refuses it, or mixes its planes."""
+        bits, kinds = self._numbers(_BITS, 1), self._numbers(_FORMAT, 1)
+        if self._number(_PHOTOMETRIC, _GREY) not in _COLOURS or len(set(bits)) > 1 or len(set(kinds)) > 1:
+            return False
+        if bits[0] not in (16, 32, 64) or (kinds[0] == 3) < (bits[0] == 64) or kinds[0] not in _TYPES:
+            return False
+        samples = self._number(_SAMPLES, 1)
+        apart = self._number(_PLANES, 1) == 2 and samples > 1
+        if kinds[0] == 3:
+            return apart or samples > 1 or bits[0] != 32
+        return apart or samples not in (1, 3, 4) or (bits[0] == 32 and (samples > 1 or kinds[0] == 1))
+
+    def _numbers(self, tag: int, default: int) -> tuple[int, ...]:
+        found = self.tags.get(tag, default)
+        return tuple(map(int, found)) if isinstance(found, tuple | list) else (int(found),)
+
+    def _number(self, tag: int, default: int) -> int:
+        return self._numbers(tag, default)[0]
+
+    def unpack(self, file: IO[bytes], length: int, max_pixels: int) -> Image.Image:
+        """Read a page that `is_deep`: RGB, CMYK, LA or RGBA of 8 bits, or F in 0..255; as stored, not upright.
+
+        Raises
+        ------
+        CairnError
+            It is too large, or packed in a way that is not known.
+        """
+        refuse_large(*self.size, self.size, max_pixels)
+        check_strips(file, length, self.tags, self.size, max_pixels)
+        image = self._picture(self._samples(file, max_pixels))
+        if isinstance(profile := self.tags.get(_PROFILE), bytes):
+            image.info["icc_profile"] = profile
+        image.getexif()[_ORIENTATION] = self._number(_ORIENTATION, 1)
+        return image
+
+    def _picture(self, samples: NDArray[Any]) -> Image.Image:
+        photometric = self._number(_PHOTOMETRIC, _GREY)
+        colours = _COLOURS[photometric]
+        if samples.shape[2] < colours:
+            raise CairnError("the file is damaged (it has fewer samples than its colours need)")
+        extra = self._numbers(_EXTRA, 0)[0] if samples.shape[2] > colours else 0
+        picture = _to_255(samples[:, :, :colours], self._numbers(_BITS, 1)[0])
+        if photometric == _WHITE_IS_ZERO:
+            picture = 255 - picture
+        if colours == 1 and extra not in (1, 2):
+            return Image.fromarray(np.ascontiguousarray(picture[:, :, 0]))
+        if extra in (1, 2) and photometric != _CMYK:
+            alpha = _to_255(samples[:, :, colours : colours + 1], self._numbers(_BITS, 1)[0])
+            if extra == 1:  # colours are multiplied by it
+                picture = np.minimum(picture * (255 / np.maximum(alpha, 1)), 255)
+            picture = np.concatenate([picture, alpha], axis=2)
+        mode = {(1, 2): "LA", (3, 3): "RGB", (3, 4): "RGBA", (4, 4): "CMYK"}[colours, picture.shape[2]]
+        bands = [Image.fromarray(np.rint(band).astype(np.uint8)) for band in np.moveaxis(picture, 2, 0)]
+        return Image.merge(mode, bands)
+
+    def _samples(self, file: IO[bytes], max_pixels: int) -> NDArray[Any]:
+        """Read all samples, (H, W, S)."""
+        width, height = self.size
+        count, bits = self._number(_SAMPLES, 1), self._numbers(_BITS, 1)[0]
+        dtype = np.dtype(f"{_TYPES[self._numbers(_FORMAT, 1)[0]]}{bits // 8}")
+        if not 0 < count <= _MOST_SAMPLES or width * height * count * dtype.itemsize > _BYTES_A_PIXEL * max_pixels:
+            raise CairnError(f"the photo has {count} samples of {bits} bits a pixel, which is more than is read")
+        apart = self._number(_PLANES, 1) == 2
+        across, down, starts, sizes = self._segments()
+        samples = np.zeros((height, width, count), dtype)
+        stored = dtype.newbyteorder("<" if self.header.startswith(b"II") else ">")
+        places = itertools.product(range(count) if apart else (0,), range(0, height, down), range(0, width, across))
+        for (plane, top, left), start, size in zip(places, starts, sizes, strict=False):
+            rows = down if self._is_tiled else min(down, height - top)
+            file.seek(start)
+            shape = rows, across, 1 if apart else count
+            found = self._unpredicted(_unpacked(file.read(size), self._number(_COMPRESSION, 1), shape, stored), stored)
+            part = slice(plane, plane + 1) if apart else slice(None)
+            room = samples[top : top + rows, left : left + across, part]
+            room[...] = found[: room.shape[0], : room.shape[1]]
+        return samples
+
+    @property
+    def _is_tiled(self) -> bool:
+        return _TILES in self.tags
+
+    def _segments(self) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+        """Width and height of strips or tiles, where each begins, and their lengths in bytes."""
+        width, height = self.size
+        if self._is_tiled:
+            found = self._number(_TILE_WIDTH, 0), self._number(_TILE_HEIGHT, 0)
+            starts, sizes = self._numbers(_TILES, 0), self._numbers(_TILE_SIZES, 0)
+        else:
+            found = width, min(height, self._number(_ROWS_PER_STRIP, height))
+            starts, sizes = self._numbers(_STRIPS, 0), self._numbers(_SIZES, 0)
+        if min(found) < 1 or found[0] * found[1] > 4 * width * height + (1 << 20):
+            raise CairnError("the file is damaged (its strips or tiles have another size than a photo's)")
+        return *found, starts, sizes
+
+    def _unpredicted(self, values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
+        """Undo the predictor (TIFF 6, section 14, and Adobe's technical note 3) of rows (R, W, S), in native order."""
+        predictor = self._number(_PREDICTOR, 1)
+        if predictor == 1:
+            return values
+        rows, across, count = values.shape
+        if predictor == 2:
+            whole = values.view(f"{stored.byteorder}u{stored.itemsize}").astype(f"u{stored.itemsize}")
+            return np.cumsum(whole, axis=1, dtype=whole.dtype).view(stored.newbyteorder("="))
+        if predictor != 3:
+            raise CairnError(f"its samples are packed in a way that is not known (predictor {predictor})")
+        steps = values.view(np.uint8).reshape(rows, -1, count)  # bytes differ from those of the pixel before
+        planes = np.cumsum(steps, axis=1, dtype=np.uint8).reshape(rows, stored.itemsize, across * count)
+        return np.ascontiguousarray(planes.swapaxes(1, 2)).view(stored.newbyteorder(">"))[..., 0].reshape(values.shape)
+
+
+def _unpacked(data: bytes, compression: int, shape: tuple[int, int, int], stored: np.dtype[Any]) -> NDArray[Any]:
+    """Unpack a strip or tile (R, W, S): libtiff takes it for one grey strip of bytes, and so it never gets too long."""
+    if compression not in _UNPACKED:
+        raise CairnError(f"its samples are packed in a way that is not known (compression {compression})")
+    across = shape[1] * shape[2] * stored.itemsize
+    if compression != 1:
+        tags = [(_WIDTH, across), (_HEIGHT, shape[0]), (_BITS, 8), (_COMPRESSION, compression), (_PHOTOMETRIC, _GREY)]
+        tags += [(_STRIPS, 8), (_SAMPLES, 1), (_ROWS_PER_STRIP, shape[0]), (_SIZES, len(data))]
+        table = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+        head = struct.pack("<2sHI", b"II", 42, 8 + len(data)) + data
+        with Image.open(io.BytesIO(head + struct.pack("<H", len(tags)) + table + bytes(4)), formats=("TIFF",)) as strip:
+            data = strip.tobytes()
+    return np.frombuffer(data, stored, shape[0] * shape[1] * shape[2]).reshape(shape)
+
+
+def _to_255(samples: NDArray[Any], bits: int) -> NDArray[np.float32]:
+    """Scale samples to 0..255: unsigned ones by their bits, others as `to_bytes_range` does."""
+    if samples.dtype.kind == "u":
+        return samples.astype(np.float32) * np.float32(255 / (2**bits - 1))
+    return to_bytes_range(samples.astype(np.float32), whole=samples.dtype.kind == "i")
+
+
+def to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float32]:
+    """Scale whole or fractional numbers of unknown range to 0..255: 8 bit, 16 bit or 0..1; else lowest to highest."""
+    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    if low >= 0 and not whole and high <= 1:
+        return values * np.float32(255)
+    if low >= 0 and high <= 255:
+        return values
+    if low >= 0 and whole and high <= 65535:
+        return values / np.float32(257)
+    # Halved first, for the range of float32 itself does not fit a float32.
+    return ((values / 2 - low / 2) * (255 / max(high / 2 - low / 2, 1e-30))).astype(np.float32)
+
+
+def photo_page(file: IO[bytes]) -> Page | None:
+    """Choose the page of a TIFF that is the photo: the largest that is neither reduced nor a mask, the first of equals.
+
+    Parameters
+    ----------
+    file : file
+        Left anywhere.
+
+    Returns
+    -------
+    Page or None
+        None if no page can be read.
+    """
+    pages = list(itertools.islice(_pages(file), MOST_PAGES))
+    shown = [tags for tags in pages if tags.get(_PHOTOMETRIC, _GREY) in _SHOWN]
+    full = [tags for tags in shown if not _kind(tags) & (_REDUCED | _MASK)] or shown
+    if not full:
+        return None
+    best = max(full, key=lambda tags: Page(tags, b"", 0).size[0] * Page(tags, b"", 0).size[1])
+    file.seek(0)
+    header = file.read(8)
+    order = "<" if header.startswith(b"II") else ">"
+    place = struct.pack(f"{order}Q", best.offset) if _is_big(header) else struct.pack(f"{order}I", best.offset)
+    return Page(best, header[: 8 if _is_big(header) else 4] + place, len(full) - 1)
+
+
+def _is_big(header: bytes) -> bool:
+    return header[2:3] == b"+"
+
+
+def _kind(tags: Tags) -> int:
+    found = tags.get(_KIND, 0)
+    return found if isinstance(found, int) else 0
+
+
+def _pages(file: IO[bytes]) -> Iterator[Tags]:
+    """Yield the tags of all pages in their order, and of those below each."""
+    file.seek(0)
+    header = file.read(16)
+    header = header[: 16 if _is_big(header) else 8]
+    first = Tags(header)
+    waiting, seen = [first.next], set[int]()
+    while waiting:
+        place = waiting.pop()
+        if not place or place in seen:
+            continue
+        seen.add(place)
+        file.seek(place)
+        tags = Tags(header)
+        try:
+            tags.load(file)
+            below = tags.get(_BELOW, ())
+        except (SyntaxError, ValueError, TypeError, OSError, struct.error):  # damaged: what comes before it may do
+            continue
+        waiting += [tags.next]
+        waiting += [one for one in (below if isinstance(below, tuple) else (below,)) if isinstance(one, int)]
+        yield tags
