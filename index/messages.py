@@ -17,7 +17,6 @@ Naming = Callable[[str], str]
 _PLACE = re.compile(r"\{(\w+|(?:--|cairn )[^{}]+)\}")
 _FUNCTIONS = {
     "cairn check": "Collection.check",
-    "cairn compress": "cairn.compress",
     "cairn evaluate patches": "cairn.evaluate_patches",
     "cairn group": "Collection.group",
     "cairn index": "Collection.add",

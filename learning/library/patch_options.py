@@ -1,4 +1,4 @@
-"""Options of labelled patches, and of what is learnt from them by the methods of Brown11 and Trzcinski12."""
+"""Options of labelled patches, of what the methods of Brown11 and Trzcinski12 learn from them, and of codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -301,4 +301,32 @@ class PatchSetChoices:
     train: Annotated[int, Option("Pairs to train on; 0: none.", OUTPUT, least=0)] = 20_000
     validation: Annotated[int, Option("Pairs to validate on; 0: none.", OUTPUT, least=0)] = 5_000
     test: Annotated[int, Option("Pairs to test on; 0: none.", OUTPUT, least=0)] = 10_000
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+
+
+@dataclass(frozen=True)
+class CodeChoices:
+    """How a descriptor is compressed. See `learning.library.compressing.compress_descriptor`."""
+
+    bits: Annotated[
+        int | None, Option("Binary code of so many bits: 64, 128, 1024, or any from its dimensions up.")
+    ] = None
+    product: Annotated[
+        int | None, Option("Product-quantised code of at most so many bits: 64, 1024, or any multiple of 8.")
+    ] = None
+    method: Annotated[
+        str | None,
+        Option(
+            "Binary: spread (Parseval frame, thresholds spread out), frame (all at zero, as in the paper), "
+            "or lsh (random projections). Product: balanced (principal axes, "
+            "dealt by their variances) or plain (dimensions as they stand). The first is the default."
+        ),
+    ] = None
+    patches: Annotated[
+        Path | None,
+        Option(
+            "Learn from these patches, a folder in the PhotoTour layout, rather than from the mean and covariance "
+            "of the training patches that the descriptor file holds."
+        ),
+    ] = None
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0

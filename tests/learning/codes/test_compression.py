@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from index.errors import CairnError
+from index.messages import on_command_line
 from learning.codes.compression import CompressionOptions, compress_model
 from learning.commands.compress import compress
 from retrieval.descriptors.learnt import LearntModel, load_model, save_model
@@ -65,7 +66,7 @@ def run(*arguments):
 def refused(*arguments):
     error = run(*arguments).exception
     assert isinstance(error, CairnError), error
-    return str(error)
+    return error.message.told(on_command_line)
 
 
 @pytest.mark.parametrize(
@@ -159,4 +160,4 @@ def test_what_cannot_be_compressed_is_refused(file):
 def test_a_descriptor_without_moments_needs_patches(tmp_path):
     save_model(tmp_path / "bare.npz", model_of(mean=None, covariance=None))
     for kind in ("--bits", "--product"):
-        assert "with patches" in refused(tmp_path / "bare.npz", "--out", tmp_path / "code.npz", kind, 64)
+        assert "with --patches" in refused(tmp_path / "bare.npz", "--out", tmp_path / "code.npz", kind, 64)

@@ -10,6 +10,7 @@ import pytest
 from index.errors import CairnError
 from learning.library.blocks import learn_blocks
 from learning.library.boosted import learn_boosted
+from learning.library.compressing import compress_descriptor
 from learning.library.embedding import learn_embedding
 from learning.library.new_descriptor import NewDescriptor
 from learning.patches.phototour import PatchSet
@@ -72,3 +73,15 @@ def test_what_does_not_go_together_names_arguments(
 ) -> None:
     with pytest.raises(CairnError, match=sentence):
         learn(folder, **options)
+
+
+def test_a_descriptor_is_compressed_as_by_the_command(cairn: Callable[..., Ran], folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "whole.npz"
+    learn_embedding(folder, file, dim=9)
+    told = cairn("compress", file, "--out", tmp_path / "code.npz", "--bits", 16, "--json").json
+    code = compress_descriptor(file, tmp_path / "again.npz", bits=16)
+    assert code.fingerprint == told["fingerprint"] == load_model(tmp_path / "again.npz").fingerprint
+    assert code.to_dict().keys() == told.keys() and (code.bytes, told["bits"]) == (2, 16)
+    for options, sentence in (({}, "Choose either bits, for"), ({"bits": 16, "out": file}, "is the descriptor itself")):
+        with pytest.raises(CairnError, match=sentence):
+            compress_descriptor(file, **options)  # type: ignore[arg-type]
