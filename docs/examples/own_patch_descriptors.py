@@ -18,6 +18,7 @@ import cv2
 import numpy as np
 
 from eval.descriptions import read_descriptions
+from eval.hpatches.options import HPatchesChoices
 from eval.hpatches.release import IMAGES, find_sequences
 from eval.hpatches.rows import read_sequences
 from eval.hpatches.run import evaluate_hpatches
@@ -62,7 +63,7 @@ def main() -> None:
             rows = describe(sequence.read(image), arguments.numbers)
             np.savetxt(arguments.out / name / f"{image}.csv", rows, "%.7g", delimiter=",")
     reading = partial(read_sequences, arguments.out, distance="l2" if arguments.numbers else "hamming")
-    found = evaluate_hpatches(arguments.patches, reading, most=arguments.pairs)
+    found = evaluate_hpatches(arguments.patches, reading, HPatchesChoices(max_pairs=arguments.pairs))
     for task in (found.verification, found.matching, found.retrieval):
         print(f"{type(task).__name__}: mAP {100 * task.as_json()['mAP']:.2f}%")
 

@@ -2,21 +2,26 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eval.commands.patches import DEFAULT, Binary
+from eval.hpatches.options import HPatchesChoices
+from index.options.declaration import build
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import note, print_json, progress_bars, say
-from retrieval.commands.option_groups import shown_option
-from retrieval.commands.options import Json, Quiet, Seed
+from retrieval.commands.option_groups import OptionsOf, grouped, shown_option
+from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from eval.hpatches.run import HPatchesReport
+    from eval.hpatches.run import Describe, HPatchesReport
+    from index.progress import Progress
 
 
+@grouped
 def hpatches(
+    *,
     root: Annotated[Path, typer.Argument(help="Folder of the set, or of several: see cairn data list.")],
     descriptor: Annotated[str, shown_option(CollectionOptions, "descriptor", panel="")] = DEFAULT,
     descriptions: Annotated[
@@ -30,32 +35,28 @@ def hpatches(
     l1: Annotated[
         bool, typer.Option("--l1", help="Compare descriptions by the sum of absolute differences, not by Euclid.")
     ] = False,
-    tasks: Annotated[
-        Path | None,
-        typer.Option(
-            help="The benchmark's folder tasks, with its splits and lists of pairs. Without it pairs are drawn here, "
-            "and figures do not compare with published ones."
-        ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="a, b, c, full, illum or view; if it is left out, a with --tasks and full without."),
-    ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(help="verification, matching or retrieval; may be repeated; all if it is left out."),
-    ] = None,
-    max_pairs: Annotated[
-        int, typer.Option(help="So many pairs of each kind and queries at most, to try things out; 0: all.", min=0)
-    ] = 0,
-    seed: Seed = 0,
+    options: Annotated[dict[str, Any], OptionsOf(HPatchesChoices)],
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
     """Measure a descriptor on HPatches: verification, matching and retrieval of patches."""
-    from eval.hpatches.rows import describe_sequences, read_sequences
     from eval.hpatches.run import evaluate_hpatches
     from eval.hpatches.tasks import TASKS
+
+    titles = {"describe": "Describing", **{name: name.capitalize() for name in TASKS}}
+    asked = build(HPatchesChoices, options)
+    with progress_bars(quiet or json, titles) as tell:
+        describe = _describing(descriptor, descriptions, binary, l1, tell)
+        report = evaluate_hpatches(root, describe, asked, tell)
+    if json:
+        print_json(report.as_json())
+    else:
+        _print(report)
+
+
+def _describing(descriptor: str, descriptions: Path | None, binary: bool, l1: bool, tell: "Progress") -> "Describe":
+    """Give what describes the patches of sequences: a descriptor, or rows in files."""
+    from eval.hpatches.rows import describe_sequences, read_sequences
     from index.errors import CairnError
     from retrieval.descriptors.registry import find_descriptor
 
@@ -63,29 +64,12 @@ def hpatches(
         raise CairnError("--binary and --l1 tell how --descriptions are compared: name their folder, or leave it out.")
     if binary and l1:
         raise CairnError("--binary and --l1 exclude each other: packed bits are compared by Hamming distance.")
-    if descriptions is not None and descriptor != DEFAULT:
+    if descriptions is None:
+        return partial(describe_sequences, descriptor=find_descriptor(descriptor), progress=tell)
+    if descriptor != DEFAULT:
         raise CairnError("--descriptor and --descriptions exclude each other: name one of them.")
-    titles = {"describe": "Describing", **{name: name.capitalize() for name in TASKS}}
-    with progress_bars(quiet or json, titles) as tell:
-        if descriptions is not None:
-            distance = "hamming" if binary else "l1" if l1 else "l2"
-            describe = partial(read_sequences, descriptions, distance=distance, progress=tell)
-        else:
-            describe = partial(describe_sequences, descriptor=find_descriptor(descriptor), progress=tell)
-        report = evaluate_hpatches(
-            root,
-            describe,
-            tasks=tasks,
-            split=split,
-            wanted=task or TASKS,
-            most=max_pairs,
-            seed=seed,
-            progress=tell,
-        )
-    if json:
-        print_json(report.as_json())
-    else:
-        _print(report)
+    distance = "hamming" if binary else "l1" if l1 else "l2"
+    return partial(read_sequences, descriptions, distance=distance, progress=tell)
 
 
 def _print(report: "HPatchesReport") -> None:

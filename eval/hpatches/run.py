@@ -1,12 +1,13 @@
 """HPatches from its folder to figures."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from eval.hpatches.lists import choose_sequences, draw_lists, read_lists
+from eval.hpatches.options import HPatchesChoices
 from eval.hpatches.release import Sequence as PatchSequence
 from eval.hpatches.release import find_sequences
 from eval.hpatches.rows import Rows
@@ -58,12 +59,7 @@ class HPatchesReport:
 def evaluate_hpatches(
     root: Path,
     describe: Describe,
-    *,
-    tasks: Path | None = None,
-    split: str | None = None,
-    wanted: Sequence[str] = TASKS,
-    most: int = 0,
-    seed: int = 0,
+    asked: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
     """Measure descriptions of patches by the tasks of HPatches.
@@ -74,17 +70,8 @@ def evaluate_hpatches(
         The release, see `eval.hpatches.release.find_sequences`.
     describe : callable
         Given the sequences that are measured on, gives their rows.
-    tasks : Path, optional
-        The benchmark's own lists of pairs and splits; without them lists are drawn, and figures do not compare with
-        published ones.
-    split : str, optional
-        See `eval.hpatches.lists.choose_sequences`.
-    wanted : sequence of str
-        Of `TASKS`.
-    most : int
-        Pairs of each kind, and queries, at most; 0: all.
-    seed : int
-        Of lists that are drawn.
+    asked : HPatchesChoices, optional
+        Without the benchmark's own lists (`tasks`), lists are drawn, and figures do not compare with published ones.
     progress : callable
         Told of each task by its name.
 
@@ -93,13 +80,15 @@ def evaluate_hpatches(
     CairnError
         What is asked for is not there, or does not fit.
     """
+    asked = asked or HPatchesChoices()
+    wanted = asked.task or TASKS
     if strange := [name for name in wanted if name not in TASKS]:
         raise CairnError(f"HPatches has no task {strange[0]!r}: choose {one_of(TASKS)}.")
-    name, sequences = choose_sequences(find_sequences(root), split, tasks)
-    if tasks is not None:
-        lists = read_lists(tasks, name, sequences, set(wanted), most)
+    name, sequences = choose_sequences(find_sequences(root), asked.split, asked.tasks)
+    if asked.tasks is not None:
+        lists = read_lists(asked.tasks, name, sequences, set(wanted), asked.max_pairs)
     else:
-        lists = draw_lists(name, sequences, seed, most)
+        lists = draw_lists(name, sequences, asked.seed, asked.max_pairs)
     if "retrieval" in wanted and not (len(lists.queries) and len(lists.distractors)):
         raise CairnError(
             "There are too few patches with some contrast to retrieve among: leave out the task retrieval."

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from eval.hpatches.lists import Patches, draw_lists
+from eval.hpatches.options import HPatchesChoices
 from eval.hpatches.release import IMAGES, find_sequences
 from eval.hpatches.rows import describe_sequences, read_sequences
 from eval.hpatches.run import HPatchesReport, evaluate_hpatches
@@ -133,7 +134,7 @@ def image_of(number: int, letter: str) -> str:
 
 @pytest.fixture(scope="module")
 def report(root: Path, folder: Path, tasks: Path) -> HPatchesReport:
-    return evaluate_hpatches(root, partial(read_sequences, folder), tasks=tasks.parent)
+    return evaluate_hpatches(root, partial(read_sequences, folder), HPatchesChoices(tasks=tasks.parent))
 
 
 def test_verification_is_that_of_the_benchmark(report: HPatchesReport, table: Table, tasks: Path) -> None:
@@ -213,7 +214,9 @@ def test_bits_are_compared_by_hamming_distance_and_numbers_by_l1(root: Path, tab
         for image, rows in images.items():
             np.save(tmp_path / name / f"{image}.npy", (rows % 256).astype(np.uint8))
     reports = {
-        distance: evaluate_hpatches(root, partial(read_sequences, tmp_path, distance=distance), most=50)
+        distance: evaluate_hpatches(
+            root, partial(read_sequences, tmp_path, distance=distance), HPatchesChoices(max_pairs=50)
+        )
         for distance in ("hamming", "l1")
     }
     assert (reports["hamming"].dim, reports["hamming"].bytes) == (8 * DIM, DIM)
@@ -256,7 +259,9 @@ def test_drawn_lists_have_the_benchmarks_proportions(root: Path) -> None:
 
 
 def test_a_descriptor_finds_the_same_patches_the_better_the_less_noise(root: Path) -> None:
-    report = evaluate_hpatches(root, partial(describe_sequences, descriptor=find_descriptor("rootsift")), most=200)
+    report = evaluate_hpatches(
+        root, partial(describe_sequences, descriptor=find_descriptor("rootsift")), HPatchesChoices(max_pairs=200)
+    )
     assert report.matching is not None and report.retrieval is not None and report.verification is not None
     assert (report.dim, report.sequences, report.patches) == (128, 4, 16 * sum(COUNTS.values()))
     assert report.matching.mean > 0.95 and report.verification.mean("balanced") > 0.95
@@ -303,10 +308,10 @@ def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, t
     lists = tmp_path / "tasks"
     lists.mkdir()
     (lists / "splits.json").write_text('{"a": {"test": ["i_one", "v_one"]}}')
-    wanted = {"wanted": ("retrieval",), "tasks": lists}
+    wanted = HPatchesChoices(task=("retrieval",), tasks=lists)
     with pytest.raises(CairnError, match=r"There is no list .*retr_queries_split-a\.csv"):
-        evaluate_hpatches(root, partial(read_sequences, folder), **wanted)  # type: ignore[arg-type]
+        evaluate_hpatches(root, partial(read_sequences, folder), wanted)
     for row, said in (("i_one,11", "names patch 11 of image 0 of i_one"), ("i_two,1", "line 2: expected s,idx")):
         (lists / "retr_queries_split-a.csv").write_text(f"s,idx\n{row}\n")
         with pytest.raises(CairnError, match=said):
-            evaluate_hpatches(root, partial(read_sequences, folder), **wanted)  # type: ignore[arg-type]
+            evaluate_hpatches(root, partial(read_sequences, folder), wanted)
