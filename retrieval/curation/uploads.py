@@ -41,6 +41,10 @@ class NoRoomError(CairnError):
     """Photos cannot be kept: the disk is full, or its folder cannot be written to."""
 
 
+class LeadsElsewhereError(CairnError):
+    """The folder of uploads is a link that leads out of the collection."""
+
+
 def safe_name(name: str) -> str:
     """Make a name that a file may have on every system of what a sender calls a photo.
 
@@ -86,7 +90,7 @@ def incoming_folder(collection: Path) -> Path:
     ------
     NoRoomError
         It cannot be made.
-    CairnError
+    LeadsElsewhereError
         The folder of uploads leads elsewhere.
     """
     folder = collection / UPLOADS
@@ -132,7 +136,7 @@ def keep_uploads(collection: Path, received: Sequence[Path], names: Sequence[str
     ------
     NoRoomError
         A photo cannot be kept.
-    CairnError
+    LeadsElsewhereError
         The folder of uploads leads elsewhere.
     """
     uploads = folder = collection / UPLOADS
@@ -158,10 +162,10 @@ def _refusing(sentence: str) -> Iterator[None]:
 
 
 def _make_own(folder: Path, above: Path) -> None:
-    """Make a folder of uploads; CairnError where it is a link that leads elsewhere."""
+    """Make a folder of uploads; LeadsElsewhereError where it is a link that leads elsewhere."""
     make_folders(folder)
     if not stays_below(folder, [above]):
-        raise CairnError(
+        raise LeadsElsewhereError(
             "The folder of uploads of this collection leads elsewhere: put a folder in the place of the link."
         )
 

@@ -23,7 +23,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.collection.collection import CollectionChanged
 from retrieval.curation.albums import AlbumNotFound, NoName
 from retrieval.curation.choosing import FolderLockedError, FolderNotFound
-from retrieval.curation.uploads import NoRoomError, NotAPhotoError
+from retrieval.curation.uploads import LeadsElsewhereError, NoRoomError, NotAPhotoError
 from retrieval.groups.groups import NotGrouped
 from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
@@ -38,6 +38,7 @@ _KINDS |= {"memory": 503, "cluster": 503, DAMAGED: 503}
 _STATUSES: dict[int, tuple[type[CairnError], ...]] = {
     403: (FolderLockedError,),
     404: (AlbumNotFound, FolderNotFound, JobNotFound, NotGrouped, PhotoNotFound, SearchNotFound),
+    409: (LeadsElsewhereError,),
     413: (TooManySearches,),
     415: (NotAPhotoError,),
     422: (NoName,),

@@ -4,9 +4,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from index.errors import CairnError
 from retrieval.curation import uploads
 from retrieval.curation.uploads import (
+    LeadsElsewhereError,
     NoRoomError,
     NotAPhotoError,
     check_room,
@@ -62,6 +62,6 @@ def test_a_folder_of_uploads_that_leads_elsewhere_is_refused(tmp_path: Path) -> 
     collection = tmp_path / "c"
     collection.mkdir()
     (collection / "uploads").symlink_to(tmp_path / "other")
-    with pytest.raises(CairnError, match="leads elsewhere"):
+    with pytest.raises(LeadsElsewhereError, match="leads elsewhere"):
         incoming_folder(collection)
     assert not [*(tmp_path / "other").iterdir()]
