@@ -5,7 +5,7 @@ from typing import Any
 
 from index.errors import CairnError
 from index.messages import said
-from retrieval.jobs.kinds import KINDS, Work
+from retrieval.jobs.kinds import KINDS, Work, needs_nothing
 
 
 class JobNotFound(CairnError):
@@ -38,6 +38,16 @@ class Job:
     def title(self) -> str:
         """What it does, in English."""
         return KINDS[self.kind].title if self.kind in KINDS else said("Damaged work")
+
+    @property
+    def needs_nothing(self) -> bool:
+        """Whether such work can be begun by its kind alone."""
+        return needs_nothing(self.kind)
+
+    @property
+    def changes_photos(self) -> bool:
+        """Whether photos are listed otherwise when it has ended."""
+        return self.kind in KINDS and KINDS[self.kind].changes_photos
 
     @property
     def about(self) -> str:

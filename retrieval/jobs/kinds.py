@@ -61,6 +61,7 @@ class Work(BaseModel):
 
     kind: ClassVar[str]
     title: ClassVar[str]  # what it does, in English
+    changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
 
     @property
     def about(self) -> str:
@@ -98,6 +99,7 @@ class Index(Work):
 
     kind = "index"
     title = said("Add photos")
+    changes_photos = True
     places: list[Place] = Field(min_length=1, max_length=MOST)
 
     @property
@@ -137,6 +139,7 @@ class Retrain(Work):
 
     kind = "retrain"
     title = said("Make a new vocabulary")
+    changes_photos = True
     drop_missing: bool = False
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
@@ -156,6 +159,7 @@ class Remove(Work):
 
     kind = "remove"
     title = said("Remove photos")
+    changes_photos = True
     names: list[Text] = Field(default=[], max_length=MOST)
     missing: bool = False
     for_good: bool = False
@@ -186,6 +190,7 @@ class Metadata(Work):
 
     kind = "metadata"
     title = said("Read what the files say of photos")
+    changes_photos = True
 
     def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
         """Have files read."""
@@ -243,6 +248,18 @@ KINDS: dict[str, type[Work]] = {
     one.kind: one for one in (Index, Group, Retrain, Compact, Remove, Metadata, Check, Improve, Searches)
 }
 """All kinds, by their names."""
+
+PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)
+"""Kinds that are told nothing."""
+
+
+def needs_nothing(kind: str) -> bool:
+    """Whether work of a kind can be begun by its name alone."""
+    try:
+        KINDS[kind]()
+    except (KeyError, ValidationError):
+        return False
+    return True
 
 
 def read(kind: str, told: str) -> Work:

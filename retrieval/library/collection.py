@@ -716,7 +716,7 @@ class Collection:
         name_column : str, optional
             Column that says which photo a row is about; name, path or file otherwise.
         mapping : mapping of str to str, or pairs of them
-            From date, title, camera, latitude, longitude or tags to the header of its column.
+            From the word for a field, such as date, title or tags, to the header of its column.
         delimiter : {"auto", ",", ";", "tab"}
             What parts the columns.
         replace : bool

@@ -41,6 +41,8 @@ class Field:
     sources : tuple of str
         Where files keep it, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and
         number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON.
+    last : tuple of str
+        Where else it is looked for, if no file says it in `sources`.
     combine : callable, optional
         What counts of the sources, if that is not the first value that makes sense.
     written : tuple of str
@@ -64,6 +66,7 @@ class Field:
     help: str
     kind: Kind
     sources: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
     combine: Callable[[Sequence[Said], Sequence[str]], Any] | None = None
     written: tuple[str, ...] = ()
     headers: str = ""
@@ -94,8 +97,8 @@ class Metadata:
                 "xmp:xmp:CreateDate",
                 "gps:GPSDateStamp",
                 "takeout:photoTakenTime",
-                "exif:DateTime",  # when the file was last changed
             ),
+            last=("exif:DateTime",),  # when the file was last changed
             combine=combining.day,
             written=("xmp:exif:DateTimeOriginal", "xmp:photoshop:DateCreated"),
             headers="taken; date taken, datetimeoriginal, photo date, date of photo, capture date, date captured, "
@@ -162,11 +165,8 @@ class Metadata:
                 "xmp:dc:title",
                 "iptc:2:5",
                 "exif:XPTitle",
-                "xmp:dc:description",
-                "iptc:2:120",
-                "exif:ImageDescription",
-                "takeout:description",
             ),
+            last=("xmp:dc:description", "iptc:2:120", "exif:ImageDescription", "takeout:description"),
             written=("xmp:dc:title",),
             headers="title; titel, titre, título, titolo, photo title, bildtitel, fototitel, titre de la photo, "
             "título de la foto, titolo della foto, titolo foto",
@@ -301,7 +301,7 @@ FIELDS = MappingProxyType({row.key: row for row in _rows()})
 WORDS = MappingProxyType({row.word: row.key for row in FIELDS.values()})
 """Words for the fields, in `--map` and in sentences, and what the catalogue calls them."""
 
-SOURCES = frozenset(source for row in FIELDS.values() for source in row.sources)
+SOURCES = frozenset(source for row in FIELDS.values() for source in (*row.sources, *row.last))
 """All that is looked for in files."""
 
 
@@ -310,7 +310,8 @@ def combined(layers: Sequence[Said]) -> Metadata:
     values: dict[str, Any] = {}
     for row in FIELDS.values():
         combine = row.combine or partial(combining.first, read=row.kind.read)
-        values[row.name] = combine(layers, row.sources)
+        found = (combine(layers, some) for some in (row.sources, row.last))
+        values[row.name] = next((value for value in found if value is not None), None)
     return Metadata(**{name: value for name, value in values.items() if value is not None})
 
 

@@ -26,6 +26,8 @@ def read_iptc(data: bytes) -> Said:
     Said
         Texts by record and number, such as ``iptc:2:5``; the time is put behind the date.
     """
+    if not data:
+        return {}
     found: dict[tuple[int, int], list[bytes]] = {}
     for key, value in _datasets(data):
         found.setdefault(key, []).append(value)

@@ -39,28 +39,35 @@ def _takeout_names(photo: str) -> list[str]:
 
 
 class ChangeTimes:
-    """When files of photos, and those beside them, were changed last; folders are listed once, one after the other."""
+    """When files of photos, and those beside them, were changed last.
+
+    Each folder is listed once, if photos come folder by folder, or by name: those above the present one are remembered.
+    """
 
     def __init__(self) -> None:
-        self._folder: Path | None = None
-        self._names: frozenset[str] = frozenset()  # of files in it that may say something of a photo
+        self._beside: dict[Path, frozenset[str]] = {}  # by folder: names of files that may say something of a photo
 
     def of(self, photo: Path, status: os.stat_result) -> int:
         """The latest change time (st_ctime) of a photo's file and of what lies beside it, nanoseconds.
 
         Programs that keep the time of a file when they edit its metadata cannot keep this one.
         """
-        if photo.parent != self._folder:
-            self._folder, self._names = photo.parent, frozenset()
-            with contextlib.suppress(OSError):
-                beside = (name for name in os.listdir(photo.parent) if name.lower().endswith((".xmp", ".json")))  # noqa: PTH208 (names alone)
-                self._names = frozenset(beside)
-        latest = status.st_ctime_ns
-        for name in (*_xmp_names(photo.name), *_takeout_names(photo.name)) if self._names else ():
-            if name in self._names:
+        folder, latest = photo.parent, status.st_ctime_ns
+        if folder not in self._beside:
+            self._beside = {one: names for one, names in self._beside.items() if one in folder.parents}
+            self._beside[folder] = _names_beside(folder)
+        names = self._beside[folder]
+        for name in (*_xmp_names(photo.name), *_takeout_names(photo.name)) if names else ():
+            if name in names:
                 with contextlib.suppress(OSError):
-                    latest = max(latest, photo.with_name(name).lstat().st_ctime_ns)
+                    latest = max(latest, (folder / name).lstat().st_ctime_ns)
         return latest
+
+
+def _names_beside(folder: Path) -> frozenset[str]:
+    with contextlib.suppress(OSError):
+        return frozenset(name for name in os.listdir(folder) if name.lower().endswith((".xmp", ".json")))  # noqa: PTH208 (names alone)
+    return frozenset()
 
 
 def read_sidecars(path: Path) -> list[Said]:

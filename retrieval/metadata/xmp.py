@@ -69,7 +69,7 @@ def read_xmp(data: bytes) -> Said:
     Said
         Texts of the properties that fields are read from, that of the default language first; degrees are signed.
     """
-    if len(data) > LARGEST:
+    if not data or len(data) > LARGEST:
         return {}
     reader = _Reader()
     reader.read(data)

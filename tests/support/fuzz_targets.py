@@ -51,7 +51,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_mod
 from retrieval.groups.groups import read_groups
 from retrieval.groups.links import Link, decode_links, encode_links
 from retrieval.metadata.photo import read_metadata
-from retrieval.metadata.text import MOST_TAGS
+from retrieval.metadata.text import LONGEST_CAPTION, MOST_TAGS, clean
 from retrieval.photos.apart import decoding_here
 from retrieval.photos.decoding import read_colour, read_photo
 from retrieval.photos.options import ImageOptions
@@ -186,6 +186,8 @@ def read_all_metadata(folder: Path) -> None:
     texts = [text for text in (found.taken, found.camera, found.title, *found.tags) if text is not None]
     assert all(len(text.encode()) <= 4000 for text in texts) and len(found.tags) <= MOST_TAGS
     assert all(one.isprintable() or one in "\u200c\u200d" for text in texts for one in text)
+    assert found.caption is None or clean(found.caption, LONGEST_CAPTION) == found.caption
+    assert found.rating in (None, 1, 2, 3, 4, 5)
     assert (found.latitude is None) == (found.longitude is None)
     assert found.latitude is None or found.longitude is None or abs(found.latitude) <= 90 >= abs(found.longitude) / 2
 

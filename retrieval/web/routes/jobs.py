@@ -66,6 +66,8 @@ class Job(BaseModel):
     kind: str = Field(description=f"{', '.join(kinds.KINDS)}.")
     title: str = Field(description="What it does, in the language of Accept-Language.")
     about: str = Field(description="With what, such as the name of a folder; may be empty.")
+    needs_nothing: bool = Field(description="Whether such work can be begun by its kind alone.")
+    changes_photos: bool = Field(description="Whether photos are listed otherwise when it has ended.")
     state: Literal["queued", "running", "paused", "done", "failed", "cancelled"]
     step: str = Field(description="What it is at; empty where it has not said so.")
     title_of_step: str = Field(description="The same for people.")
@@ -138,7 +140,7 @@ class Remove(BaseModel):
 class Plain(BaseModel):
     """Work that needs nothing said."""
 
-    kind: Literal["compact", "metadata", "check", "improve", "searches"]
+    kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
 
 Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Plain, Body(discriminator="kind")]

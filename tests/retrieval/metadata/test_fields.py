@@ -22,7 +22,7 @@ ROWS = [pytest.param(row, id=row.name) for row in FIELDS.values()]
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_is_complete(row: Field) -> None:
     assert row.label and row.help.endswith(".") and row.headers and WORDS[row.word] == row.key
-    for source in row.sources:
+    for source in (*row.sources, *row.last):
         space, _, name = source.partition(":")
         assert space in ("exif", "gps", "iptc", "xmp", "takeout") and name
         assert space != "xmp" or name.partition(":")[0] in SPACES

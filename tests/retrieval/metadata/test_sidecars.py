@@ -9,8 +9,9 @@ import pytest
 
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.photo import read_metadata
+from retrieval.metadata.sidecars import ChangeTimes
 from retrieval.metadata.xmp import LARGEST
-from tests.support.metadata_files import DESCRIPTION, ORIGINAL, exif, jpeg, listed, xmp
+from tests.support.metadata_files import DATE_TIME, DESCRIPTION, ORIGINAL, exif, iptc, jpeg, listed, xmp
 
 PHOTO = jpeg(exif=exif({DESCRIPTION: "scan"}, {ORIGINAL: "2009:05:17 14:30:05"}))
 TAKEOUT = {
@@ -66,6 +67,20 @@ def test_the_json_of_takeout_fills_what_the_file_does_not_say(photo: Path, name:
     assert (found.taken, found.title, found.favourite) == ("2009-05-17T14:30:05", "scan", True)
 
 
+def test_when_a_file_was_changed_counts_after_what_any_file_says_of_the_photo(photo: Path) -> None:
+    photo.write_bytes(jpeg(exif=exif({DATE_TIME: "2020:01:01 00:00:00"})))
+    assert read_metadata(photo).taken == "2020-01-01T00:00:00"
+    photo.with_name("photo.jpg.json").write_text(json.dumps(TAKEOUT), encoding="utf-8")
+    assert read_metadata(photo).taken == "2009-05-17"
+
+
+def test_a_title_counts_before_the_caption_of_a_sidecar(photo: Path) -> None:
+    photo.write_bytes(jpeg(iptc=iptc((2, 5, b"Bridge"), (2, 120, b"old"))))
+    photo.with_name("photo.xmp").write_bytes(xmp("<dc:description>Seen from the mill</dc:description>"))
+    found = read_metadata(photo)
+    assert (found.title, found.caption) == ("Bridge", "Seen from the mill")
+
+
 @pytest.mark.parametrize(
     ("photo_name", "name"),
     [
@@ -117,3 +132,24 @@ def _link(path: Path) -> None:
 def test_a_sidecar_that_is_no_small_file_is_passed_over(photo: Path, make: Any) -> None:
     make(photo.with_name("photo.jpg.xmp"))
     assert read_metadata(photo).title == "scan"
+
+
+def test_folders_are_listed_once_however_photos_of_folders_within_each_other_are_ordered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["1.jpg", "b/2.jpg", "b/c/3.jpg", "b/d.jpg", "b/e/4.jpg", "x.jpg", "y/5.jpg", "z.jpg"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(PHOTO)
+    later = tmp_path / "b" / "d.jpg.xmp"
+    later.write_bytes(xmp())
+    os.utime(later, ns=(0, 0))  # the time of its contents says nothing
+    listed_folders: list[Path] = []
+    list_folder = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: listed_folders.append(folder) or list_folder(folder))
+    times = ChangeTimes()
+    found = {name: times.of(tmp_path / name, (tmp_path / name).stat()) for name in names}
+    assert sorted(listed_folders) == sorted({(tmp_path / name).parent for name in names})
+    assert found == {name: (tmp_path / name).stat().st_ctime_ns for name in names} | {
+        "b/d.jpg": later.lstat().st_ctime_ns
+    }

@@ -5,6 +5,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.photo import read_metadata
@@ -148,6 +150,26 @@ def test_what_is_no_sidecar_is_left_as_it_is(photo: Path, contents: bytes, reaso
     with pytest.raises(NoSidecar, match=reason):
         write_sidecar(photo, KNOWN, ALL, ["Holiday"])
     assert sidecar.read_bytes() == contents
+
+
+@settings(max_examples=150, deadline=None)
+@given(edits=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=8)), max_size=6))
+def test_of_a_damaged_sidecar_nothing_is_made_or_one_that_says_what_was_decided(
+    edits: list[tuple[float, bytes]],
+) -> None:
+    data = bytearray(THERE)
+    for share, replacement in edits:
+        place = int(share * (len(data) - 1))
+        data[place : place + len(replacement)] = replacement
+    try:
+        packet = merged(bytes(data), KNOWN, ALL, ["Holiday"])
+    except NoSidecar:
+        return
+    assert packet is not None
+    found = read_xmp(packet)
+    assert found["xmp:dc:title"][0] == KNOWN.title and {*found["xmp:dc:subject"]} >= {"Köln"}
+    assert found["xmp:xmp:Rating"] == ["4"] and "Albums|Holiday" in found["xmp:lr:hierarchicalSubject"]
+    assert merged(packet, KNOWN, ALL, ["Holiday"]) is None
 
 
 def test_a_link_is_not_written_through(photo: Path) -> None:

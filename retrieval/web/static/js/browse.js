@@ -14,7 +14,6 @@ import { isOpen, watch } from "./jobs/jobs.js";
 import { beginning } from "./shelf/beginning.js";
 
 const ORDERS = ["name", "newest", "oldest", "added"];
-const CHANGING = ["index", "remove", "metadata", "retrain"]; // kinds of work after which the wall may be another
 const form = at("filter");
 let request = new AbortController();
 let mark = () => {};
@@ -102,7 +101,7 @@ function follow() {
   let over = null; // numbers of the jobs that had ended
   watch((jobs) => {
     const ended = jobs.filter((job) => !isOpen(job));
-    const news = over && ended.some(({ id, kind }) => !over.has(id) && CHANGING.includes(kind));
+    const news = over && ended.some(({ id, changes_photos: changes }) => !over.has(id) && changes);
     over = new Set(ended.map(({ id }) => id));
     if (news) anew();
   });

@@ -206,8 +206,7 @@ function buttons(job, card) {
   if (job.state === "paused") return [resume, cancel];
   if (isOpen(job)) return [pause, cancel];
   if (job.kind === "index" && job.result?.failed?.length) return [again("index", { source: "failed" }), forget];
-  const simple = ["group", "compact", "retrain", "check", "metadata", "searches", "improve"];
-  return job.state !== "done" && simple.includes(job.kind) ? [again(job.kind, {}), forget] : [forget];
+  return job.state !== "done" && job.needs_nothing ? [again(job.kind, {}), forget] : [forget];
 }
 
 const said = (node, text) => node.textContent !== text && node.replaceChildren(text);
