@@ -36,5 +36,5 @@ def refuse_mixture(folder: Path | None = None) -> None:
     if others:
         raise CairnError(
             f"{others[0]} {there[others[0]]} is installed over {PACKAGE} {own}, which Cairn needs, and neither works: "
-            f"run pip uninstall {' '.join(others)}, then pip install --force-reinstall --no-deps {PACKAGE}=={own}."
+            f"run pip uninstall {' '.join(others)} {PACKAGE}, then pip install {PACKAGE}=={own}."
         )
