@@ -104,6 +104,7 @@ PUBLIC = {
     "Repaired": "retrieval.library.reports:Repaired",
     "Imported": "retrieval.library.reports:Imported",
     "Refreshed": "retrieval.library.reports:Refreshed",
+    "Sidecars": "retrieval.library.reports:Sidecars",
     "Damage": "retrieval.library.reports:Damage",
     # Errors
     "CairnError": "index.errors:CairnError",

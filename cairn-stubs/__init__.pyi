@@ -66,6 +66,7 @@ from retrieval.library.reports import Refreshed as Refreshed
 from retrieval.library.reports import Removed as Removed
 from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
+from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
 
@@ -109,6 +110,7 @@ __all__ = [
     "Result",
     "Retrained",
     "RetrievalEvaluation",
+    "Sidecars",
     "Unreadable",
     "Verified",
     "Vocabulary",

@@ -20,12 +20,13 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
 from learning.labels.ground_truth import Query
 from learning.measures.precision import mean_average_precision
-from retrieval.catalogue.photos import all_indexed, counts_of_photos
-from retrieval.collection.collection import Collection, find_vocabulary
+from retrieval.catalogue.photos import all_indexed
+from retrieval.collection.collection import Collection as Opened
+from retrieval.collection.collection import find_vocabulary
 from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
-from retrieval.indexing.adding import index_photos
-from retrieval.indexing.described import create_described
+from retrieval.library.collection import Collection
+from retrieval.library.opening import make
 from retrieval.photos.listing import list_photos
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
@@ -198,9 +199,11 @@ def run_benchmark(
     with _working(work, options, photos, source, collection, features) as (place, root):
         made = find_source(source, options, root, share=share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
-        with _open(folder, options, features, photos) as opened:
-            _refuse_others(opened, photos)
-            failed = _index(opened, photos, made, place, collection is None, workers, progress)
+        described = [*photos.images, *photos.distractors] if features is not None else ()
+        with make(folder, options, features=features, photos=described) as searched:
+            opened = searched.opened
+            _refuse_others(searched, photos)
+            failed = _index(searched, photos, made, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
             run = QueryRun(opened, photos, truth, search, single_ranking)
             answers = place.answers(run.key)
@@ -275,22 +278,11 @@ def _feature_states(features: Path) -> list[tuple[str, int, int]]:
     return states_of(sorted(one for one in features.rglob("*") if one.is_file()))
 
 
-def _open(folder: Path, options: CollectionOptions, features: Path | None, photos: BenchmarkPhotos) -> Collection:
-    """Make the collection, or open the one that is there."""
-    if features is None:
-        return Collection.create(folder, options)
-    return create_described(folder, options, features, [*photos.images, *photos.distractors])
-
-
 def _refuse_others(collection: Collection, photos: BenchmarkPhotos) -> None:
     """Refuse a collection that has photos which are not to be searched: they would be ranked, and be wrong."""
     searched = {str(path) for path in (*photos.image_files, *photos.distractor_files)}
     # One that has gone may have been moved: then indexing finds it where it is now.
-    others = [
-        row.path
-        for row in collection.catalogue.read(all_indexed)
-        if row.path not in searched and Path(row.path).exists()
-    ]
+    others = [one.path for one in collection if one.path not in searched and Path(one.path).exists()]
     if others:
         raise CairnError(
             "{folder} has {number} photos that are not measured on, such as {other}: name another {--collection}, or "
@@ -322,16 +314,16 @@ def _index(
     Nothing is looked at again in a collection of the work folder (`is_own`) that is known to be whole: the key of its
     folder has verified the photos.
     """
-    if is_own and collection.has_vocabulary and (noted := place.noted("failed")) is not None:
+    if is_own and collection.opened.has_vocabulary and (noted := place.noted("failed")) is not None:
         return list(noted)
     failed = []
     for paths in (photos.images, photos.distractors):
         if paths:
-            vocabulary = made.folder if made is not None and not collection.has_vocabulary else None
+            vocabulary = made.folder if made is not None and not collection.opened.has_vocabulary else None
             if made is not None and made.kept is None:
                 vocabulary = made.folder  # refused where the collection has another
-            failed += index_photos(collection, paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
-    if not collection.catalogue.read(counts_of_photos)["indexed"]:
+            failed += collection.add(paths, vocabulary=vocabulary, workers=workers, progress=progress).failed
+    if not len(collection):
         raise _nothing_in(photos)
     if is_own:
         place.note("failed", failed)
@@ -339,7 +331,7 @@ def _index(
 
 
 def run_queries(
-    collection: Collection,
+    collection: Opened,
     queries: Sequence[Query],
     folder: Path | None,
     options: SearchOptions,

@@ -16,10 +16,11 @@ import numpy as np
 
 from eval.benchmark import run_queries
 from eval.retrieval.photos import named_photos, stems_of
+from eval.similarity_options import SimilarityStudy
 from eval.similarity_splits import Lesson, SplitOptions, lessons
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
-from index.parallel import run
+from index.parallel import processes, run
 from index.progress import Progress
 from index.similarity import nearest_pairs
 from learning.labels.ground_truth import Query, read_ground_truth
@@ -144,14 +145,8 @@ class SimilarityReport:
 def evaluate_similarity(
     folder: Path,
     ground_truth: Path,
-    options: SimilarityOptions | None = None,
-    *,
-    neighbours: Sequence[int] = (),
-    splits: SplitOptions | None = None,
-    searched: Sequence[Path] = (),
-    ways: Sequence[str] = tuple(WAYS),
-    work: Path,
-    workers: int = 1,
+    options: SimilarityOptions,
+    study: SimilarityStudy,
     progress: Progress | None = None,
 ) -> SimilarityReport:
     """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf.
@@ -162,20 +157,10 @@ def evaluate_similarity(
         Collection to learn from, which has the query photos.
     ground_truth : Path
         In the layout of Oxford5K. Query photos that no answer mentions, as positive or junk, take no rank.
-    options : SimilarityOptions, optional
-        How it is learnt; but for `neighbours` and `seed`, where the arguments tell.
-    neighbours : sequence of int
-        Numbers of neighbours k to learn with; by default that of the options.
-    splits : SplitOptions, optional
-        What is learnt from and what is measured with.
-    searched : sequence of Path
-        Collections of other photos with the same vocabulary, that are searched too.
-    ways : sequence of str
-        Some of `WAYS`.
-    work : Path
-        Folder of what was learnt and measured: a run that was stopped goes on from there.
-    workers : int
-        Threads and processes; no figure but times depends on it.
+    options : SimilarityOptions
+        How it is learnt; but for `neighbours` and `seed`, where the study tells.
+    study : SimilarityStudy
+        What is learnt from and measured. A run that was stopped goes on.
     progress : callable, optional
         Told how many splits are done ("splits"), and the steps of learning.
 
@@ -185,15 +170,16 @@ def evaluate_similarity(
         No query has a positive, photos are ambiguous or missing, a collection has another vocabulary, or nothing
         can be learnt from a split.
     """
-    options, splits = options or SimilarityOptions(), splits or SplitOptions()
+    splits = SplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
+    ways = study.way or tuple(WAYS)
     tell: Progress = progress or (lambda step, done, of: None)
     asked = [query for query in read_ground_truth(ground_truth) if query.positives]
     if not asked:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     if unknown := [way for way in ways if way not in WAYS]:
         raise CairnError(f"There is no way of searching {unknown[0]!r}; choose of {', '.join(WAYS)}.")
-    bench = _Bench(folder, ground_truth, asked, splits, searched, ways, work, workers, tell)
-    counts = [*dict.fromkeys(neighbours)] or [options.neighbours]
+    bench = _Bench((folder, ground_truth), asked, splits, ways, study, tell)
+    counts = [*dict.fromkeys(study.neighbours)] or [options.neighbours]
     about = {
         "collection": str(folder),
         "photos": len(bench.rows),
@@ -216,20 +202,18 @@ class _Bench:
 
     def __init__(
         self,
-        folder: Path,
-        ground_truth: Path,
+        places: tuple[Path, Path],
         asked: list[Query],
         splits: SplitOptions,
-        searched: Sequence[Path],
         ways: Sequence[str],
-        work: Path,
-        workers: int,
+        study: SimilarityStudy,
         tell: Progress,
     ) -> None:
-        self.folder, self.ground_truth, self.asked, self.splits = folder, ground_truth, asked, splits
-        self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], workers, tell
+        (self.folder, self.ground_truth), self.asked, self.splits = places, asked, splits
+        self.ways, self.workers, self.tell = [way for way in ways if way != UNSEEN], processes(study.workers), tell
+        folder = self.folder
         self.told_unseen = UNSEEN in ways and splits.by == "photos"
-        self.places = {str(path): path for path in (folder, *searched)}
+        self.places = {str(path): path for path in (folder, *study.searched)}
         self.rows: list[ImageRow] = []
         self.keys: dict[str, str] = {}
         words: set[str] = set()
@@ -251,7 +235,7 @@ class _Bench:
             self.keys[name] = fingerprint({}, {"photos": photos, "words": sorted(words)})[:12]
         queries = [[*vars(query).values()] for query in asked]
         listed = [[sorted(one) if isinstance(one, frozenset) else one for one in query] for query in queries]
-        self.work = work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
+        self.work = study.work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
         self.work.mkdir(parents=True, exist_ok=True)
 
     def split(self, options: SimilarityOptions) -> Split:

@@ -13,6 +13,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from mmap import ACCESS_READ
 from mmap import mmap as map_file
 from pathlib import Path
@@ -203,7 +204,6 @@ def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
     CairnError
         The file is missing, unreadable, damaged, or holds pickled objects.
     """
-    path = Path(path)
     try:
         # np.lib.format rather than np.load, which would open a zip archive too.
         with open_regular(path) as file:
@@ -253,17 +253,24 @@ def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool
     # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("the array is of another format")
+    length = file.read(2)
+    shape, fortran_order, dtype = _parse_header(length + file.read(int.from_bytes(length, "little")))
+    # Python's own integers: NumPy's overflow.
+    if math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError("the array is not as long as it says")
+    return shape, fortran_order, dtype
+
+
+@lru_cache(maxsize=1024)  # a collection of many segments has the same few over and over
+def _parse_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
-        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(io.BytesIO(header))
     except (MemoryError, RecursionError):  # Python's parser, on what is nested a thousand times
         raise ValueError("the array has no header that makes sense") from None
     if dtype.hasobject:
         raise _PickledObjects("the array holds pickled objects")
     if not all(type(side) is int and side >= 0 for side in shape):
         raise ValueError("a side of the array is no length")
-    # Python's own integers: NumPy's overflow.
-    if math.prod(shape) * dtype.itemsize != size - file.tell():
-        raise ValueError("the array is not as long as it says")
     return shape, fortran_order, dtype
 
 

@@ -43,6 +43,10 @@ class Damaged(CairnError):
     """A file is not what was written, or is missing."""
 
 
+class Unreachable(CairnError):
+    """What is on another machine that does not answer now."""
+
+
 class Unreadable(CairnError):
     """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,27 @@ import pytest
 from hypothesis import settings
 
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
+from retrieval.library.compiled import COMPILED
 from tests.support.made_once import made_once
 
 # Where other programs run, an example may take long, and nothing is wrong.
-settings.register_profile("cairn", deadline=None)
+settings.register_profile("cairn", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None)
 settings.load_profile("cairn")
 
 # The fixtures of these are every test's.
 pytest_plugins = [
     f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos", "sharded")
 ]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let each process of a large run compile a share of the functions, where none was compiled on this machine yet."""
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
+    if worker and workers and len(session.items) > 1000:
+        for module in COMPILED[int(worker.removeprefix("gw")) :: int(workers)]:
+            import_module(module)
+
 
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")
@@ -124,7 +136,10 @@ def statements_are_compiled_once() -> Iterator[None]:
 
     def create(address: Any, **options: Any) -> Any:
         engine = create_engine(address, **options)
-        return engine.execution_options(compiled_cache=statements) if engine.dialect.name == "sqlite" else engine
+        if engine.dialect.name != "sqlite":
+            return engine
+        sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
+        return engine.execution_options(compiled_cache=statements)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sa, "create_engine", create)

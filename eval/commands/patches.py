@@ -1,30 +1,28 @@
 """Command: evaluate patches."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import typer
 
+from eval.library.patch_options import PatchMeasurement
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.option_groups import shown_option
-from retrieval.commands.options import Json, Quiet, Seed
+from retrieval.commands.option_groups import OptionsOf, grouped, shown_option
+from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
     from eval.descriptions import Descriptions
     from retrieval.descriptors.contract import Descriptor as Describer
 
 DEFAULT = "rootsift"
-Binary = Annotated[
-    bool,
-    typer.Option("--binary", help="The descriptions are packed bits (uint8), compared by Hamming distance."),
-]
-MaxPairs = Annotated[
-    int, typer.Option(help="Measure on so many pairs at most, drawn by the seed, to try things out; 0: all.", min=0)
-]
+Binary = Annotated[bool, shown_option(PatchMeasurement, "binary")]
+MaxPairs = Annotated[int, shown_option(PatchMeasurement, "max_pairs")]
 
 
+@grouped
 def patches(
+    *,
     folder: Annotated[Path, typer.Argument(help="Folder of labelled patches, in the layout of PhotoTour.")],
     descriptor: Annotated[str, shown_option(CollectionOptions, "descriptor", panel="")] = DEFAULT,
     descriptions: Annotated[
@@ -34,24 +32,7 @@ def patches(
             "in their order."
         ),
     ] = None,
-    binary: Binary = False,
-    pairs: Annotated[
-        str | None,
-        typer.Option(help="Pair file of the folder, or a split: train, validation or test; test if it is left out."),
-    ] = None,
-    comparison: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How descriptors are compared: distance, or inner (their inner product); by default as a learnt "
-            "descriptor's file says, and else by distance.",
-        ),
-    ] = None,
-    footprint: Annotated[
-        float, typer.Option(help="Share of a patch's side, about its middle, that is described.", min=0.1, max=1)
-    ] = 1.0,
-    max_pairs: MaxPairs = 0,
-    seed: Seed = 0,
+    options: Annotated[dict[str, Any], OptionsOf(PatchMeasurement)],
     roc: Annotated[Path | None, typer.Option(help="Draw the ROC curve here: .png, .pdf or .svg.")] = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -63,20 +44,12 @@ def patches(
 
     if roc is not None:
         check_plot(roc)
+    binary, comparison, footprint = options.pop("binary"), options["comparison"], options["footprint"]
     if (comparison is not None or footprint != 1) and descriptions is not None:
         raise CairnError("--comparison and --footprint are of descriptors, not of --descriptions: take them away.")
     found = descriptor_or_descriptions(descriptor, descriptions, binary)
     with progress_bars(quiet or json, TITLES) as tell:
-        report = evaluate_patches(
-            found,
-            folder,
-            pairs=pairs,
-            comparison=comparison,
-            footprint=footprint,
-            max_pairs=max_pairs,
-            seed=seed,
-            progress=tell,
-        )
+        report = evaluate_patches(found, folder, **options, progress=tell)
     told = report.to_dict()
     if roc is not None:
         plot_roc({f"{told['descriptor']}, {told['dim']}-D": (report.distances, report.same)}, roc)

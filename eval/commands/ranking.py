@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from index.options.panels import MEASURED, OUTPUT
+from eval.library.benchmark_options import BenchmarkChoices
+from index.options.panels import MEASURED
 from retrieval.commands.console import note, print_json, progress_bars, say
+from retrieval.commands.option_groups import shown_option
 from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
@@ -20,28 +22,8 @@ Images = Annotated[
         "are then refused; --report shows them.",
     ),
 ]
-Save = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=OUTPUT,
-        help="Write the ranking of each query here (.csv); cairn evaluate ranking reads it, and scores it the same.",
-    ),
-]
-PrecisionRecall = Annotated[
-    Path | None,
-    typer.Option(
-        "--pr",
-        rich_help_panel=OUTPUT,
-        help="Write precision at 101 recalls here, the mean and of each query (.csv); cairn plot pr draws it.",
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=OUTPUT,
-        help="Write a page here (.html) with each query's box and ranking as thumbnails, the worst first.",
-    ),
-]
+PrecisionRecall = Annotated[Path | None, shown_option(BenchmarkChoices, "pr")]
+Report = Annotated[Path | None, shown_option(BenchmarkChoices, "report")]
 
 
 def ranking(

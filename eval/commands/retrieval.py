@@ -8,95 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eval.commands.ranking import PrecisionRecall, Report, Save
 from eval.library.benchmark import NOT_MEASURED
-from eval.retrieval.published import PUBLISHED
+from eval.library.benchmark_options import BenchmarkChoices
 from index.errors import CairnError
-from index.options.panels import FEATURES, MEASURED, RUNNING, VOCABULARY
-from index.text import one_of
+from index.options.panels import MEASURED
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
-from retrieval.commands.option_groups import OptionsOf, given, grouped
-from retrieval.commands.options import Json, Quiet, Workers
+from retrieval.commands.option_groups import OptionsOf, given, grouped, shown_option
+from retrieval.commands.options import Json, Quiet
 from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from eval.benchmark import BenchmarkReport
 
-Distractors = Annotated[
-    list[Path] | None,
-    typer.Option(
-        rich_help_panel=MEASURED,
-        help="Folder of photos that are searched too, and are never right; may be repeated. No vocabulary is made "
-        "from them.",
-    ),
-]
-Share = Annotated[
-    float,
-    typer.Option(
-        rich_help_panel=MEASURED,
-        metavar="PART",
-        help="For a smoke test: ask this part of the queries (2 at least), among all photos that these name and this "
-        "part of the others.",
-    ),
-]
-BenchmarkFeatures = Annotated[
-    Path | None,
-    typer.Option(
-        "--features",
-        rich_help_panel=FEATURES,
-        metavar="PATH",
-        help="Keypoints and descriptors of all photos that another program made, as cairn index takes them.",
-    ),
-]
-AsPublished = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=MEASURED,
-        metavar="NAME",
-        help=f"Set all that a paper says of its experiments: {one_of(PUBLISHED)}; see the page on measuring.",
-    ),
-]
-SingleRanking = Annotated[
-    bool,
-    typer.Option(
-        "--single-ranking",
-        rich_help_panel=MEASURED,
-        help="Of Revisited: score one search by all protocols. Without it, the junk of each takes no place among the "
-        "photos that are verified, and expands no query.",
-    ),
-]
-VocabularyFrom = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=VOCABULARY, help="Take the vocabulary of this collection instead of making one from the photos."
-    ),
-]
-VocabularyImages = Annotated[
-    list[Path] | None,
-    typer.Option(
-        rich_help_panel=VOCABULARY,
-        help="Make the vocabulary from the photos of this folder; may be repeated. It is made once, and kept.",
-    ),
-]
-Keep = Annotated[
-    Path | None,
-    typer.Option(
-        "--collection", rich_help_panel=RUNNING, help="Keep the collection here, rather than in the work folder."
-    ),
-]
-WorkFolder = Annotated[
-    Path,
-    typer.Option(
-        "--work",
-        rich_help_panel=RUNNING,
-        help="Folder where runs are kept: one that was stopped goes on, and one with other options of searching uses "
-        "the same collection.",
-    ),
-]
-Discard = Annotated[
-    bool, typer.Option("--discard", rich_help_panel=RUNNING, help="Remove what is kept of this run once it is done.")
-]
+WorkFolder = Annotated[Path, shown_option(BenchmarkChoices, "work")]
 
 _MEASURED = ("context", "images", "gt", "queries")  # parameters that published sets have not
 # Names, title, and the set of distractors that belongs to it.
@@ -123,33 +48,21 @@ def retrieval(
             help="Ground truth: a folder in the layout of Oxford5K, or a file gnd_….pkl of Revisited.",
         ),
     ],
-    how: Annotated[dict[str, Any], OptionsOf(CollectionOptions, SearchOptions, leave=NOT_MEASURED)],
+    how: Annotated[
+        dict[str, Any], OptionsOf(CollectionOptions, SearchOptions, BenchmarkChoices, leave=(*NOT_MEASURED, "work"))
+    ],
     queries: Annotated[
         Path | None,
         typer.Option(rich_help_panel=MEASURED, help="Folder of query photos that are not among the images."),
     ] = None,
-    distractors: Distractors = None,
-    share: Share = 1.0,
-    as_published: AsPublished = None,
-    single_ranking: SingleRanking = False,
-    vocabulary: VocabularyFrom = None,
-    vocabulary_images: VocabularyImages = None,
-    features: BenchmarkFeatures = None,
-    workers: Workers = 0,
-    collection: Keep = None,
     work: WorkFolder = Path("cairn-evaluations"),
-    discard: Discard = False,
-    save: Save = None,
-    pr: PrecisionRecall = None,
-    report: Report = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
     """Index photos, run the queries of a ground truth, and print the mean average precision."""
-    chosen = {name: value for name, value in locals().items() if name not in (*_MEASURED, "how", "quiet", "json")} | how
     from eval.retrieval.vocabulary import title_of
 
-    _print_report(_measure(context, title_of(images), images, gt, queries, quiet or json, **chosen), json)
+    _print_report(_measure(context, title_of(images), images, gt, queries, quiet or json, work=work, **how), json)
 
 
 def _measure(

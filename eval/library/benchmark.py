@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from index.options.declaration import build, options_of
-from index.parallel import cores
+from index.parallel import processes
 from index.progress import Progress
 from retrieval.library.progress import INDEXING
 
@@ -90,7 +90,7 @@ def measure(
         features=chosen["features"],
         work=Work(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
         single_ranking=chosen["single_ranking"],
-        workers=chosen["workers"] or cores(),
+        workers=processes(chosen["workers"]),
         progress=progress,
     )
     beside = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]

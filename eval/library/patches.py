@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from eval.library.patch_options import PatchMeasurement
 from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
 from learning.library.array_patches import are_arrays, as_labels, pairs_of_arrays
 from learning.measures.roc import auc, fpr95, roc_curve
-from retrieval.library.parts.arguments import as_array, checked_count
+from retrieval.library.parts.arguments import as_array
 from retrieval.library.parts.descriptor import Descriptor, contract_of
 from retrieval.library.progress import Telling, telling
 
@@ -64,18 +67,9 @@ class PatchEvaluation:
         return dict(self._facts or told)
 
 
+@takes_options(PatchMeasurement)
 def evaluate_patches(
-    descriptor: Any,
-    patches: Any = None,
-    same: Any = None,
-    *,
-    binary: bool = False,
-    pairs: str | None = None,
-    comparison: str | None = None,
-    footprint: float = 1.0,
-    max_pairs: int = 0,
-    seed: int = 0,
-    progress: Telling = None,
+    descriptor: Any, patches: Any = None, same: Any = None, *, progress: Telling = None, **options: Any
 ) -> PatchEvaluation:
     """Measure how well a descriptor, or distances, tell matching pairs of patches from others.
 
@@ -95,20 +89,9 @@ def evaluate_patches(
         matches and as many other pairs are taken.
     same : array_like, shape (M,), bool, optional
         Whether the two of each pair show the same.
-    binary : bool
-        Whether rows are packed bits (uint8), compared by Hamming distance.
-    pairs : str, optional
-        Of a folder: a pair file, or a split (train, validation, test); the test pairs where it is None.
-    comparison : str, optional
-        How a descriptor's rows are compared: ``distance`` or ``inner``; as the descriptor says where it is None.
-    footprint : float
-        Share of a patch's side, about its middle, that is described.
-    max_pairs : int
-        Measure on at most this many pairs, drawn by the seed; 0: all.
-    seed : int
-        Of what is drawn.
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
+    {options}
 
     Returns
     -------
@@ -148,21 +131,21 @@ def evaluate_patches(
     >>> cairn.evaluate_patches(lambda patches: patches.reshape(len(patches), -1), (patches, points)).fpr95
     0.0
     """
-    max_pairs, seed = checked_count(max_pairs, "max_pairs", 0), checked_count(seed, "seed", 0)
+    how = build(PatchMeasurement, options)
     with telling(progress, TITLES) as tell:
         if patches is None:
-            return _of_distances(_distances(descriptor, same, binary), same)
+            return _of_distances(_distances(descriptor, same, how.binary), same)
         from eval.patches import evaluate_patches as measure
         from learning.patches.phototour import PatchSet
 
         labelled: Patches
-        chosen: Pairs | str | None = pairs
+        chosen: Pairs | str | None = how.pairs
         if are_arrays(patches):
             if same is not None:
                 patches = (*patches, same)
             elif _looks_paired(patches):
                 raise CairnError("With patches (first, second) give same, too: whether each pair shows the same.")
-            labelled, chosen = pairs_of_arrays(patches, seed)
+            labelled, chosen = pairs_of_arrays(patches, how.seed)
         elif not isinstance(patches, str | Path):
             raise CairnError("patches is a folder, (first, second) with same, or (patches, point_ids).")
         elif same is not None:
@@ -171,13 +154,13 @@ def evaluate_patches(
             labelled = PatchSet.open(Path(patches))
         report = measure(
             labelled,
-            _descriptor(descriptor, binary, labelled),
+            _descriptor(descriptor, how.binary, labelled),
             chosen,
             tell,
-            comparison=comparison,
-            footprint=footprint,
-            max_pairs=max_pairs,
-            seed=seed,
+            comparison=how.comparison,
+            footprint=how.footprint,
+            max_pairs=how.max_pairs,
+            seed=how.seed,
         )
     facts = report.as_json()
     if are_arrays(patches):

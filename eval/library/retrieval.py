@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.benchmark import NOT_MEASURED, TITLES, measure
+from eval.library.benchmark_options import BenchmarkChoices
 from index.errors import CairnError
 from index.options.arguments import takes_options
+from index.parallel import processes
 from index.text import shown
 from learning.library.paths import AnyPath, Paths, as_path, as_paths, is_path
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
-from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
 from retrieval.search.options import SearchOptions
 
@@ -124,26 +125,12 @@ class RetrievalEvaluation:
         return self._scores.protocols[name]
 
 
-@takes_options(CollectionOptions, SearchOptions, leave=NOT_MEASURED)
+@takes_options(CollectionOptions, SearchOptions, BenchmarkChoices, leave=NOT_MEASURED)
 def evaluate_retrieval(
     photos: Mapping[Any, Iterable[Any]] | Paths,
     truth: Mapping[Any, Any] | AnyPath,
     *,
     queries: AnyPath | None = None,
-    distractors: Paths = (),
-    share: float = 1.0,
-    as_published: str | None = None,
-    single_ranking: bool = False,
-    vocabulary: AnyPath | None = None,
-    vocabulary_images: Paths = (),
-    features: AnyPath | None = None,
-    workers: int = 0,
-    collection: AnyPath | None = None,
-    work: AnyPath | None = None,
-    discard: bool = False,
-    save: AnyPath | None = None,
-    pr: AnyPath | None = None,
-    report: AnyPath | None = None,
     progress: Telling = None,
     **options: Any,
 ) -> RetrievalEvaluation:
@@ -161,31 +148,6 @@ def evaluate_retrieval(
         file ``gnd_*.pkl`` of Revisited.
     queries : path, optional
         Folder of query photos that are not among the photos.
-    distractors : path or list of paths
-        Folders of photos that are searched too, and are never right.
-    share : float
-        Part of the queries, and of the photos that these do not name, for a smoke test.
-    as_published : str, optional
-        Set all that a paper says of its experiments (`cairn evaluate retrieval --help` names them), where options are
-        left as they are.
-    single_ranking : bool
-        Of Revisited: score one search by all protocols.
-    vocabulary : path, optional
-        Take the vocabulary of this collection.
-    vocabulary_images : path or list of paths
-        Make the vocabulary from the photos of these folders.
-    features : path, optional
-        Keypoints and descriptors of all photos that another program made.
-    workers : int
-        Processes; 0: one for each core. The result does not depend on it.
-    collection : path, optional
-        Keep the collection here, or search the one that is here, of these photos.
-    work : path, optional
-        Folder where runs are kept, so that one that was stopped goes on; None: nothing is kept.
-    discard : bool
-        Remove what is kept of this run once it is done.
-    save, pr, report : path, optional
-        Write the rankings (.csv), precision against recall (.csv), or a page of thumbnails (.html).
     progress : None, bool or callable
         Progress: none, bars, or a function of (step, done, of).
     {options}
@@ -221,11 +183,11 @@ def evaluate_retrieval(
     >>> precision.shape, float(precision[0])
     ((101,), 1.0)
     """
-    chosen = {**_DEFAULTS, **locals(), **options}
-    checked_count(workers, "workers", 0)
+    chosen = {**_DEFAULTS, **options}
+    processes(chosen["workers"])  # says what is wrong with it
     with telling(progress, TITLES) as tell:
         if isinstance(photos, Mapping) or (is_path(photos) and as_path(photos).is_file()):
-            _refuse_options(chosen)
+            _refuse_options(chosen, queries)
             scores = _score(photos, truth)
             return _evaluation(scores, scores.unranked, scores.as_json())
         if isinstance(truth, Mapping):
@@ -253,7 +215,7 @@ def evaluate_retrieval(
     return _evaluation(report_of(ranked, of_truth(read_truth(gt))), [], found.as_json())
 
 
-_ASKED = ("photos", "truth", "queries", "progress", "options")
+_ASKED = ("photos", "truth", "queries", "progress")
 _ONE_PATH = ("vocabulary", "similarity", "features", "collection", "work", "save", "pr", "report")
 _PATHS = ("distractors", "vocabulary_images")
 
@@ -274,10 +236,10 @@ _DEFAULTS = _chosen({name: one.default for name, one in inspect.signature(evalua
 """Options as they are where they are not given."""
 
 
-def _refuse_options(options: Mapping[str, Any]) -> None:
+def _refuse_options(options: Mapping[str, Any], queries: AnyPath | None) -> None:
     """Raise CairnError if options of a search are given for rankings that are made."""
     given = [name for name, value in _chosen(options).items() if value != _DEFAULTS[name]]
-    given += ["queries"] if options["queries"] is not None else []
+    given += ["queries"] if queries is not None else []
     if given:
         raise CairnError(f"{given[0]} is for photos that are searched: rankings are scored as they are.")
 

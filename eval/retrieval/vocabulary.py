@@ -9,7 +9,6 @@ from eval.retrieval.kept import VOCABULARIES, folder_name, key_of, run_folder
 from eval.retrieval.photos import BenchmarkPhotos, folders_of, listing_of, states_of
 from index.errors import CairnError
 from index.progress import Progress
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import TRAINED_KEY
 from retrieval.collection.options import CollectionOptions
@@ -109,7 +108,7 @@ def origin_of(
     them is searched) or ``collection`` (another collection's); ``from`` names folders.
     """
     if made is None:
-        is_own = collection.catalogue.read(setting_of, TRAINED_KEY) != "0"
+        is_own = collection.catalogue.setting(TRAINED_KEY) != "0"
         return {"origin": "own" if is_own else "collection", "from": list(photos.folders) if is_own else []}
     if made.kept is None:
         return {"origin": "collection", "from": [str(source.collection)]}

@@ -12,10 +12,9 @@ from learning.latent.descriptor import VERSION, UnlabelledOptions, learn_unlabel
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, mine_matches
 from learning.mining.photo_source import PhotoSource
-from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import save_model
-from retrieval.indexing.adding import index_photos
+from retrieval.library.opening import make
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progr
     """Index the photos that a fold learns from, unless they are."""
     if not folder.is_dir():
         making = folder.with_suffix(".unfinished")
-        with Collection.create(making, CollectionOptions(signature="none")) as collection:
-            index_photos(collection, list(fold.training), workers=workers, progress=progress)
+        with make(making, CollectionOptions(signature="none")) as collection:
+            collection.add(fold.training, workers=workers, progress=progress)
         making.rename(folder)
     return folder
 

@@ -35,7 +35,7 @@ from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
-from retrieval.indexing.adding import index_photos
+from retrieval.library.opening import make
 from retrieval.search.answers import ask_with_file
 from retrieval.search.engines.contract import load_engine
 from retrieval.search.engines.registry import Verified, find_engine
@@ -321,10 +321,9 @@ def _index(
     making = work / "collections" / "unfinished" / cell.settings / final.name
     making.parent.mkdir(parents=True, exist_ok=True)
     final.parent.mkdir(parents=True, exist_ok=True)
-    with Collection.create(making, options) as collection:
-        link_features(work, photos, cell.extractor, cell.options.image, collection)
-        index_photos(collection, photos.folders, vocabulary=vocabulary, workers=workers, progress=tell)
-        if not collection.catalogue.read(counts_of_photos)["indexed"]:
+    with make(making, options) as collection:
+        link_features(work, photos, cell.extractor, cell.options.image, collection.opened)
+        if not collection.add(photos.folders, vocabulary=vocabulary, workers=workers, progress=tell).images:
             raise CairnError(f"None of the photos of {photos.name} can be indexed.")
     making.rename(final)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from index.cluster.tasks import Tasks
 from index.cluster.versions import compare_versions, own_versions, version_of
-from index.errors import CairnError
+from index.errors import Unreachable
 from index.extras import install_command
 from index.parallel import without_interrupt
 
@@ -39,7 +39,7 @@ _LOCAL = {
 }
 
 
-class ClusterError(CairnError):
+class ClusterError(Unreachable):
     """A cluster that cannot be reached, has no workers, or would compute something else."""
 
 
@@ -151,17 +151,18 @@ class Cluster:
         for worker, found in self._versions().items():
             compare_versions(own_versions(), found, worker)
 
-    def reconnect(self, lost: "Client") -> None:
+    def reconnect(self, lost: "Client", patience: float | None = None) -> None:
         """Connect again, when a scheduler was lost with a connection; wait for it. Once for each connection."""
+        patience = self.patience if patience is None else patience
         with self._lock:
             if self._client is not lost:
                 return
             _close(lost)
             self._client = None
-            end = time.monotonic() + self.patience
+            end = time.monotonic() + patience
             while True:
                 try:
-                    self._open(min(HELLO, self.patience))
+                    self._open(min(HELLO, patience))
                     return
                 except ClusterError:
                     if self._local is not None or time.monotonic() > end:
@@ -193,7 +194,7 @@ class Cluster:
         self.close()
 
     def _open(self, timeout: float) -> None:
-        distributed = _distributed()
+        distributed = load_dask()
         local = LOCAL.fullmatch(self.address)
         if local and self._local is None:
             import dask
@@ -256,7 +257,8 @@ def check_address(address: str) -> str:
     return address
 
 
-def _distributed() -> Any:
+def load_dask() -> Any:
+    """Import Dask; raises ClusterError where it is not installed."""
     try:
         import distributed
     except ImportError:

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from index.arrays import hash_file
 from index.errors import CairnError
 from index.extras import EXTRAS, install_command
-from index.files.names import is_plain_path
+from index.files.names import CACHE_VARIABLE, is_plain_path
 
-CACHE_VARIABLE = "CAIRN_CACHE"
 _TOKENS = ".tokens"  # folder, of a cache, with what the store said of each file when it was fetched
 
 

@@ -5,6 +5,9 @@ import re
 from collections.abc import Container
 from pathlib import Path
 
+CACHE_VARIABLE = "CAIRN_CACHE"
+"""Environment variable of the folder of what can be made again: compiled code, and files that a store keeps."""
+
 # No separator of any system, no control character, and no drive or stream of Windows.
 _PLAIN = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|]{1,255}')
 

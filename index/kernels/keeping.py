@@ -12,7 +12,7 @@ from typing import Any
 import numba
 from numba.core import caching
 
-from index.cluster.storage import CACHE_VARIABLE
+from index.files.names import CACHE_VARIABLE
 
 _settings: Any = numba.config
 _caching: Any = caching

@@ -80,14 +80,5 @@ def _described(text: str, options: Collection[Declared]) -> str:
             continue
         indent = line[: line.index(MARK)]
         for one in options:
-            lines += [f"{indent}{one.name} : {_spoken(one)}", f"{indent}    {one.option.help}"]
+            lines += [f"{indent}{one.name} : {one.spoken}", f"{indent}    {one.option.help}"]
     return "\n".join(lines)
-
-
-def _spoken(one: Declared) -> str:
-    kind = "path-like" if one.item is Path else one.item.__name__
-    if one.option.local and one.item is str:
-        kind = "str or path-like"
-    if one.several:
-        kind = f"sequence of {kind}"
-    return f"{kind}, optional" if one.optional else kind

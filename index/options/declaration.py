@@ -96,6 +96,16 @@ class Declared:
         """Type of the value, or of each where there are several."""
         return typing.get_args(self.kind)[0] if self.several else self.kind
 
+    @property
+    def spoken(self) -> str:
+        """The type of the value, as docstrings say it."""
+        kind = "path-like" if self.item is Path else self.item.__name__
+        if self.option.local and self.item is str:
+            kind = "str or path-like"
+        if self.several:
+            kind = f"sequence of {kind}"
+        return f"{kind}, optional" if self.optional else str(kind)
+
     def taken(self, value: Any) -> Any:
         """Take a value as it was given.
 
@@ -243,6 +253,11 @@ def build(kind: type[T], values: Mapping[str, Any]) -> T:
             branch = branch.setdefault(field, {})
         branch[last] = declared[name].taken(value)
     return _replaced(kind(), tree)
+
+
+def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Build a dataclass of those of some values that are its options; raises CairnError as `build` does."""
+    return build(kind, {name: value for name, value in values.items() if name in options_of(kind)})
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:

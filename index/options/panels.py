@@ -7,6 +7,7 @@ MEASURE = "Measure and research"
 
 SEARCH = "Search"
 FILTERS = "Filters"
+FIELD_FILTERS = "Filters by what is known of photos"
 REGIONS = "Photos, regions and descriptor"
 VOCABULARY = "Vocabulary"
 FEATURES = "Features of other programs"

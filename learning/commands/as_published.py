@@ -1,7 +1,7 @@
 """`--as-published`: all of a paper's choices at once, under those that the command line names itself."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
 
@@ -29,9 +29,6 @@ LearnAsPublished = Annotated[
         "wins.",
     ),
 ]
-
-BROWN11 = "Brown11"
-TRZCINSKI12 = "Trzcinski12"
 
 
 def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -61,31 +58,3 @@ def published(choices: Choices) -> Callable[[Callable[..., None]], Callable[...,
         return mounted
 
     return decorate
-
-
-def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Brown11; Powell's method ends where the area hardly changes (section IV), not after so many."""
-    return {"centre": False, "patch_size": 64, **({"evaluations": 10_000} if values["powell"] else {})}
-
-
-def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Trzcinski12; `usual_comparison` has another one."""
-    found: dict[str, Any] = {
-        "offset": False,
-        "positive": False,
-        "form": "inner",
-        "keep": "eigenvalues",
-        "scale": 1.0,
-        "step": 0.005,
-    }
-    if values["start"] is None:
-        found |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
-        if values["kind"] != "ssc":
-            found |= {"orientations": 24, "floor": 0.001}
-    return found
-
-
-def usual_comparison(kind: str, form: str, keep: str, *, as_published: bool) -> str:
-    """How boosted descriptors are compared where that is not said: as in the paper where all that leads to it is."""
-    signed = kind in ("lbgm", "lbgm-diag") and (form, keep) == ("inner", "eigenvalues")
-    return "inner" if as_published and signed else "distance"

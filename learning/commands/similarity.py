@@ -5,19 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
-from index.options.panels import DATA, MEASURED, MODEL, OUTPUT
+from index.options.panels import DATA, OUTPUT
 from learning.commands.as_published import LearnAsPublished
-from learning.library.similarity_options import SimilarityChoices
+from learning.library.similarity_options import SimilarityChoices, SimilarityData
 from retrieval.commands.console import note, print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed, Workers
+from retrieval.commands.options import CatalogueAddress, Json, Quiet
 
 
 @grouped
 def similarity(
+    *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Similarity file (.npz) to write.")],
-    choices: Annotated[dict[str, Any], OptionsOf(SimilarityChoices)],
     gt: Annotated[
         Path | None,
         typer.Option(
@@ -27,69 +27,8 @@ def similarity(
             "objects. The photos that a ground truth asks with are left out of learning.",
         ),
     ] = None,
-    verified: Annotated[
-        bool,
-        typer.Option(
-            "--verified",
-            rich_help_panel=DATA,
-            help="Take no labels: photos that geometry verifies with each other show the same object.",
-        ),
-    ] = False,
-    inliers: Annotated[
-        int, typer.Option(rich_help_panel=DATA, help="Fewest inliers of two photos, with --verified.", min=4)
-    ] = 20,
-    neighbours: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=MODEL,
-            help="Nearest words that a word may mean the same as; 0: learn the words' weights alone.",
-            min=0,
-            max=20,
-        ),
-    ] = 2,
+    options: Annotated[dict[str, Any], OptionsOf(SimilarityData, SimilarityChoices)],
     as_published: LearnAsPublished = False,
-    share: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=DATA,
-            help="Share of the photos that is learnt from, of each object as of the others; the seed says which. The "
-            "paper's is 0.8. Not with --verified.",
-            max=1,
-        ),
-    ] = 1.0,
-    test_gt: Annotated[
-        list[Path] | None,
-        typer.Option(
-            rich_help_panel=MEASURED,
-            help="Ground truth in the layout of Oxford5K that is searched for after each iteration, and decides "
-            "nothing; may be repeated. The photos that it asks with are never learnt from.",
-        ),
-    ] = None,
-    test_queries: Annotated[
-        list[Path] | None,
-        typer.Option(
-            rich_help_panel=MEASURED,
-            help="Folder of photos that --test-gt asks with and the collection does not have; may be repeated.",
-        ),
-    ] = None,
-    curve: Annotated[
-        Path | None,
-        typer.Option(
-            rich_help_panel=OUTPUT,
-            help="Table (.csv) of the objective and the mAPs after each iteration to write.",
-        ),
-    ] = None,
-    skip_missing: Annotated[
-        bool,
-        typer.Option(
-            "--skip-missing",
-            rich_help_panel=DATA,
-            help="Pass over labels of photos that are not in the collection, and over queries of --test-gt that ask "
-            "with such photos.",
-        ),
-    ] = False,
-    seed: Seed = 0,
-    workers: Workers = 0,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
@@ -107,18 +46,8 @@ def similarity(
             collection,
             out,
             labels=gt,
-            verified=verified,
-            inliers=inliers,
-            neighbours=neighbours,
-            share=share,
-            test_gt=test_gt,
-            test_queries=test_queries,
-            curve=curve,
-            skip_missing=skip_missing,
-            **choices,
+            **options,
             as_published=as_published,
-            seed=seed,
-            workers=workers,
             catalogue=catalogue,
             progress=tell,
         )

@@ -1,14 +1,12 @@
 """Learning a descriptor, as a function of `import cairn`; `cairn learn descriptor` calls the same."""
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from index.options.arguments import takes_options
-from index.options.declaration import build, options_of
+from index.options.declaration import chosen
 from index.parallel import cores
 from learning.library.array_patches import are_arrays
 from learning.library.choices import (
@@ -21,7 +19,7 @@ from learning.library.choices import (
     is_unlabelled,
 )
 from learning.library.mining import Mined
-from learning.library.paths import AnyPath, Paths, as_path, as_paths
+from learning.library.paths import AnyPath, Paths, as_paths
 from learning.library.published import of_descriptors, published
 from retrieval.library.progress import Telling, telling
 
@@ -104,14 +102,10 @@ def learn_descriptor(
     index.errors.CairnError: point_ids must have the shape (40,), one for each patch, not (39,).
     """
     from learning.library import from_patches, from_photos
-    from learning.library.array_patches import source_of_arrays
-    from learning.patches.sources import open_sources
-    from retrieval.descriptors.learnt import check_model_path
+    from learning.library.labelled import open_labelled, output_file, work_folder
 
-    file = _optional(out, "out")
-    if file is not None:
-        check_model_path(file)
-    model, of_patches, of_photos, tuning, running = (_chosen(kind, options) for kind in _CHOICES)
+    file = output_file(out)
+    model, of_patches, of_photos, tuning, running = (chosen(kind, options) for kind in _CHOICES)
     paths = _paths(source)
     unlabelled = is_unlabelled(paths)
     if unlabelled and of_patches != PatchChoices():
@@ -124,7 +118,7 @@ def learn_descriptor(
     if of_photos.photos is not None and (of_photos.report is None or paths[0].suffix != ".npz"):
         raise CairnError("{--photos} goes with {--report} and a file of matches: a collection knows its photos.")
     beside, titles = running.work, {**from_patches.TITLES, **from_photos.TITLES}
-    with telling(progress, titles) as tell, _folder(beside, file) as folder:
+    with telling(progress, titles) as tell, work_folder(beside, file) as folder:
         run = RunChoices(
             folder,
             beside is not None,
@@ -138,16 +132,8 @@ def learn_descriptor(
             return from_photos.learn_from_photos(
                 paths[0], file, model, of_photos, tuning, run, tell, catalogue=catalogue
             )
-        if paths:
-            opened = open_sources(paths, pairs=of_patches.pairs, seed=running.seed)
-        else:
-            opened = [source_of_arrays(source, pairs=of_patches.pairs, seed=running.seed)]  # type: ignore[arg-type]
+        opened = open_labelled(source, pairs=of_patches.pairs, seed=running.seed)
         return from_patches.learn_from_patches(opened, file, model, of_patches, tuning, run, tell)
-
-
-def _chosen(kind: Any, options: Mapping[str, Any]) -> Any:
-    """Take those of all options that are of one kind."""
-    return build(kind, {name: value for name, value in options.items() if name in options_of(kind)})
 
 
 def _paths(source: Any) -> list[Path]:
@@ -155,17 +141,3 @@ def _paths(source: Any) -> list[Path]:
     if are_arrays(source):
         return []
     return as_paths(source.path if isinstance(source, Mined) else source, "source")
-
-
-def _optional(given: AnyPath | None, name: str) -> Path | None:
-    return None if given is None else as_path(given, name)
-
-
-@contextmanager
-def _folder(work: Path | None, out: Path | None) -> Iterator[Path]:
-    """Folder of intermediate results: the one that is named, one next to the file, or a temporary one."""
-    if work is None and out is None:
-        with tempfile.TemporaryDirectory(prefix="cairn-learning-") as scratch:
-            yield Path(scratch)
-    else:
-        yield work or (out or Path()).with_suffix(".learning")

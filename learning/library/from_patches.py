@@ -16,11 +16,11 @@ from learning.convex.records import TABLE, Record
 from learning.convex.ring_selection import SelectionOptions
 from learning.convex.tried import check_tests
 from learning.library.choices import ModelChoices, PatchChoices, RunChoices, TuningChoices, settle
+from learning.library.labelled import write_learnt
 from learning.library.new_descriptor import About, NewDescriptor
 from learning.library.published import SIMONYAN14
 from learning.patches.augmentation import AugmentationOptions
 from learning.patches.sources import Source
-from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.descriptors.pooling import ChannelOptions
 
 TESTED_TABLE = "tested.csv"
@@ -77,19 +77,12 @@ def learn_from_patches(
     final = learnt.projection or learnt.pooling
     assert final is not None
     learnt.model.provenance.update(_provenance(sources, options, learnt, run.seed))
-    if run.as_published:
-        learnt.model.provenance["as_published"] = SIMONYAN14
     if learnt.tested:
         _write_tested(run.folder / TESTED_TABLE, learnt)
-    if out is not None:
-        save_model(out, learnt.model)
+    described, told = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
     if not run.keeps:
         shutil.rmtree(run.folder / RING_DISTANCES, ignore_errors=True)
-    described = LearntDescriptor(learnt.model)
-    told: dict[str, Any] = {
-        "descriptor": str(out) if out is not None else None,
-        "name": described.name,
-        "fingerprint": described.fingerprint,
+    told |= {
         "pooled_dim": learnt.model.base_dim,
         "dim": described.dim,
         "rings": final.rings,

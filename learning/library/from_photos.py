@@ -21,12 +21,13 @@ from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, l
 from learning.latent.models import LatentRecord
 from learning.latent.verdict import compare
 from learning.library.choices import ModelChoices, PhotoChoices, RunChoices, TuningChoices, settle
+from learning.library.labelled import write_learnt
 from learning.library.new_descriptor import About, NewDescriptor
 from learning.library.published import SIMONYAN14, published_mining
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import FEATURES, RENDERED, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
-from retrieval.descriptors.learnt import LearntDescriptor, save_model
+from retrieval.descriptors.learnt import LearntDescriptor, Pooling
 from retrieval.descriptors.sift import Sift
 from retrieval.photos.listing import list_photos
 from retrieval.photos.options import ImageOptions
@@ -75,35 +76,7 @@ def learn_from_photos(
 ) -> NewDescriptor:
     """Learn a descriptor from a collection, or from a file of matches, and write it where a file is named."""
     began = perf_counter()
-    usual = UnlabelledOptions()
-    settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
-    if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
-        raise CairnError("{--rounds} is of looking for negatives: a whitening has none.")
-    if settled.stage == STAGE and data.negatives is not None:
-        raise CairnError("{--negatives} are of pooling regions and projections: a whitening has none.")
-    pooling, workers = settled.pooling, run.workers
-    options = UnlabelledOptions(
-        stage=settled.stage,
-        base=settled.base,
-        dim=settled.dim,
-        max_pooled_dim=model.max_pooled_dim,
-        hours=run.hours,
-        shares=tuple(data.share) if data.share else usual.shares,
-        rounds=data.rounds,
-        channels=settled.channels,
-        pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
-        selection=replace(
-            usual.selection,
-            balanced=tuning.balanced,
-            keep=tuning.keep,
-            seed=run.seed,
-            **tuning.grid(projections=False),
-        ),
-        projection=replace(metric_options(settled.norm, run.seed), **tuning.grid(projections=True)),
-        seed=run.seed,
-        **data.counts,
-    )
-    check_pooling(options.stage, options.base, pooling)
+    options, pooling = _settle(model, data, tuning, run)
     if data.report is not None:
         from learning.reports.report import check_report
 
@@ -119,30 +92,13 @@ def learn_from_photos(
         file: Path = source
         failed: list[dict[str, str]] = []
         if found is not None:
-            geometry = data.geometry or usual_geometry(settled.stage)
-            mining = MiningOptions(geometry=geometry, seed=options.seed)
+            mining = MiningOptions(geometry=data.geometry or usual_geometry(options.stage), seed=options.seed)
             if run.as_published:
                 mining = published_mining(mining)
-            file, failed = _mine(found, folder / MINED, mining, workers, progress)
+            file, failed = _mine(found, folder / MINED, mining, run.workers, progress)
         matches = MinedMatches.open(file)
-        learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=workers, progress=progress)
-        described = LearntDescriptor(learnt.model)
-        nearest = compare(learnt.held, described, Sift(root=True), workers=workers, seed=options.seed)
-        verdict = Conclusion(nearest, None, "--no-judge leaves it out")
-        if data.judge:
-            verdict = conclude(
-                nearest,
-                found,
-                matches,
-                learnt.model,
-                folder / JUDGED,
-                held_out=options.held_out,
-                beside=data.beside or OTHER,
-                staged=folder / MINED / MINING / FEATURES,
-                seed=options.seed,
-                workers=workers,
-                progress=progress,
-            )
+        learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=run.workers, progress=progress)
+        verdict = _judge(found, matches, learnt, data, options, run, progress)
     except CairnError as error:
         if new and not (folder / TABLE).is_file():  # there is nothing to go on from
             shutil.rmtree(folder, ignore_errors=True)
@@ -153,54 +109,100 @@ def learn_from_photos(
         if found is not None and found.collection is not None:
             found.collection.catalogue.close()
     learnt.model.provenance.update(_provenance(matches, options, learnt, verdict))
-    if run.as_published:
-        learnt.model.provenance["as_published"] = SIMONYAN14
-    if out is not None:
-        save_model(out, learnt.model)
+    described, told = write_learnt(learnt.model, out, SIMONYAN14 if run.as_published else None)
     if data.report is not None:
         if found is not None:
             shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, shown, matches, learnt, verdict)
-    shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
-    if not run.keeps:
-        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-        if found is not None:
-            shutil.rmtree(folder / MINED, ignore_errors=True)
-            shutil.rmtree(folder / JUDGED, ignore_errors=True)
-    seconds = perf_counter() - began
+    _clear(folder, run, mined=found is not None)
     final = learnt.projection or learnt.pooling
     assert final is not None
-    told = {
-        "descriptor": str(out) if out is not None else None,
-        "name": described.name,
-        "fingerprint": described.fingerprint,
+    told |= {
         "pooled_dim": learnt.model.base_dim,
         "dim": described.dim,
         "rings": final.rings,
         "validation": {"recall": round(final.validation, 6)},
         "objective": [entry.objective for entry in learnt.history],
         "history": [asdict(entry) for entry in learnt.history],
-        "image_pairs": {"training": learnt.training, "validation": len(nearest.learnt.recall)},
+        "image_pairs": {"training": learnt.training, "validation": len(verdict.nearest.learnt.recall)},
         "verdict": verdict.as_json(),
         "retrieval": verdict.retrieval_json(),
         "models": run.named(TABLE),
         "tried": len(learnt.tried),
         "failed": failed,
-        "seconds": round(seconds, 3),
+        "seconds": round(perf_counter() - began, 3),
     }
-    return NewDescriptor(
-        described,
-        out,
-        About(
-            told,
-            learnt.pooling,
-            learnt.projection,
-            learnt.tried,
-            verdict.outcome,
-            verdict.sentence,
-            verdict.details,
-        ),
+    models = told, learnt.pooling, learnt.projection, learnt.tried
+    return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
+
+
+def _settle(
+    model: ModelChoices, data: PhotoChoices, tuning: TuningChoices, run: RunChoices
+) -> tuple[UnlabelledOptions, Pooling | None]:
+    """Settle what is left open; and the pooling regions to be projected, where these are given."""
+    usual = UnlabelledOptions()
+    settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
+    if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
+        raise CairnError("{--rounds} is of looking for negatives: a whitening has none.")
+    if settled.stage == STAGE and data.negatives is not None:
+        raise CairnError("{--negatives} are of pooling regions and projections: a whitening has none.")
+    grids = tuning.grid(projections=False), tuning.grid(projections=True)
+    options = UnlabelledOptions(
+        stage=settled.stage,
+        base=settled.base,
+        dim=settled.dim,
+        max_pooled_dim=model.max_pooled_dim,
+        hours=run.hours,
+        shares=tuple(data.share) if data.share else usual.shares,
+        rounds=data.rounds,
+        channels=settled.channels,
+        pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
+        selection=replace(usual.selection, balanced=tuning.balanced, keep=tuning.keep, seed=run.seed, **grids[0]),
+        projection=replace(metric_options(settled.norm, run.seed), **grids[1]),
+        seed=run.seed,
+        **data.counts,
     )
+    check_pooling(options.stage, options.base, settled.pooling)
+    return options, settled.pooling
+
+
+def _judge(
+    source: PhotoSource | None,
+    matches: MinedMatches,
+    learnt: Unlabelled,
+    data: PhotoChoices,
+    options: UnlabelledOptions,
+    run: RunChoices,
+    progress: Progress,
+) -> Conclusion:
+    """Compare what was learnt with rootSIFT, by nearest neighbours and, unless that is left out, by searches."""
+    described, usual = LearntDescriptor(learnt.model), Sift(root=True)
+    nearest = compare(learnt.held, described, usual, workers=run.workers, seed=options.seed)
+    if not data.judge:
+        return Conclusion(nearest, None, "--no-judge leaves it out")
+    return conclude(
+        nearest,
+        source,
+        matches,
+        learnt.model,
+        run.folder / JUDGED,
+        held_out=options.held_out,
+        beside=data.beside or OTHER,
+        staged=run.folder / MINED / MINING / FEATURES,
+        seed=options.seed,
+        workers=run.workers,
+        progress=progress,
+    )
+
+
+def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
+    """Remove what a run leaves in its folder, but for what is to be kept."""
+    shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
+    if not run.keeps:
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+        if mined:
+            shutil.rmtree(folder / MINED, ignore_errors=True)
+            shutil.rmtree(folder / JUDGED, ignore_errors=True)
 
 
 def _mine(

@@ -159,7 +159,7 @@ def mine(
     """
     from learning.mining.homographies import MapOptions
     from learning.mining.mining import MiningOptions, mine_matches
-    from retrieval.commands.joining import at_work
+    from retrieval.library.cluster import at_work
     from retrieval.shards.cluster import open_shards
 
     began, how = perf_counter(), build(MiningChoices, options)

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 Choices = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Of the values of all options, the values that a paper has for some of them."""
 
+BROWN11 = "Brown11"
 SIMONYAN14 = "Simonyan14"
+TRZCINSKI12 = "Trzcinski12"
 YAN13 = "Yan13"
 
 _INLIERS = 51  # "larger than a threshold (set to 50)": section 9 of Simonyan14
@@ -119,3 +121,36 @@ def published_mining(options: "MiningOptions") -> "MiningOptions":
         extent=1.0,
         map=replace(options.map, inliers=_INLIERS, model="affine", strongest=0),
     )
+
+
+def of_blocks(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of Brown11; Powell's method ends where the area hardly changes (section IV), not after so many."""
+    return {"centre": False, "patch_size": 64, **({"evaluations": 10_000} if values["powell"] else {})}
+
+
+def of_boosting(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of Trzcinski12; `usual_comparison` has another one."""
+    found: dict[str, Any] = {
+        "offset": False,
+        "positive": False,
+        "form": "inner",
+        "keep": "eigenvalues",
+        "scale": 1.0,
+        "step": 0.005,
+    }
+    if values["start"] is None:
+        found |= {"learners": 512, "smoothing": 0.0, "patch_size": 64}
+        if values["kind"] != "ssc":
+            found |= {"orientations": 24, "floor": 0.001}
+    return found
+
+
+def of_embeddings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Choices of Brown11 for a projection of SIFT."""
+    return {"centre": False}
+
+
+def usual_comparison(kind: str, form: str, keep: str, *, as_published: bool) -> str:
+    """How boosted descriptors are compared where that is not said: as in the paper where all that leads to it is."""
+    signed = kind in ("lbgm", "lbgm-diag") and (form, keep) == ("inner", "eigenvalues")
+    return "inner" if as_published and signed else "distance"

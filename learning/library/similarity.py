@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
 from index.options.arguments import takes_options
-from index.options.declaration import build
+from index.options.declaration import chosen
 from index.parallel import processes
-from learning.library.paths import AnyPath, Paths, as_path
+from learning.library.paths import AnyPath, as_path
 from learning.library.published import YAN13
-from learning.library.similarity_options import SimilarityChoices, similarity_options
+from learning.library.similarity_options import SimilarityChoices, SimilarityData, similarity_options
 from learning.library.similarity_problem import problem_of_arrays, problem_of_collection
-from retrieval.library.parts.arguments import checked_count
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -124,25 +123,15 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
-@takes_options(SimilarityChoices)
+@takes_options(SimilarityData, SimilarityChoices)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
     *,
     labels: AnyPath | Mapping[str, str] | None = None,
-    verified: bool = False,
-    inliers: int = 20,
-    neighbours: int = 2,
     vocabulary: "Vocabulary | int | None" = None,
     related: ArrayLike | None = None,
-    share: float = 1.0,
-    test_gt: Paths | None = None,
-    test_queries: Paths | None = None,
-    curve: AnyPath | None = None,
-    skip_missing: bool = False,
     as_published: bool = False,
-    seed: int = 0,
-    workers: int = 0,
     catalogue: str | None = None,
     progress: Telling = None,
     **options: Any,
@@ -164,31 +153,12 @@ def learn_similarity(
         Of a collection: a ground truth in the layout of Oxford5K, a folder with a folder of photos an object, a table
         (.csv) of photo and label, or a dict of labels by the photos' names. Photos that are not mentioned are taken to
         show none of the objects.
-    verified : bool
-        Of a collection: take no labels; photos that geometry verifies with each other show the same object.
-    inliers : int
-        Fewest inliers of two photos, with `verified`.
-    neighbours : int
-        Nearest words that a word may mean the same as; 0: learn the words' weights alone.
     vocabulary : Vocabulary or int, optional
         Of arrays: their vocabulary, which tells the nearest words; or its size.
     related : array_like, shape (P, 2), int, optional
         Of arrays: pairs of words that may mean the same, in place of the nearest ones.
-    share : float
-        Share of a collection's photos that is learnt from, with `labels`.
-    test_gt, test_queries : path or list of paths, optional
-        Ground truths that are searched for after each iteration, and decide nothing; and folders of their query photos
-        that the collection does not have.
-    curve : path, optional
-        Table (.csv) of the objective and the mAPs after each iteration to write.
-    skip_missing : bool
-        Pass over labels of photos that are not in the collection.
     as_published : bool
         Take all of the paper's choices for what is not given.
-    seed : int
-        Of what is drawn.
-    workers : int
-        Threads; 0: one for each core. The result does not depend on it.
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
     progress : None, bool or callable
@@ -222,34 +192,34 @@ def learn_similarity(
     from learning.similarity.curve import check_curve, write_curve
     from learning.similarity.learning import learn_similarity as learn
 
-    asked, began = locals(), perf_counter()
-    file, table = (None if one is None else as_path(one, name) for one, name in ((out, "out"), (curve, "curve")))
+    began = perf_counter()
+    data, choices = chosen(SimilarityData, options), chosen(SimilarityChoices, options)
+    asked = {**vars(data), "source": source, "labels": labels, "catalogue": catalogue}
+    asked |= {"vocabulary": vocabulary, "related": related}
+    file = None if out is None else as_path(out, "out")
     of_arrays = isinstance(source, tuple | list)
     if of_arrays:
         _refuse(
             asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
         )
-        if share != 1:
+        if data.share != 1:
             raise CairnError("share is of a collection: leave it out.")
     else:
         _refuse(asked, ("vocabulary", "related"), "of arrays")
-        if (labels is None) == (not verified):
+        if (labels is None) == (not data.verified):
             raise CairnError(
                 "Say what to learn from: labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
             )
     if file is not None:
         check_similarity_path(file)
-    if not 0 < share <= 1 or (verified and share < 1):
+    if not 0 < data.share <= 1 or (data.verified and data.share < 1):
         raise CairnError("{--share} is more than 0 and at most 1, and goes with {--gt|labels} alone.")
-    if test_queries and not test_gt:
+    if data.test_queries and not data.test_gt:
         raise CairnError("{--test-queries} goes with {--test-gt}, whose photos they are.")
-    if table is not None:
-        check_curve(table)
-    neighbours, seed = checked_count(neighbours, "neighbours", 0), checked_count(seed, "seed", 0)
-    how = similarity_options(
-        build(SimilarityChoices, options), neighbours=neighbours, seed=seed, as_published=as_published
-    )
-    workers = processes(workers)
+    if data.curve is not None:
+        check_curve(data.curve)
+    how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed, as_published=as_published)
+    workers = processes(data.workers)
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(asked) if of_arrays else problem_of_collection(asked, workers, tell)
         with opened as problem:
@@ -269,15 +239,15 @@ def learn_similarity(
         matrix.provenance["as_published"] = YAN13
     if file is not None:
         matrix.save(file)
-    if table is not None:
-        write_curve(table, learnt.history)
-    first, chosen = learnt.history[0], learnt.history[learnt.chosen]
+    if data.curve is not None:
+        write_curve(data.curve, learnt.history)
+    first, best = learnt.history[0], learnt.history[learnt.chosen]
     learnt_from, held, test = learnt.learnt_from, learnt.held_out, problem.test
     facts = {
         "similarity": str(file) if file is not None else None,
         "fingerprint": matrix.fingerprint,
         "words": matrix.words,
-        "neighbours": neighbours,
+        "neighbours": data.neighbours,
         "as_published": as_published,
         "options": asdict(how),
         "parameters": matrix.words + len(matrix.values),
@@ -290,7 +260,7 @@ def learn_similarity(
         "image_pairs": learnt.image_pairs,
         "objective": [entry.objective for entry in learnt.history],
         "iteration": learnt.chosen,
-        "held_out": {"photos": len(held.queries), "tf-idf": first.held_out, "learnt": chosen.held_out},
+        "held_out": {"photos": len(held.queries), "tf-idf": first.held_out, "learnt": best.held_out},
         "test": _tested(learnt, test.names) if test is not None else None,
         "history": [vars(entry) for entry in learnt.history],
         "seconds": round(perf_counter() - began, 3),
@@ -302,7 +272,7 @@ def learn_similarity(
 
 def _refuse(asked: Mapping[str, Any], names: Sequence[str], of: str) -> None:
     """Raise CairnError if something is given that the source has no use for."""
-    given = [name for name in names if asked[name] is not None and asked[name] is not False]
+    given = [name for name in names if asked[name] is not None and asked[name] is not False and asked[name] != ()]
     if given:
         raise CairnError(f"{given[0]} is {of}: leave it out.")
 

@@ -1,12 +1,16 @@
 """How a similarity is learnt, from what is asked for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from index.errors import CairnError
-from index.options.declaration import Option
-from index.options.panels import DATA, MODEL, TUNING
+from index.options.declaration import Option, option_of
+from index.options.panels import DATA, MEASURED, MODEL, OUTPUT, TUNING
+from index.parallel import WORKERS
 from index.text import shown
+from retrieval.collection.options import CollectionOptions
 
 if TYPE_CHECKING:
     from learning.similarity.options import SimilarityOptions
@@ -27,6 +31,67 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:18]) < 1 << 53):
         raise CairnError(f"Triplets are counted by a number, at least 1, or all; not {shown(text)}.")
     return int(text)
+
+
+@dataclass(frozen=True)
+class SimilarityData:
+    """What a similarity is learnt from and measured on, beside its labels."""
+
+    verified: Annotated[
+        bool,
+        Option(
+            "Take no labels: photos that geometry verifies with each other show the same object.",
+            DATA,
+            flags=("--verified",),
+        ),
+    ] = False
+    inliers: Annotated[int, Option("Fewest inliers of two photos, with --verified.", DATA, least=4)] = 20
+    neighbours: Annotated[
+        int,
+        Option(
+            "Nearest words that a word may mean the same as; 0: learn the words' weights alone.",
+            MODEL,
+            least=0,
+            most=20,
+        ),
+    ] = 2
+    share: Annotated[
+        float,
+        Option(
+            "Share of the photos that is learnt from, of each object as of the others; the seed says which. The "
+            "paper's is 0.8. Not with --verified.",
+            DATA,
+            most=1,
+        ),
+    ] = 1.0
+    test_gt: Annotated[
+        Sequence[Path],
+        Option(
+            "Ground truth in the layout of Oxford5K that is searched for after each iteration, and decides "
+            "nothing; may be repeated. The photos that it asks with are never learnt from.",
+            MEASURED,
+        ),
+    ] = ()
+    test_queries: Annotated[
+        Sequence[Path],
+        Option(
+            "Folder of photos that --test-gt asks with and the collection does not have; may be repeated.", MEASURED
+        ),
+    ] = ()
+    curve: Annotated[
+        Path | None, Option("Table (.csv) of the objective and the mAPs after each iteration to write.", OUTPUT)
+    ] = None
+    skip_missing: Annotated[
+        bool,
+        Option(
+            "Pass over labels of photos that are not in the collection, and over queries of --test-gt that ask "
+            "with such photos.",
+            DATA,
+            flags=("--skip-missing",),
+        ),
+    ] = False
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    workers: Annotated[int, WORKERS] = 0
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,22 @@ from index.errors import CairnError
 from index.text import printable
 from retrieval.catalogue.database import chunks, connect_for_reading
 from retrieval.catalogue.filters import EVERY, SHOWN, PhotoFilter
-from retrieval.catalogue.metadata_store import TAG, column_key, has_any_tag, has_value, lacks_tags
+from retrieval.catalogue.metadata_store import (
+    COLUMNS,
+    TAG,
+    column_key,
+    counts_of_values,
+    has_any_tag,
+    has_such,
+    has_value,
+    lacks_tags,
+)
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
 from retrieval.metadata.dates import after, beginnings
+from retrieval.metadata.fields import FIELDS, Field
+from retrieval.metadata.kinds import MOST_STARS
 from retrieval.metadata.places import EARTH_RADIUS, Near
 
 NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album"
@@ -228,10 +239,16 @@ def positions_of(session: Session, wanted: PhotoFilter = SHOWN) -> tuple[NDArray
     return numbers[order], np.stack(at, axis=1)[order]
 
 
-def cameras_of(session: Session) -> list[tuple[str, int]]:
-    """Cameras of indexed photos, those of the most first, and how many that are not hidden each took."""
-    counted = _counted(session, ImageRow.camera, ImageRow.name.is_not(None))
-    return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+def values_of(session: Session, field: str) -> list[tuple[str, int]]:
+    """Values of a field, by its key, those of the most photos first, and how many that are not hidden have each."""
+    if field in COLUMNS:
+        counted = _counted(session, getattr(ImageRow, field), ImageRow.name.is_not(None))
+    else:
+        hidden = sa.select(HiddenRow.number)
+        shown = sa.and_(ImageRow.name.is_not(None), ImageRow.number.not_in(hidden))
+        counted = Counter(dict(counts_of_values(session, field, shown)))
+    values = [one for one in counted.items() if FIELDS[field].kind.read(one[0]) is not None]
+    return sorted(values, key=lambda one: (-one[1], one[0]))
 
 
 def _counted(session: Session, column: sa.SQLColumnExpression[Any], *which: sa.ColumnElement[bool]) -> Counter[str]:
@@ -298,9 +315,11 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
     if folder:
         # From "folder/" to the character after the slash: a range of the index, and nothing in it is a wildcard.
         passing += [ImageRow.name >= f"{folder}/", ImageRow.name < f"{folder}0"]
-    for column, part in ((ImageRow.name, name), (ImageRow.camera, wanted.camera), (ImageRow.title, wanted.title)):
-        if part:
-            passing += [column.is_not(None), _contains(session, column, part)]
+    if name:
+        passing += [ImageRow.name.is_not(None), _contains(session, ImageRow.name, name)]
+    for row in FIELDS.values():
+        if row.key != TAG and (asked := getattr(wanted, row.name, None)):
+            passing += _of_field(session, row, asked)
     passing += _taken(wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     if wanted.without_tags:
@@ -321,6 +340,17 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
     elif wanted.hidden is False and session.scalar(hidden.limit(1)) is not None:
         passing.append(ImageRow.number.not_in(hidden))
     return passing
+
+
+def _of_field(session: Session, row: Field, asked: Any) -> list[sa.ColumnElement[bool]]:
+    """What is asked of a field: of a text a part, of stars the least, of a mark that it is set."""
+    if isinstance(asked, str) and row.key in COLUMNS:
+        column = getattr(ImageRow, row.key)
+        return [column.is_not(None), _contains(session, column, asked)]
+    if isinstance(asked, str):
+        return [has_such(row.key, lambda value: _contains(session, value, asked))]
+    values = [asked] if isinstance(asked, bool) else range(asked, MOST_STARS + 1)
+    return [has_value(row.key, *(text for value in values for text in row.kind.write(value)))]
 
 
 def _contains(session: Session, column: sa.SQLColumnExpression[Any], part: str) -> sa.ColumnElement[bool]:

@@ -22,7 +22,7 @@ from retrieval.catalogue.migrations import prepare
 from retrieval.catalogue.photos import KnownPhotos, SeenPhotos, known_photos, paths_of, places_of_photos, rows_of
 from retrieval.catalogue.schema import FILE, ImageRow, count_writing
 from retrieval.catalogue.segment_rows import next_folder_in, reserve_folder, segments_in
-from retrieval.catalogue.settings import read_revision, revision_of
+from retrieval.catalogue.settings import read_revision, read_setting, revision_of
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -146,6 +146,10 @@ class Catalogue:
         """What a function gives that takes a session first, in a transaction that writes."""
         with self.writing() as session:
             return function(session, *arguments, **options)
+
+    def setting(self, key: str) -> str | None:
+        """The text kept under one of the keys of the schema, or None."""
+        return read_setting(self._database, key)
 
     def revision(self) -> int:
         """How often the catalogue has been written to: where it is the same twice, nothing was written between."""

@@ -1,18 +1,21 @@
-"""Which photos of a collection are meant: by name, folder, date, camera, tags, title, place, and any imported value."""
+"""Which photos of a collection are meant: by name, folder, fields of metadata, place, and any imported value."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from index.errors import CairnError
+from index.options.declaration import build, options_of
 from retrieval.catalogue.metadata_store import LONGEST_VALUE, column_key, folded_key
 from retrieval.metadata.dates import read_date
+from retrieval.metadata.fields import FIELDS, FieldFilter, describing
 from retrieval.metadata.places import Near, Within
-from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TAG, LONGEST_TITLE, clean
+from retrieval.metadata.text import LONGEST_TAG, clean
 
 
+@describing
 @dataclass(frozen=True)
-class PhotoFilter:
+class PhotoFilter(FieldFilter):
     """What a photo has to fulfil: all of it. What is left as it is lets all photos pass.
 
     Parts are found in upper and lower case. Dates may end early: a photo passes that may have been taken in the time
@@ -20,22 +23,7 @@ class PhotoFilter:
 
     Parameters
     ----------
-    name : str
-        Part of the name.
-    folder : str
-        Folder of the name, or one above it.
-    taken_from : str
-        First date, such as 1923, 1923-05 or 1923-05-17.
-    taken_to : str
-        Last date.
-    camera : str
-        Part of make and model.
-    title : str
-        Part of the title.
-    tags : str or tuple of str
-        Whole tags; a photo has all of them.
-    without_tags : str or tuple of str
-        Whole tags; a photo has none of them.
+    {filters}
     near : Near or (latitude, longitude, kilometres), optional
         Place that it was taken at.
     where : mapping of str to str, or tuple of (str, str)
@@ -53,14 +41,6 @@ class PhotoFilter:
         A date is not understood, or the first is behind the last; a condition has no key; a field is of another type.
     """
 
-    name: str = ""
-    folder: str = ""
-    taken_from: str = ""  # see `retrieval.metadata.dates`
-    taken_to: str = ""
-    camera: str = ""
-    title: str = ""
-    tags: tuple[str, ...] = ()
-    without_tags: tuple[str, ...] = ()
     near: Near | None = None
     where: tuple[tuple[str, str], ...] = ()
     hidden: bool | None = False
@@ -76,13 +56,10 @@ class PhotoFilter:
         conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
-        cleaned: dict[str, Any] = {
-            "taken_from": first,
-            "taken_to": last,
-            "camera": clean(self.camera, LONGEST_CAMERA),
-            "title": clean(self.title, LONGEST_TITLE),
-            "where": conditions,
-        }
+        cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions}
+        for row in FIELDS.values():
+            if row.kind.name == "text" and hasattr(self, row.name):
+                cleaned[row.name] = clean(getattr(self, row.name), row.kind.longest)
         for name in ("tags", "without_tags"):
             # An empty tag is ignored: forms send what was left empty.
             cleaned[name] = tuple(tag for tag in (clean(one, LONGEST_TAG) for one in getattr(self, name)) if tag)
@@ -115,16 +92,16 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
     Parameters
     ----------
     fields : mapping
-        Any of name, folder, taken_from, taken_to, camera and title, as text; tag, without_tag and where (KEY=VALUE), as
-        lists of texts; near, as LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false;
-        album, its id. None and what is empty asks for nothing; others do not count.
+        Any of what `FieldFilter` declares, by the names of its options; where (KEY=VALUE), as a list of texts; near, as
+        LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and what is
+        empty asks for nothing; others do not count.
 
     Raises
     ------
     CairnError
         One of them is not understood.
     """
-    texts = {name: fields.get(name) or "" for name in ("name", "folder", "taken_from", "taken_to", "camera", "title")}
+    asked = {name: fields[name] for name in options_of(FieldFilter) if fields.get(name)}
     near = fields.get("near")
     try:
         place = Near(*(float(number) for number in near.split(","))) if near else None
@@ -135,10 +112,8 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
         box = Within(*(float(number) for number in within.split(","))) if within else None
     except (ValueError, TypeError):
         raise CairnError("A box is written SOUTH,WEST,NORTH,EAST in degrees, such as 48.8,2.2,48.9,2.4.") from None
-    return PhotoFilter(
-        **texts,
-        tags=tuple(fields.get("tag") or ()),
-        without_tags=tuple(fields.get("without_tag") or ()),
+    return replace(
+        build(PhotoFilter, asked),
         near=place,
         within=box,
         where=tuple(parse_condition(one) for one in fields.get("where") or ()),
@@ -169,6 +144,9 @@ def _as_field(name: str, value: Any) -> Any:
         if name == "where":
             pairs = value.items() if isinstance(value, Mapping) else value
             return tuple((str(key), str(one)) for key, one in pairs)
+        declared = options_of(FieldFilter)[name]
+        if declared.kind is not str:
+            return declared.taken(value)
         return "" if value is None else str(value)
     except (TypeError, ValueError):
         wanted = {

@@ -1,7 +1,8 @@
 """Metadata in the catalogue: what files say and what was imported, and of both what counts.
 
 Both are kept as rows, each value under its key. What was imported wins over what the file says, key by key; tags of
-both count together. What counts of date, place, camera and title is in the photo's own row too, for filters and pages.
+both count together. What counts of the fields that `ImageRow` has a column for is in the photo's own row too, for
+filters and pages.
 """
 
 import json
@@ -25,19 +26,19 @@ from retrieval.catalogue.schema import (
     Setting,
     value_hash_of,
 )
-from retrieval.metadata.fields import Metadata
+from retrieval.metadata.fields import FIELDS, Metadata
 from retrieval.metadata.text import clean
 
 LONGEST_KEY, LONGEST_VALUE = 64, 10_000
 TAG = "tag"
 LABELS_KEY = "metadata.labels"
 """Setting of the catalogue: how keys are written, JSON by key."""
-SINGLE = ("taken", "camera", "latitude", "longitude", "title")
-"""Keys that the photo's own row holds too."""
 
 _SPELLINGS = 100  # of a tag that are looked at, at most
 
 _IMAGES: Any = ImageRow.__table__
+COLUMNS = {key: row.name for key, row in FIELDS.items() if key in _IMAGES.c}
+"""Keys that the photo's own row holds too, and what they are called in Python."""
 _ROWS: Any = MetadataRow.__table__
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
@@ -94,7 +95,7 @@ def insert_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> 
 
 def counting_columns(metadata: Metadata) -> dict[str, Any]:
     """What the row of a photo says of it if nothing was imported for it, by column."""
-    return {key: getattr(metadata, key) for key in SINGLE}
+    return {key: getattr(metadata, name) for key, name in COLUMNS.items()}
 
 
 def import_values(
@@ -309,25 +310,40 @@ def _counted(
     return sa.select(kind.label("kind"), photos.label("photos")).group_by(kind).having(photos > 0)
 
 
-def has_value(key: str, value: str) -> sa.ColumnElement[bool]:
-    """Whether a value of a photo's metadata counts, as a condition on `ImageRow`; the same in upper and lower case."""
+def has_value(key: str, *values: str) -> sa.ColumnElement[bool]:
+    """Whether one of some values of a photo's metadata counts, as a condition on `ImageRow`, in upper or lower case."""
     one = sa.orm.aliased(MetadataRow)
     # All photos that have it are looked up at once, by the index of the values: not whether each photo has it.
     # Of two values with the same 64 bits one might be taken for the other, which no collection lives to see.
-    having = sa.select(one.number).where(one.key == key, one.value_hash == value_hash_of(value))
-    if key == TAG:
-        return ImageRow.number.in_(having)
+    having = sa.select(one.number).where(one.key == key, one.value_hash.in_([value_hash_of(value) for value in values]))
+    return ImageRow.number.in_(having if key == TAG else having.where(_counts(one)))
+
+
+def has_such(key: str, such: Callable[[sa.SQLColumnExpression[Any]], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    """Whether a value of a photo's metadata that counts fulfils something, as a condition on `ImageRow`."""
+    one = sa.orm.aliased(MetadataRow)
+    return ImageRow.number.in_(sa.select(one.number).where(one.key == key, such(one.value), _counts(one)))
+
+
+def counts_of_values(session: Session, key: str, which: sa.ColumnElement[bool]) -> list[tuple[str, int]]:
+    """Values of a field that has one for each photo, and how many of the photos that fulfil a condition have each."""
+    one = sa.orm.aliased(MetadataRow)
+    query = sa.select(one.value, sa.func.count()).join(ImageRow, ImageRow.number == one.number)
+    query = query.where(one.key == key, one.position == 0, _counts(one), which).group_by(one.value)
+    return [(value, int(count)) for value, count in session.execute(query)]
+
+
+def _counts(one: Any) -> sa.ColumnElement[bool]:
+    """Whether a value counts: nothing else was imported under its key."""
     other = sa.orm.aliased(MetadataRow)
-    imported = sa.select(other.number).where(other.number == one.number, other.key == key, other.source == IMPORTED)
-    return ImageRow.number.in_(having.where(sa.or_(one.source == IMPORTED, ~imported.exists())))
+    imported = sa.select(other.number).where(other.number == one.number, other.key == one.key)
+    return sa.or_(one.source == IMPORTED, ~imported.where(other.source == IMPORTED).exists())
 
 
 def _values(metadata: Metadata) -> dict[str, Sequence[str]]:
     """A file's metadata as it is stored: texts, by key; no key without a value."""
-    values: dict[str, Sequence[str]] = {
-        key: (str(value),) for key in SINGLE if (value := getattr(metadata, key)) is not None
-    }
-    return {**values, TAG: metadata.tags} if metadata.tags else values
+    values = {key: (row, getattr(metadata, row.name)) for key, row in FIELDS.items()}
+    return {key: row.kind.write(value) for key, (row, value) in values.items() if value not in (None, False, ())}
 
 
 def _rows(number: int, source: str, values: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:
@@ -400,15 +416,16 @@ def _counting(
     by_source = {source: {k: v for (s, k), v in values.items() if s == source} for source in (FROM_FILE, IMPORTED)}
     counts = by_source[FROM_FILE] | by_source[IMPORTED]
     tags = {tag.casefold(): tag for tag in (*by_source[IMPORTED].get(TAG, ()), *by_source[FROM_FILE].get(TAG, ()))}
-    single: dict[str, Any] = {key: counts[key][0] for key in SINGLE if key in counts}
-    for key in ("latitude", "longitude"):
-        if key in single:
-            single[key] = float(single[key])
+    read = {key: FIELDS[key].kind.read(counts[key][0]) for key in counts if key in FIELDS and key != TAG}
+    # A text that is no value of the field was imported under its key before there was such a field.
+    known = {key: value for key, value in read.items() if value is not None}
     return PhotoMetadata(
-        **single,
+        **{FIELDS[key].name: value for key, value in known.items()},
         tags=tuple(tags.values()),
         others={
-            labels.get(key, key): tuple(several) for key, several in sorted(counts.items()) if key not in (*SINGLE, TAG)
+            labels.get(key, key): tuple(several)
+            for key, several in sorted(counts.items())
+            if key not in known and key != TAG
         },
         imported=frozenset(labels.get(key, key) for key in by_source[IMPORTED]),
     )
@@ -417,9 +434,9 @@ def _counting(
 def _write_columns(session: Session, numbers: Sequence[int]) -> None:
     """Write what counts into the photos' own rows."""
     rows = []
-    for number, values in values_by_number(session, numbers, SINGLE).items():
-        counting = _counting(values)
-        rows.append({"of": number, **{f"new_{key}": getattr(counting, key) for key in SINGLE}})
+    for number, values in values_by_number(session, numbers, list(COLUMNS)).items():
+        counting = counting_columns(_counting(values))
+        rows.append({"of": number, **{f"new_{key}": value for key, value in counting.items()}})
     if rows:
-        new: dict[Any, Any] = {key: sa.bindparam(f"new_{key}") for key in SINGLE}
+        new: dict[Any, Any] = {key: sa.bindparam(f"new_{key}") for key in COLUMNS}
         session.execute(sa.update(_IMAGES).where(_IMAGES.c.number == sa.bindparam("of")).values(new), rows)

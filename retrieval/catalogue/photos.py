@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,12 +279,12 @@ def places_of_photos(session: Session, first: int) -> list[tuple[int, str, str]]
     return [(number, name or "", path) for number, name, path in session.execute(query)]
 
 
-def photo_of_each_root(session: Session) -> list[tuple[str, str]]:
-    """Name and path of one indexed photo of each folder that was indexed: of what paths have before the names."""
+def indexed_folders(session: Session) -> list[Path]:
+    """Folders that were indexed: what the paths of photos have before the names."""
     length = sa.func.length(ImageRow.path) - sa.func.length(ImageRow.name)
     root, end = sa.func.substr(ImageRow.path, 1, length), sa.func.substr(ImageRow.path, length)
-    query = sa.select(root, sa.func.max(ImageRow.name)).where(end == sa.literal("/") + ImageRow.name).group_by(root)
-    return [(name, f"{folder}{name}") for folder, name in session.execute(query)]
+    query = sa.select(root).where(end == sa.literal("/") + ImageRow.name).group_by(root)
+    return sorted(Path(folder) for folder in session.scalars(query))
 
 
 def contents_of_photos(session: Session) -> list[tuple[int, str | None]]:

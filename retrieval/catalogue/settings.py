@@ -25,8 +25,14 @@ def revision_of(session: Session) -> int:
     return _number(REVISION_KEY, session.get_one(Setting, REVISION_KEY).value)
 
 
+def read_setting(database: Database, key: str) -> str | None:
+    """The text kept under one of the keys of the schema, or None, without a session: it is asked for over and over."""
+    value: str | None = database.value_of(f"SELECT (SELECT value FROM settings WHERE key = '{key}')")
+    return value
+
+
 def read_revision(database: Database) -> int:
-    """How often a catalogue has been written to, without a session: searches ask for it over and over."""
+    """How often a catalogue has been written to, without a session."""
     return _number(REVISION_KEY, database.value_of(f"SELECT value FROM settings WHERE key = '{REVISION_KEY}'"))
 
 

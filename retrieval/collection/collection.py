@@ -18,7 +18,6 @@ from index.vocabulary import Vocabulary, VocabularyFacts, recorded_fingerprint
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import FILE, SegmentRow
 from retrieval.catalogue.segment_rows import segments_and_tombstones, segments_in
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.augmentation import Augmentation, Basis, open_augmentation
 from retrieval.collection.content import Content
 from retrieval.collection.identity import keep_identity
@@ -263,7 +262,7 @@ class Collection:
     @property
     def vocabulary_folder(self) -> Path:
         """Folder of the vocabulary, whether it exists or not."""
-        name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
+        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {folder} names {name} as its vocabulary: run {cairn check}.",
@@ -344,7 +343,7 @@ class Collection:
         """The kind of signature that the collection's features have; None if they have none."""
         if self._read.content is not None:  # of segments that are open it stays what it is
             return self._read.content.signature
-        return parse_signature(self.catalogue.read(setting_of, SIGNATURE_KEY) or self.options.signature)
+        return parse_signature(self.catalogue.setting(SIGNATURE_KEY) or self.options.signature)
 
     @property
     def signatures(self) -> SignatureSource | None:

@@ -6,7 +6,6 @@ from typing import Literal
 from index.vocabulary import default_words
 from retrieval.catalogue.changes import quantisation_errors
 from retrieval.catalogue.photos import counts_of_photos
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import TRAINED_KEY
 
@@ -42,7 +41,7 @@ def measure_drift(collection: Collection) -> Drift:
         The collection has no vocabulary, or it is damaged.
     """
     vocabulary, catalogue = collection.vocabulary_facts, collection.catalogue
-    since = catalogue.read(setting_of, TRAINED_KEY) or "0"
+    since = catalogue.setting(TRAINED_KEY) or "0"
     trained, added = catalogue.read(quantisation_errors, int(since) if since.isdecimal() else 0)
     # Where those photos are another collection's, or are gone, the vocabulary remembers a sample of their features.
     base = trained[1] if trained[0] else vocabulary.quantisation_error

@@ -15,7 +15,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import printable_address
 from retrieval.catalogue.schema import FILE
 from retrieval.catalogue.segment_rows import segments_in
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.layout import IDENTITY, SEAL
 from retrieval.collection.seal import sound_seal
 from retrieval.collection.segments import has_foreign_photos, is_there, published
@@ -68,7 +68,7 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
     WrongCatalogueError
         It belongs to another collection, or does not show that it belongs to this one.
     """
-    kept, known = read_identity(folder), catalogue.read(setting_of, IDENTITY_KEY)
+    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
     if kept is not None and kept == known:
         return
     if is_own(folder, catalogue):
@@ -109,7 +109,7 @@ def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -
         As in `check_identity`.
     """
     check_identity(folder, catalogue, is_new=is_new)
-    kept, known = read_identity(folder), catalogue.read(setting_of, IDENTITY_KEY)
+    kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
     identity = kept or known or secrets.token_hex(_LENGTH // 2)
     if kept is None:
         write_identity(folder, identity)

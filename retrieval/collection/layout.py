@@ -57,6 +57,8 @@ VOCABULARY_KEY = "cairn.vocabulary"
 """Setting of the catalogue: name of the vocabulary's folder; where it is not set, `VOCABULARY`."""
 TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
+CHANGES_KEY = "cairn.changes"
+"""Setting: when a file was changed last in each folder that was indexed, as of the last run (JSON, nanoseconds)."""
 SIGNATURE_KEY = "cairn.signature"
 """Setting: the kind of signature that features have; where it is not set, that of the options."""
 

@@ -26,7 +26,7 @@ from index.segments.description import META
 from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.catalogue.segment_rows import segments_in
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import is_own
@@ -295,7 +295,7 @@ def _seen_again(path: Path, before: SealedFile) -> SealedFile:
 
 def _keep_copies(collection: Collection, files: Mapping[str, SealedFile]) -> None:
     """Keep copies of the small files in the catalogue, of those that are what was sealed."""
-    known = read_copies(collection.catalogue.read(setting_of, COPIES_KEY))
+    known = read_copies(collection.catalogue.setting(COPIES_KEY))
     copies = {}
     for name, sealed in files.items():
         copy = known.get(name)

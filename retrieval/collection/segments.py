@@ -11,7 +11,6 @@ from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import NEXT_NUMBER_KEY, SegmentRow
 from retrieval.catalogue.segment_rows import segments_in
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.layout import SEGMENTS
 from retrieval.features.encoding import misshapen_columns
 
@@ -109,7 +108,7 @@ def published(folder: Path) -> list[Path]:
 
 def has_foreign_photos(segment: Path, catalogue: Catalogue) -> bool:
     """Whether a segment has photos of numbers that its catalogue has never given; False if it is only half there."""
-    following = catalogue.read(setting_of, NEXT_NUMBER_KEY) or ""
+    following = catalogue.setting(NEXT_NUMBER_KEY) or ""
     if not (segment / META).is_file():
         return False
     try:

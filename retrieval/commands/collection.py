@@ -15,7 +15,6 @@ from index.options.panels import FILTERS, OUTPUT, SEARCH, VOCABULARY, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
-from retrieval.commands.joining import joined, searching_on
 from retrieval.commands.option_groups import OptionsOf, given, grouped, option_flag
 from retrieval.commands.options import (
     CatalogueAddress,
@@ -28,6 +27,7 @@ from retrieval.commands.options import (
     Workers,
 )
 from retrieval.commands.printing import print_answer, print_environment, print_facts, report_index
+from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def index(
 
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
+    from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
@@ -150,17 +151,18 @@ def index(
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
     wanted = build(CollectionOptions, options)
-    with joined(cluster, storage) as join:
+    with joined(cluster, storage=storage) as work:
         if files.features is None and (collection / OPTIONS).is_file() and not given(context, *options):
-            made = open_named(collection, catalogue=catalogue)  # with options of its own, before its first photo too
+            # With options of its own, before its first photo too.
+            made = open_named(collection, catalogue=catalogue, cluster=work)
         else:
-            made = make_collection(collection, wanted, files, photos, catalogue)
+            made = make_collection(collection, wanted, files, photos, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
             if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
-                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)))
+                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
         if below is not None:
-            made = Collection(replace(made.opened, below=tuple(below)))
+            made = Collection(replace(made.opened, below=tuple(below)), work)
 
         def run() -> "Added":
             return made.add(
@@ -170,7 +172,6 @@ def index(
                 exclude=exclude or (),
                 include=include or (),
                 workers=workers,
-                preparer=join(made.opened) if join is not None else None,
                 time_limit=60 * time_limit if time_limit is not None else None,
                 progress=not (quiet or json),
             )
@@ -239,7 +240,8 @@ def _keep_indexing(folder: Path, photos: list[Path], run: "Callable[[], Added]",
                 tell_error(str(error))
                 continue
             failures = {(entry["path"], entry["reason"]) for entry in report.failed}
-            if report.added or report.back or report.moved or report.vanished or failures != known_failures:
+            found = report.added or report.reread or report.back or report.moved or report.vanished
+            if found or failures != known_failures:
                 report_index(folder, report, json)
             known_failures = failures
 
@@ -318,40 +320,7 @@ def query(
             "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
         ),
     ] = False,
-    name: Annotated[str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose name contains this.")] = "",
-    folder: Annotated[
-        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos in this folder, or below it.")
-    ] = "",
-    taken_from: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=FILTERS,
-            metavar="DATE",
-            help="Find only photos taken then or later: 1923, 1923-05 or 1923-05-17.",
-        ),
-    ] = "",
-    taken_to: Annotated[
-        str,
-        typer.Option(
-            rich_help_panel=FILTERS,
-            metavar="DATE",
-            help="Find only photos taken until the end of this year, month or day.",
-        ),
-    ] = "",
-    camera: Annotated[
-        str,
-        typer.Option(rich_help_panel=FILTERS, help="Find only photos of a camera whose make and model contain this."),
-    ] = "",
-    tag: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=FILTERS, help="Find only photos with this tag; may be repeated.")
-    ] = None,
-    without_tag: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=FILTERS, help="Find only photos without this tag; may be repeated."),
-    ] = None,
-    title: Annotated[
-        str, typer.Option(rich_help_panel=FILTERS, help="Find only photos whose title contains this.")
-    ] = "",
+    filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
     near: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
@@ -377,30 +346,22 @@ def query(
     json: bool = Json,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
+    from dataclasses import replace
+
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
-    from retrieval.collection.collection import Collection as Opened
-    from retrieval.library.collection import Collection
+    from retrieval.library.cluster import joined
+    from retrieval.library.opening import open_named
     from retrieval.metadata.places import Near
     from retrieval.search.picture import check_picture
 
-    wanted = PhotoFilter(
-        name=name,
-        folder=folder,
-        taken_from=taken_from,
-        taken_to=taken_to,
-        camera=camera,
-        title=title,
-        tags=tuple(tag or ()),
-        without_tags=tuple(without_tag or ()),
+    wanted = replace(
+        build(PhotoFilter, filters),
         near=Near(*near) if near is not None else None,
         where=tuple(parse_condition(one) for one in where or ()),
     )
     if picture is not None:
         check_picture(picture)
-    with (
-        searching_on(cluster, shards) as make_searcher,
-        Collection(Opened.open(collection, catalogue=catalogue), make_searcher) as opened,
-    ):
+    with joined(cluster, shards) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
         answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
         if picture is not None:
             answer.save_picture(picture)

@@ -12,6 +12,7 @@ from retrieval.commands.option_groups import given, option_flag
 
 if TYPE_CHECKING:
     from retrieval.collection.options import CollectionOptions
+    from retrieval.library.cluster import ClusterWork
     from retrieval.library.collection import Collection
 
 QueryFeatures = Annotated[
@@ -107,13 +108,18 @@ class FeatureFiles:
 
 
 def make_collection(
-    folder: Path, options: "CollectionOptions", files: FeatureFiles, photos: list[Path], catalogue: str | None
+    folder: Path,
+    options: "CollectionOptions",
+    files: FeatureFiles,
+    photos: list[Path],
+    catalogue: str | None,
+    cluster: "ClusterWork | None" = None,
 ) -> "Collection":
     """Create or open a collection, of features of other programs where these are given."""
     from retrieval.library.opening import make
 
     if files.features is None:
-        return make(folder, options, catalogue=catalogue)
+        return make(folder, options, catalogue=catalogue, cluster=cluster)
     return make(
         folder,
         options,

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from retrieval.commands.console import print_json, say
-from retrieval.commands.joining import asking_on
 from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers
 
 
@@ -47,17 +46,17 @@ def group(
     from time import perf_counter
 
     from retrieval.groups.groups import check_table
+    from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
 
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with asking_on(cluster) as join, open_named(collection, catalogue=catalogue) as opened:
+    with joined(cluster) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
         found = opened.group(
             inliers,
             augment=augment,
             workers=workers,
-            asker=join(opened.opened) if join is not None else None,
             progress=not (quiet or json),
         )
         if out is not None:

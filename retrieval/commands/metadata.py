@@ -7,6 +7,7 @@ import typer
 
 from retrieval.commands.console import FAILED, print_json, say
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.metadata.fields import FIELDS, WORDS
 
 _LISTED = 20  # rows and warnings that are printed for people
 
@@ -34,7 +35,7 @@ def metadata(
         typer.Option(
             "--map",
             metavar="FIELD=HEADER",
-            help="Say what a column is for: date, title, camera, latitude, longitude or tags; may be repeated.",
+            help=f"Say what a column is for: {', '.join(WORDS)}; may be repeated.",
         ),
     ] = None,
     delimiter: Annotated[
@@ -47,8 +48,19 @@ def metadata(
         Path | None,
         typer.Option(metavar="FILE.csv", help="Write what was imported into a new table, which can be imported again."),
     ] = None,
+    write_sidecars: Annotated[
+        bool,
+        typer.Option(
+            "--write-sidecars",
+            help="Write what was imported or typed in, and albums, into XMP sidecars beside the photos, where other "
+            "programs read it; sidecars keep what else they say, and no photo is changed.",
+        ),
+    ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with code 1 if any row was about no photo, or about several.")
+        bool,
+        typer.Option(
+            "--strict", help="End with code 1 if a row was about no photo, or several, or a sidecar was not written."
+        ),
     ] = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
@@ -56,10 +68,11 @@ def metadata(
 ) -> None:
     """Tell what is known of the photos, or import more from a table.
 
-    Dates, places, cameras, titles and tags are read from the photos' files when they are indexed. A table adds to that,
-    and what it says wins: its columns title, date, camera, latitude, longitude and tags (parted by ; or |) are
-    understood by their usual headers in English, German, French, Spanish, Italian and Dutch, or by --map; every other
-    one is kept under its own name. cairn query and cairn serve filter by all of it.
+    Dates, places, cameras, titles, captions, tags and ratings are read from the photos' files, and from XMP sidecars
+    and the JSON of Google Takeout beside them, when they are indexed. A table adds to that, and what it says wins: its
+    columns of these fields (tags parted by ; or |) are understood by their usual headers in English, German, French,
+    Spanish, Italian and Dutch, or by --map; every other one is kept under its own name. cairn query and cairn serve
+    filter by all of it.
     """
     from index.errors import CairnError
     from retrieval.catalogue.metadata_store import key_counts
@@ -68,14 +81,17 @@ def metadata(
     from retrieval.catalogue.tables.exporting import export_table
     from retrieval.library.opening import open_named
 
-    if table is None and (replace or strict or mapping or name_column is not None or delimiter != "auto"):
+    strict_for = table is not None or write_sidecars
+    if table is None and (replace or mapping or name_column is not None or delimiter != "auto"):
+        raise CairnError("--replace, --name-column, --map and --delimiter go with a table to import: give its file.")
+    if strict and not strict_for:
+        raise CairnError("--strict goes with a table to import, or with --write-sidecars.")
+    if photo is not None and (table is not None or refresh or write_sidecars):
+        raise CairnError("--photo shows one photo: leave the table, --refresh and --write-sidecars out.")
+    if export is not None and (table is not None or refresh or write_sidecars or photo is not None):
         raise CairnError(
-            "--replace, --strict, --name-column, --map and --delimiter go with a table to import: give its file."
+            "--export writes a table: leave the table to import, --refresh, --write-sidecars and --photo out."
         )
-    if photo is not None and (table is not None or refresh):
-        raise CairnError("--photo shows one photo: leave the table and --refresh out.")
-    if export is not None and (table is not None or refresh or photo is not None):
-        raise CairnError("--export writes a table: leave the table to import, --refresh and --photo out.")
     for one in mapping or ():
         parse_mapping(one)  # says what is wrong with it, before anything is read
     columns = [(word, header) for word, _, header in (one.partition("=") for one in mapping or ())]
@@ -84,23 +100,32 @@ def metadata(
     with open_named(collection, catalogue=catalogue) as made:
         opened = made.opened
         if refresh:
-            done = made.refresh_metadata(progress=not (quiet or json))
-            summary |= done.to_dict()
-            lines.append(f"{done.read} photos read, {done.told} of them with metadata, {done.missing} missing.")
+            read = made.refresh_metadata(progress=not (quiet or json))
+            summary |= read.to_dict()
+            lines.append(f"{read.read} photos read, {read.told} of them with metadata, {read.missing} missing.")
         if table is not None:
             report = made.import_metadata(
                 table, name_column=name_column, mapping=columns, delimiter=delimiter, replace=replace
             )
             summary |= report.to_dict()
             lines += _report_import(summary)
+        if write_sidecars:
+            done = made.write_sidecars(progress=not (quiet or json))
+            summary |= {"sidecars": done.to_dict()}
+            lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
+            lines += [f"{one['path']}: {one['reason']}" for one in done.failed[:_LISTED]]
+            if len(done.failed) > _LISTED:
+                lines.append(f"… and {len(done.failed) - _LISTED} more; --json lists them all.")
         if photo is not None:
             summary |= describe_metadata(opened.catalogue, photo)
-            lines += [f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, [], {})]
+            lines += [
+                f"{key:<12} {_joined(value)}" for key, value in summary.items() if value not in (None, False, [], {})
+            ]
         elif export is not None:
             count, keys = export_table(opened.catalogue, export)
             summary |= {"exported": str(export), "photos": count, "keys": keys}
             lines.append(f"{export}: what was imported for {count} photos, under {keys} keys.")
-        elif table is None and not refresh:
+        elif table is None and not refresh and not write_sidecars:
             counted = opened.catalogue.read(key_counts)
             summary |= {"photos": opened.catalogue.read(count_indexed), "keys": dict(counted)}
             lines += [f"{key:<24} {count:10,} photos" for key, count in counted]
@@ -110,7 +135,7 @@ def metadata(
     else:
         for line in lines:
             say(line)
-    if strict and summary["unmatched"]:
+    if strict and (summary.get("unmatched") or summary.get("sidecars", {}).get("failed")):
         raise typer.Exit(FAILED)
 
 
@@ -127,12 +152,7 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     return {
         "photo": row.name,
         "path": row.path,
-        "taken": known.taken,
-        "camera": known.camera,
-        "latitude": known.latitude,
-        "longitude": known.longitude,
-        "title": known.title,
-        "tags": list(known.tags),
+        **{row.name: _plain(getattr(known, row.name)) for row in FIELDS.values()},
         "other": {key: list(values) for key, values in known.others.items()},
         "imported": sorted(known.imported),
         "date_added": row.date_added,
@@ -140,20 +160,23 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
 
 
 def _report_import(summary: dict[str, Any]) -> list[str]:
-    from retrieval.catalogue.tables.columns import FIELDS, column_sentences
+    from retrieval.catalogue.tables.columns import column_sentences
 
-    words = {key: word for word, key in FIELDS.items()}
     lines = [*summary["notes"], *column_sentences(summary["columns"])]
     lines.append(f"{summary['rows']} rows, {summary['matched']} of them about {summary['photos']} photos.")
     for name, told in (("unmatched", "not imported"), ("warnings", "note")):
         entries = summary[name]
         for entry in entries[:_LISTED]:
             column = entry.get("column") or ""
-            what = entry.get("name") or words.get(column, column)
+            what = entry.get("name") or (FIELDS[column].word if column in FIELDS else column)
             lines.append(f"line {entry['line']}, {told}: {f'{what}: ' if what else ''}{entry['reason']}")
         if len(entries) > _LISTED:
             lines.append(f"… and {len(entries) - _LISTED} more; --json lists them all.")
     return lines
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _joined(value: Any) -> str:

@@ -32,6 +32,8 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         f"{report.images} photos, {report.features} features, {report.words} words "
         f"in {report.seconds['total']:.1f} s."
     )
+    if report.reread:
+        say(f"Read again what the files say of {report.reread} of the unchanged photos.")
     if report.left:
         say(f"The time is up, and {report.left} photos are left: the same command goes on with them.")
     if report.vanished:

@@ -10,7 +10,7 @@ from retrieval.catalogue.curation import albums as rows
 from retrieval.catalogue.curation.albums import Album
 from retrieval.catalogue.database import write_alone
 from retrieval.catalogue.photos import rows_of
-from retrieval.catalogue.schema import AlbumRow
+from retrieval.catalogue.schema import AlbumRow, ImageRow
 from retrieval.metadata.text import clean
 
 LONGEST_NAME = 200
@@ -40,6 +40,18 @@ def read_album(session: Session, album: int) -> Album:
         There is no such album.
     """
     return _shown(session, album)
+
+
+def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[int, list[ImageRow]]:
+    """How many photos an album has, and those of one page, in its order.
+
+    Raises
+    ------
+    AlbumNotFound
+        There is no such album.
+    """
+    _row(session, album)
+    return rows.page_of_album(session, album, offset, limit)
 
 
 def albums_of_photo(session: Session, number: int) -> list[Album]:

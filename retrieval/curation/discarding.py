@@ -1,13 +1,15 @@
-"""Photos that go to the bin and out of the collection, and that come back from there."""
+"""Photos that are taken out of the collection, to the bin or without their files, and that come back from there."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.orm import Session
+
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones, unbury
-from retrieval.catalogue.photos import rows_of_content
+from retrieval.catalogue.photos import names_of, rows_of_content
 from retrieval.catalogue.schema import ImageRow
 from retrieval.curation.bin import Binned, NotMoved, find_binned, forget, move_to_bin, put_back
 from retrieval.photos.listing import is_one_file
@@ -19,6 +21,28 @@ class Discarded:
 
     moved: tuple[Binned, ...]
     failed: dict[int, str]  # by number: why a file stays where it is, and its photo in the collection
+    forgotten: tuple[Path, ...] = ()  # of those that are back: files that have to be indexed again
+
+
+def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False) -> int:
+    """Take photos out of the collection; their files stay where they are.
+
+    Parameters
+    ----------
+    session : Session
+    numbers : sequence of int
+        Of the photos; those that are not in the collection are left out.
+    for_good : bool
+        Keep them out when their folders are indexed again.
+
+    Returns
+    -------
+    int
+        How many were there.
+    """
+    there = sorted(names_of(session, numbers))
+    make_tombstones(session, there, for_good=for_good)
+    return len(there)
 
 
 def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> Discarded:
@@ -85,6 +109,7 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
     """
     moved: list[Binned] = []
     failed: dict[int, str] = {}
+    forgotten: list[Path] = []
     for entry in entries:
         one = find_binned(folder, entry)
         if one is None:
@@ -96,6 +121,8 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
             continue
         with catalogue.writing() as session:
             unbury(session, {one.number: one.name})
+            if one.number not in names_of(session, [one.number]):
+                forgotten.append(Path(one.path))
         forget(one, folder)  # last: what is killed before is in the bin still, and can be put back again
         moved.append(one)
-    return Discarded(tuple(moved), failed)
+    return Discarded(tuple(moved), failed, tuple(forgotten))

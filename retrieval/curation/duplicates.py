@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
@@ -127,6 +128,39 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
             sets[original] |= {copy, original}
         found += [members for members in sets.values() if not any(members <= one for one in decided[min(members)])]
     return sorted(tuple(sorted(members)) for members in found)
+
+
+def undecided_sets(
+    session: Session, groups: Iterable[Group], offset: int, limit: int
+) -> tuple[int, list[tuple[DuplicateSet, list[ImageRow]]]]:
+    """Find the sets of near duplicates that nobody has decided about.
+
+    Parameters
+    ----------
+    session : Session
+    groups : iterable of Group
+    offset, limit : int
+        Which of them are judged.
+
+    Returns
+    -------
+    total : int
+        How many sets there are.
+    page : list of (DuplicateSet, list of ImageRow)
+        Those that are judged, with their photos, the best first.
+    """
+    found = duplicate_sets(groups, kept_sets(session))
+    page = []
+    for numbers in found[offset : offset + limit]:
+        rows = {row.number: row for row in rows_there(session, numbers)}
+        if len(rows) > 1:  # else others were removed just now
+            judged = judge_set(list(rows.values()))
+            different = apart(list(rows.values()), judged.photos)
+            if len(different) < len(rows):
+                judged = judge_set([rows[number] for number in different])
+            if len(different) > 1:
+                page.append((judged, [rows[number] for number in judged.photos]))
+    return len(found), page
 
 
 def kept_sets(session: Session) -> list[frozenset[int]]:

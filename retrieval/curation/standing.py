@@ -1,17 +1,29 @@
 """Searches that are kept: what they ask for, and asking standing ones of photos that were added since."""
 
+import hashlib
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.options.declaration import said_elsewhere
 from index.progress import Progress
 from retrieval.catalogue.browsing import numbers_of
-from retrieval.catalogue.curation.saved import Find, SavedSearch, keep_finds, photo_of_search, saved_searches
+from retrieval.catalogue.curation.rejections import reject, rejected_for
+from retrieval.catalogue.curation.saved import (
+    Find,
+    SavedSearch,
+    keep_finds,
+    photo_of_search,
+    save_search,
+    saved_searches,
+)
 from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.catalogue.photos import rows_of
@@ -43,6 +55,70 @@ class Asking:
     asked: int
     found: tuple[int, ...] = ()
     problem: str = ""
+
+
+@dataclass(frozen=True)
+class SentPhoto:
+    """A photo from elsewhere that a search asks with.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of the file that was sent.
+    picture : bytes
+        The JPEG file that is kept of it.
+    factor : float
+        Pixels of the kept one for each of the sent one.
+    """
+
+    sha256: str
+    picture: bytes
+    factor: float
+
+
+def keep_search(
+    session: Session,
+    name: str,
+    queries: Sequence[Mapping[str, Any]],
+    options: Mapping[str, Any],
+    sent: SentPhoto | None = None,
+    **more: Any,
+) -> int:
+    """Save a search, with the photo from elsewhere that it asks with.
+
+    Parameters
+    ----------
+    session : Session
+    name : str
+        What it is called.
+    queries : sequence of mapping
+        What it asks with, each with ``photo``, a number, or with none where the photo was sent; and ``box``.
+    options : mapping
+        How it searches.
+    sent : SentPhoto, optional
+        Boxes are in pixels of the photo that was sent, and what was no match of that is none of what is kept.
+    **more
+        See `retrieval.catalogue.curation.saved.save_search`.
+
+    Returns
+    -------
+    int
+        Its number.
+
+    Raises
+    ------
+    CairnError
+        It has no name, or one that is taken; or there are too many.
+    """
+    kept, picture = [dict(one) for one in queries], None
+    if sent is not None:
+        picture = sent.picture
+        for one in kept:
+            if one.get("photo") is None and one.get("box") is not None:  # the centre of the first pixel is at (0, 0)
+                one["box"] = [(value + 0.5) * sent.factor - 0.5 for value in one["box"]]
+        if rejected := rejected_for(session, None, sent.sha256):
+            reject(session, hashlib.sha256(picture).hexdigest(), rejected)
+    return save_search(session, name, {"queries": kept, "options": dict(options)}, picture, **more)
 
 
 def ask_standing(

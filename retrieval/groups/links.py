@@ -22,7 +22,6 @@ from index.progress import Progress
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.link_store import KIND_KEY, begin_links, keep_links, links_in
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.locking import lock_links
 from retrieval.matching.verification import Verification
@@ -205,7 +204,7 @@ def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
     """The links that a collection keeps, for one process alone."""
     with lock_links(collection.folder):
         vocabulary = collection.vocabulary.fingerprint
-        kind = collection.catalogue.read(setting_of, KIND_KEY) or ""
+        kind = collection.catalogue.setting(KIND_KEY) or ""
         if not _has_all(kind, vocabulary, min_inliers):
             kind = json.dumps({"format": _FORMAT, "vocabulary": vocabulary, "inliers": min_inliers})
             collection.catalogue.write(begin_links, kind)

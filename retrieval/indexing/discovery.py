@@ -1,5 +1,7 @@
 """Which files are new, changed, moved or gone since a collection was last indexed."""
 
+import contextlib
+import json
 import os
 import stat
 from collections import Counter
@@ -11,17 +13,22 @@ from itertools import tee
 from pathlib import Path
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable
 from index.progress import Progress, Timed
 from index.text import check_path, printable, readable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
 from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
+from retrieval.catalogue.metadata_store import store_metadata
 from retrieval.catalogue.passing import passing_of, take_folders_again
 from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
+from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.collection.collection import Collection
+from retrieval.collection.layout import CHANGES_KEY
+from retrieval.metadata.photo import read_metadata
+from retrieval.metadata.sidecars import ChangeTimes
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.listing import away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
@@ -43,6 +50,7 @@ class IndexReport(Timed):
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
     passed_over: PassedOver = field(default_factory=PassedOver)  # files that are no photos, and folders
     places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
+    reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
@@ -115,6 +123,8 @@ def find_new(
     for path in paths:
         if not os.path.lexists(path):
             _refuse_away(known, path)
+    touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
+    times, changes = ChangeTimes(), _Changes(collection.catalogue)
     found = list_photos(paths, report.passed_over, collection.below, passing)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -150,6 +160,7 @@ def find_new(
                 fail(number, path, error)
                 continue
             same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
+            same = not changes.is_later(str(real[root]), times.of(path, status)) and same
             if same and before is not None and before.state == INDEXED and not before.missing:
                 report.unchanged += 1
                 sound.add(str(path))
@@ -175,6 +186,7 @@ def find_new(
             report.unchanged += 1
             sound.add(str(path))
             moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
+            touched.append((before.number, path))
             if before.missing:
                 back.append(before.number)
             continue
@@ -189,6 +201,8 @@ def find_new(
         files = _leave_out(collection.catalogue, exclusions, files, known, report)
     if moves or moved:
         report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
+    report.reread += _read_metadata_again(collection.catalogue, touched)
+    changes.keep()
     report.back += collection.catalogue.read(names_of, back).values()
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
@@ -196,7 +210,9 @@ def find_new(
     if settled := [path for path in failed if path in sound or not os.path.lexists(path)]:
         collection.catalogue.write(forget_failures, settled)
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
-    _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
+    _mark_vanished(
+        collection, known, paths, {str(path) for path in seen}, {move.number for move in [*led, *moved]}, report
+    )
     return files
 
 
@@ -235,6 +251,45 @@ def _without_links(
             report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
     kept = {file.path for some in taken.values() for file in some}
     return [file for file in files if file.path in kept], list(moves.values())
+
+
+class _Changes:
+    """The latest change of a file in each folder that was indexed, as of the last run: later ones are looked at.
+
+    These are times of the drives themselves, so that it makes no difference what this machine's clock says.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        try:
+            before = json.loads(catalogue.read(setting_of, CHANGES_KEY) or "{}")
+        except (ValueError, RecursionError):
+            before = {}
+        self._before = before if isinstance(before, dict) else {}
+        self._now: dict[str, int] = {}
+
+    def is_later(self, root: str, changed: int) -> bool:
+        """Whether a file was changed after the last run had looked at its folder; False in the first run."""
+        self._now[root] = max(changed, self._now.get(root, 0))
+        last = self._before.get(root)
+        return type(last) is int and changed > last
+
+    def keep(self) -> None:
+        """Keep the latest changes for the next run, of folders alone: a photo that is given says nothing of others."""
+        kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
+        if kept != self._before:
+            self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
+
+
+def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
+    """Read what the files of photos say of them; return how many could be read."""
+    found = []
+    for number, path in photos:
+        with contextlib.suppress(Unreadable):
+            found.append((number, read_metadata(path, strict=True)))
+    if found:
+        catalogue.write(store_metadata, found)
+    return len(found)
 
 
 def _recognise(

@@ -16,7 +16,6 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import FILE, ForeignValue
 from retrieval.catalogue.segment_rows import orphans_in, segments_in
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import (
     AUGMENTATION,
@@ -215,7 +214,7 @@ class _Check:
         """Check the file that tells which collection it is; the catalogue keeps the same."""
         known = None
         if self.catalogue is not None:
-            known = self.catalogue.read(setting_of, IDENTITY_KEY)
+            known = self.catalogue.setting(IDENTITY_KEY)
         file = self.folder / IDENTITY
         if read_identity(self.folder) is not None:
             self.findings.was_read(1, size_of(file))
@@ -234,7 +233,7 @@ class _Check:
         """Folder of the vocabulary in use, by the catalogue, else the seal; None if there is no vocabulary yet."""
         if self.catalogue is None:
             return self.seal.vocabulary if self.seal is not None else None
-        name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
+        name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
         if not is_vocabulary(name):
             self._damaged_catalogue(f"It names {name[:40]!r} as the collection's vocabulary.")
             return None
@@ -246,7 +245,7 @@ class _Check:
         if self.catalogue is not None:
             needed = bool(self.catalogue.read(segments_in))
             # Another may have taken its place meanwhile.
-            name = self.catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
+            name = self.catalogue.setting(VOCABULARY_KEY) or VOCABULARY
         else:
             needed, name = bool(published(self.folder)), VOCABULARY
         there = any(is_vocabulary(path.name) for path in self.folder.glob(f"{VOCABULARY}*"))

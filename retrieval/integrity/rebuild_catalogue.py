@@ -48,7 +48,7 @@ from retrieval.catalogue.schema import (
     count_writing,
 )
 from retrieval.catalogue.segment_rows import segments_in
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.layout import (
     OPTIONS,
@@ -234,7 +234,7 @@ def rows_fit(folder: Path, where: Path, *, by_identity: bool) -> bool:
     kept = read_identity(folder)
     try:
         with Catalogue.open(where) as catalogue, contextlib.closing(Database(catalogue.address)) as database:
-            if by_identity and kept is not None and catalogue.read(setting_of, IDENTITY_KEY) not in (None, kept):
+            if by_identity and kept is not None and catalogue.setting(IDENTITY_KEY) not in (None, kept):
                 return False
             return check_segments(Findings(folder), database, {"vocabulary": None, "descriptor": None}) is None
     except DatabaseError:
@@ -297,7 +297,7 @@ def _exchange(folder: Path, temporary: Path) -> None:
 def _choose_vocabulary(folder: Path, catalogue: Catalogue, seal: Seal | None) -> str:
     """Name of the vocabulary's folder, by the old catalogue, else the seal, else the newest folder."""
     names = sorted(path.name for path in folder.iterdir() if is_vocabulary(path.name) and path.is_dir())
-    known = catalogue.read(setting_of, VOCABULARY_KEY)
+    known = catalogue.setting(VOCABULARY_KEY)
     wanted = [known, seal.vocabulary if seal is not None else None, *reversed(names)]
     name = next((name for name in wanted if name is not None and name in names), VOCABULARY)
     if name != (known or VOCABULARY):
@@ -310,7 +310,7 @@ def _choose_signature(folder: Path, catalogue: Catalogue) -> str:
 
     Gives the name of the kind; empty if the catalogue, or else the options, say it.
     """
-    if catalogue.read(setting_of, SIGNATURE_KEY) is not None:
+    if catalogue.setting(SIGNATURE_KEY) is not None:
         return ""
     bits = set()
     for row in catalogue.read(segments_in):

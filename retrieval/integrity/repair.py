@@ -23,7 +23,6 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import FILE, INDEXED, SegmentRow
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.augmentation import empty_augmentation
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import (
@@ -207,7 +206,7 @@ class _Repair:
     def _restore_copies(self) -> None:
         """Write the small files again that are not what their copies in the catalogue are."""
         with Catalogue.open(catalogue_place(self.folder, self.address)) as catalogue:
-            copies = read_copies(catalogue.read(setting_of, COPIES_KEY))
+            copies = read_copies(catalogue.setting(COPIES_KEY))
             known = {OPTIONS, DESCRIPTOR}
             for name, copy in copies.items():
                 sealed = self.seal.files.get(name) if self.seal is not None else None
@@ -358,4 +357,4 @@ class _Repair:
 
 
 def _vocabulary_of(catalogue: Catalogue) -> str:
-    return catalogue.read(setting_of, VOCABULARY_KEY) or VOCABULARY
+    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY

@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from retrieval.search.homography import homography, may_fix
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box
+from retrieval.search.ranking import combine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from index.segments.segment import ImageFeatures
     from retrieval.catalogue.filters import PhotoFilter
     from retrieval.catalogue.schema import ImageRow
-    from retrieval.search.answers import Asked, Chosen, Found
+    from retrieval.search.answers import Asked, Found
     from retrieval.search.picture import PictureOptions
     from retrieval.search.query import Query
     from retrieval.search.ranking import Hit
@@ -292,12 +295,14 @@ def make_answer(
     searcher: "Searcher",
     asked: "Sequence[Asked]",
     found: "Sequence[Found]",
-    results: "Sequence[Chosen]",
+    *,
+    top: int,
+    match_all: bool = False,
     wanted: "PhotoFilter | None" = None,
     passing: NDArray[np.integer] | None = None,
     rejected: Sequence[int] = (),
 ) -> Answer:
-    """Make the answer to some queries of what was found.
+    """Make the answer to some queries: the photos that have something in common with them, the best first.
 
     Parameters
     ----------
@@ -305,8 +310,10 @@ def make_answer(
         That searched.
     asked, found : sequences
         The photos of the query, and what was found of each.
-    results : sequence
-        The photos to report: see `best_results`.
+    top : int
+        Most photos that are reported.
+    match_all : bool
+        Whether these must match all queries.
     wanted : PhotoFilter, optional
         The filter.
     passing : ndarray, optional
@@ -317,14 +324,29 @@ def make_answer(
     Returns
     -------
     Answer
+
+    Raises
+    ------
+    KeyError
+        A photo was removed from the collection since it was opened.
     """
+    rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
+    ranked = [
+        (which, hit) for which, hit in combine(rankings, match_all, top) if hit.score > 0 or hit.verification.inliers
+    ]
+    rows = searcher.collection.catalogue.seen_images([hit.number for _, hit in ranked])
+    mapped = [hit.number for _, hit in ranked if may_fix(hit)]
+    images = dict(zip(mapped, searcher.index.images.features_of(mapped), strict=True))
     seconds = {step: sum(one.answer.seconds[step] for one in found) for step in ("extract", "search", "verify")}
     seconds["extract"] += sum(one.extract for one in found)
     seconds["total"] = sum(seconds.values())
     own = {str(one.path) for one in asked}  # a photo of the collection does not count itself as found
     answer = Answer(
         queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
-        results=tuple(_result(place, one, found[one.which].query) for place, one in enumerate(results, 1)),
+        results=tuple(
+            _result(place, which, found[which].query, hit, row, images.get(hit.number))
+            for place, ((which, hit), row) in enumerate(zip(ranked, rows, strict=True), 1)
+        ),
         engine=searcher.options.engine,
         expand=searcher.options.expand,
         augmented=searcher.index.borrows,
@@ -337,7 +359,9 @@ def make_answer(
         seconds={step: round(value, 4) for step, value in seconds.items()},
         rejected=tuple(rejected),
     )
-    others = [(found[one.which].query, one.hit, one.row) for one in results if one.row.path not in own]
+    others = [
+        (found[which].query, hit, row) for (which, hit), row in zip(ranked, rows, strict=True) if row.path not in own
+    ]
     vars(answer)["_shown"] = Shown(searcher, others, found[0].query, asked)
     return answer
 
@@ -347,8 +371,10 @@ def query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
     return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
 
 
-def _result(place: int, result: "Chosen", query: "Query") -> Result:
-    row, hit = result.row, result.hit
+def _result(
+    place: int, which: int, query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None"
+) -> Result:
+    matrix = homography(hit, query, row, image)
     return Result(
         rank=place,
         name=row.name or "",
@@ -358,13 +384,13 @@ def _result(place: int, result: "Chosen", query: "Query") -> Result:
         inliers=hit.verification.inliers,
         probability=hit.probability,
         found=hit.found,
-        homography=result.homography,
+        homography=matrix,
         number=row.number,
         width=row.width,
         height=row.height,
-        query_index=result.which,
+        query_index=which,
         turn=round(query.views[hit.view].turn, 6),
-        region=found_region(query, result.homography, row.width, row.height),
+        region=found_region(query, matrix, row.width, row.height),
     )
 
 

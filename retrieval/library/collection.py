@@ -38,19 +38,19 @@ from retrieval.library.reports import (
     Refreshed,
     Removed,
     Retrained,
+    Sidecars,
     rounded,
 )
 from retrieval.search.options import SearchOptions
 
 # What sees and searches is imported when it is needed: `cairn info` needs none of it.
 if TYPE_CHECKING:
-    from retrieval.groups.links import Asker
-    from retrieval.indexing.preparing import Preparer
     from retrieval.library.answers import Answer
+    from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
     from retrieval.library.matches import Match
-    from retrieval.library.searches import MakeSearcher, Searches
+    from retrieval.library.searches import Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -82,11 +82,11 @@ class Collection:
     ...         print(result.name, f"{result.probability:.0%}")
     """
 
-    def __init__(self, opened: Opened, make_searcher: "MakeSearcher | None" = None) -> None:
-        """Take what is opened, and what makes a searcher of it where the photos are on other machines."""
+    def __init__(self, opened: Opened, cluster: "ClusterWork | None" = None) -> None:
+        """Take what is opened, and the cluster that does the work, where one does."""
         self.folder = opened.folder
         self._opened: Opened | None = opened
-        self._make_searcher = make_searcher
+        self._cluster = cluster
         self._lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class Collection:
     def _searches(self) -> "Searches":
         from retrieval.library.searches import Searches
 
-        return Searches(self.opened, self._make_searcher)
+        return Searches(self.opened, self._cluster)
 
     @property
     def opened(self) -> Opened:
@@ -139,6 +139,8 @@ class Collection:
             if self._opened is not None:
                 self._opened.catalogue.close()
                 self._opened = None
+            if self._cluster is not None:
+                self._cluster.close()
 
     def add(
         self,
@@ -150,7 +152,6 @@ class Collection:
         include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
-        preparer: "Preparer | None" = None,
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -170,11 +171,9 @@ class Collection:
             Patterns of files and folders that are passed over, or taken all the same, from now on: names with ``*`` and
             ``?``, or paths. A pattern that is given to one is taken from the other.
         workers : int
-            Processes; 0: one for each core. The result does not depend on it.
+            Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
-        preparer : Preparer, optional
-            Prepares the photos, if that is a cluster and not `workers` processes of this machine.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -202,7 +201,7 @@ class Collection:
                     exclude=_patterns(exclude),
                     include=_patterns(include),
                     workers=processes(workers),
-                    preparer=preparer,
+                    preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
                     progress=tell,
                 )
@@ -218,6 +217,7 @@ class Collection:
             passed_over=dict(report.passed_over.files.most_common()),
             folders_passed_over=dict(report.passed_over.folders.most_common()),
             places=report.places,
+            reread=report.reread,
             left=report.left,
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
@@ -432,7 +432,6 @@ class Collection:
         *,
         augment: bool | None = None,
         workers: int = 0,
-        asker: "Asker | None" = None,
         progress: Telling = None,
     ) -> "Groups":
         """Find groups of photos that show the same, and near duplicates among them, and keep them.
@@ -446,9 +445,7 @@ class Collection:
         augment : bool, optional
             Let linked photos borrow features of each other, so that more is found; without, as the last call.
         workers : int
-            Processes; 0: one for each core.
-        asker : callable, optional
-            What asks with photos, if that is a cluster.
+            Processes, where no cluster does the work; 0: one for each core.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -474,6 +471,7 @@ class Collection:
             "borrow": "Borrowing (photos)",
         }
         with self._lock, telling(progress, titles) as tell:
+            asker = self._cluster.asker(self.opened) if self._cluster is not None else None
             found = group_photos(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
         try:
             return make_groups(self.opened, found)
@@ -765,6 +763,27 @@ class Collection:
         with self._lock, sealed_afterwards(self.opened), telling(progress, titles) as tell:
             report = refresh_metadata(self.opened.catalogue, tell)
         return Refreshed(read=report.read, missing=report.missing, told=report.told)
+
+    def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
+        """Write what was imported or typed in of photos, and their albums, into XMP sidecars beside them.
+
+        Other programs read titles, captions, tags, dates, places and ratings there; an album is the hierarchical
+        subject ``Albums|NAME``. A sidecar that is there keeps what else it says. No photo is changed.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Sidecars
+        """
+        from retrieval.catalogue.curation.sidecars import write_sidecars
+
+        with self._lock, telling(progress, {"write": "Writing (photos)"}) as tell:
+            report = write_sidecars(self.opened.catalogue, tell)
+        return Sidecars(**vars(report))
 
     def _steadily(self, do: Callable[[], T]) -> T:
         """Do something with the collection as it is now, again where it changes meanwhile."""

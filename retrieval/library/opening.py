@@ -3,23 +3,34 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from index.errors import CairnError
 from index.opencv import refuse_mixture
 from index.options.arguments import takes_options
-from index.options.declaration import build
+from index.options.declaration import build, whole
 from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.layout import OPTIONS
 from retrieval.collection.options import CollectionOptions
+from retrieval.library.cluster import join_cluster
 from retrieval.library.collection import Collection, paths_of
+
+if TYPE_CHECKING:
+    from retrieval.library.cluster import ClusterWork
 
 
 class CollectionExists(CairnError):
     """There is a collection already where one was to be made."""
 
 
-def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Collection:
+def open(
+    folder: str | os.PathLike[str],
+    *,
+    catalogue: str | None = None,
+    cluster: str | None = None,
+    shards: int = 0,
+    storage: str | None = None,
+) -> Collection:
     """Open a collection.
 
     Parameters
@@ -28,6 +39,14 @@ def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Col
         Its folder.
     catalogue : str, optional
         SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
+    cluster : str, optional
+        Address of a Dask scheduler whose workers search, group and add photos in place of processes; ``local:4`` is for
+        4 workers on this machine. It is left when the collection is closed.
+    shards : int
+        With `cluster`: parts of about as many features that the workers search; 0: two a worker.
+    storage : str, optional
+        With `cluster`: where files are sent for the workers, such as ``s3://bucket/folder``, which is remembered.
+        Without it, they must see the folder at the same path.
 
     Returns
     -------
@@ -39,7 +58,7 @@ def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Col
     CollectionNotFound
         There is no such collection.
     CairnError
-        A part of it is damaged, or the catalogue is another collection's.
+        A part of it is damaged, the catalogue is another collection's, or the cluster cannot be joined.
 
     Examples
     --------
@@ -47,13 +66,19 @@ def open(folder: str | os.PathLike[str], *, catalogue: str | None = None) -> Col
     >>> with cairn.open("holiday.cairn") as collection:  # doctest: +SKIP
     ...     answer = collection.search("church.jpg")
     """
-    return open_named(Path(folder).absolute(), catalogue=catalogue)
+    joined = join_cluster(cluster, whole("shards", shards, 0), storage)
+    try:
+        return open_named(Path(folder).absolute(), catalogue=catalogue, cluster=joined)
+    except BaseException:
+        if joined is not None:
+            joined.close()
+        raise
 
 
-def open_named(folder: Path, *, catalogue: str | None = None) -> Collection:
+def open_named(folder: Path, *, catalogue: str | None = None, cluster: "ClusterWork | None" = None) -> Collection:
     """Open a collection for as long as the working folder stays the same: messages then name it as it was given."""
     refuse_mixture()
-    return Collection(Opened.open(folder, catalogue=catalogue))
+    return Collection(Opened.open(folder, catalogue=catalogue), cluster)
 
 
 @takes_options(CollectionOptions)
@@ -124,6 +149,7 @@ def make(
     label: str | None = None,
     values: str | None = None,
     catalogue: str | None = None,
+    cluster: "ClusterWork | None" = None,
 ) -> Collection:
     """Make a collection with options, or open the one that is there: its own options win, once it has a vocabulary.
 
@@ -137,6 +163,8 @@ def make(
         Features of another program: see `create_described`.
     catalogue : str, optional
         Address of the catalogue.
+    cluster : ClusterWork, optional
+        Whose workers do the work.
 
     Raises
     ------
@@ -144,9 +172,9 @@ def make(
         The folder is something else's, or an option names what does not exist.
     """
     if features is None:
-        return Collection(Opened.create(folder, options, catalogue=catalogue))
+        return Collection(Opened.create(folder, options, catalogue=catalogue), cluster)
     from retrieval.indexing.described import create_described
 
     return Collection(
-        create_described(folder, options, features, photos, label=label, values=values, catalogue=catalogue)
+        create_described(folder, options, features, photos, label=label, values=values, catalogue=catalogue), cluster
     )

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
-from retrieval.catalogue.browsing import page_after
+from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.fields import FIELDS, Metadata, describing
 
 _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # how often a photo is looked for while others are removed
@@ -23,7 +24,20 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class Photo(_Kept):
+class _Indexed:
+    """What indexing says of a photo."""
+
+    number: int
+    name: str
+    path: str
+    width: int | None
+    height: int | None
+    features: int
+
+
+@describing
+@dataclass(frozen=True)
+class Photo(_Kept, Metadata, _Indexed):
     """A photo of a collection.
 
     Attributes
@@ -38,34 +52,13 @@ class Photo(_Kept):
         Pixels of the upright original.
     features : int
         Regions that are indexed.
-    title : str or None
-        Title.
-    taken : str or None
-        Local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS.
-    camera : str or None
-        Make and model.
-    latitude, longitude : float or None
-        Degrees north and east, WGS 84.
-    tags : tuple of str
-        Keywords.
+    {fields}
     others : mapping of str to tuple of str
         What else was imported, by the names of its columns.
     date_added : str or None
         When it was added to the collection: ISO 8601, UTC.
     """
 
-    number: int
-    name: str
-    path: str
-    width: int | None
-    height: int | None
-    features: int
-    title: str | None = None
-    taken: str | None = None
-    camera: str | None = None
-    latitude: float | None = None
-    longitude: float | None = None
-    tags: tuple[str, ...] = ()
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     date_added: str | None = None
 
@@ -173,12 +166,7 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
             width=row.width,
             height=row.height,
             features=row.features,
-            title=known[row.number].title,
-            taken=known[row.number].taken,
-            camera=known[row.number].camera,
-            latitude=known[row.number].latitude,
-            longitude=known[row.number].longitude,
-            tags=tuple(known[row.number].tags),
+            **{one.name: getattr(known[row.number], one.name) for one in FIELDS.values()},
             others=dict(known[row.number].others),
             date_added=row.date_added,
         )
@@ -187,6 +175,11 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
     for photo, row in zip(photos, rows, strict=True):
         vars(photo).update(_content=row.sha256, _cache=cache)
     return photos
+
+
+def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> list[Photo]:
+    """Those of some photos that are in the collection, in the order of their numbers as they are given."""
+    return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
 
 
 def cache_of(folder: Path) -> Path:

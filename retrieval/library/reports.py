@@ -35,6 +35,8 @@ class Added(Report):
         Folders of devices and programs, and what patterns name, counted by the pattern.
     places : list of dict
         Paths of links to photos of the collection: path, and the path of the photo.
+    reread : int
+        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
@@ -67,6 +69,7 @@ class Added(Report):
     passed_over: dict[str, int]
     folders_passed_over: dict[str, int]
     places: list[dict[str, str]]
+    reread: int
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
@@ -387,6 +390,28 @@ class Refreshed(Report):
     read: int
     missing: int
     told: int
+
+
+@dataclass(frozen=True)
+class Sidecars(Report):
+    """What `Collection.write_sidecars` did.
+
+    Attributes
+    ----------
+    written : int
+        Sidecars that are new, or say more now.
+    unchanged : int
+        Photos whose sidecars said all of it already.
+    missing : int
+        Photos whose files have gone.
+    failed : list of dict
+        Path of each photo whose sidecar could not be written, and the reason.
+    """
+
+    written: int
+    unchanged: int
+    missing: int
+    failed: list[dict[str, str]]
 
 
 def rounded(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -2,9 +2,9 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,15 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
-from retrieval.search.answers import Asked, Found, LeftOut, best_results, make_query
+from retrieval.search.answers import Asked, Found, LeftOut, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Query
 from retrieval.search.searcher import Searcher
 
-MakeSearcher = Callable[[Collection, SearchOptions], Searcher]
-"""Makes what searches a collection in some way, such as one whose photos are elsewhere."""
+if TYPE_CHECKING:
+    from retrieval.library.cluster import ClusterWork
 
 _SEARCHERS, _QUERIES = 16, 8  # that are kept
 
@@ -39,13 +39,13 @@ class Searches:
     ----------
     collection : Collection
         Open.
-    make_searcher : callable, optional
-        Makes the searchers, where photos are elsewhere.
+    cluster : ClusterWork, optional
+        Whose workers search it; this process otherwise.
     """
 
-    def __init__(self, collection: Collection, make_searcher: MakeSearcher | None = None) -> None:
+    def __init__(self, collection: Collection, cluster: "ClusterWork | None" = None) -> None:
         self.collection = collection
-        self._make_searcher = make_searcher or Searcher
+        self._cluster = cluster
         self._left_out = LeftOut(collection.catalogue)
         self._searchers: dict[SearchOptions, Searcher] = {}
         self._queries: OrderedDict[tuple[Any, ...], Query] = OrderedDict()
@@ -72,13 +72,29 @@ class Searches:
         self._state = _state(collection)
         if before is not None and before != collection.vocabulary.fingerprint:
             self._queries.clear()
+        if self._cluster is not None:
+            self._cluster.renew(collection)
+
+    def prepare(self, options: SearchOptions) -> None:
+        """Make now what most searches use, which processes that are forked later share."""
+        self.collection.index  # noqa: B018 (it is read now)
+        if self._cluster is None:
+            if options.similarity is not None:
+                self.collection.scored_index(similarity=options.similarity)
+            self.searcher(options)
+
+    def place(self) -> None:
+        """Have the workers of a cluster load what they search, where one does."""
+        if self._cluster is not None:
+            self._cluster.shards.place()
 
     def searcher(self, options: SearchOptions) -> Searcher:
         """Return what searches in some way; it is made once."""
         if options not in self._searchers:
             if len(self._searchers) >= _SEARCHERS:
                 self._searchers.clear()
-            self._searchers[options] = self._make_searcher(self.collection, options)
+            make = Searcher if self._cluster is None else self._cluster.searcher
+            self._searchers[options] = make(self.collection, options)
         return self._searchers[options]
 
     def search(
@@ -132,8 +148,16 @@ class Searches:
                 found.append(Found(query, searcher.search(query.views, among, region=query.region, top=top), seconds))
             finally:
                 query.rest()
-        results = best_results(searcher, found, top=top, match_all=match_all)
-        return make_answer(searcher, asked, found, results, wanted, passing, rejected)
+        return make_answer(
+            searcher,
+            asked,
+            found,
+            top=top,
+            match_all=match_all,
+            wanted=wanted,
+            passing=passing,
+            rejected=rejected,
+        )
 
     def match(self, asked: Asked, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, cast
 from PIL import AvifImagePlugin
 
 from retrieval.metadata.bounded import BoundedFile
-from retrieval.metadata.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, Exif, read_exif
+from retrieval.metadata.combining import Said
+from retrieval.metadata.exif import IPTC_TAG, RESOURCES_TAG, XMP_TAG, read_exif
 from retrieval.metadata.iptc import iptc_of_resources
 
 LARGEST_BLOCK = 4 << 20
@@ -37,7 +38,7 @@ _SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
 class Blocks:
     """The metadata of a file, as it is stored; empty if there is none."""
 
-    exif: Exif = field(default_factory=Exif)  # read already: in a TIFF file it is no block
+    exif: Said = field(default_factory=dict)  # read already: in a TIFF file it is no block
     iptc: bytes = b""
     xmp: bytes = b""
 

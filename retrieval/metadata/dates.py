@@ -6,8 +6,17 @@ few files have time zones). One that ends early stands for all the time that beg
 
 import datetime
 import re
+import unicodedata
 
-_TIME = r"(?:[T ]\s*(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d*)?)?\s*(?:Z|[+-]\d\d:?\d\d)?)?"
+_HALVES = {  # of the day, as they stand before or after the time
+    "am": ("am", "a.m.", "上午", "午前", "오전", "ص"),
+    "pm": ("pm", "p.m.", "下午", "午後", "오후", "م"),
+}
+_HALF = "|".join(re.escape(one) for some in _HALVES.values() for one in sorted(some, key=len, reverse=True))
+_TIME = (
+    rf"(?:[T ]\s*(?:(?P<before>{_HALF})\s*)?(?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d*)?)?"
+    rf"\s*(?P<after>{_HALF})?\s*(?:Z|[+-]\d\d:?\d\d|DST|UTC|GMT)?)?"
+)
 _FORMS = tuple(
     re.compile(form + _TIME + r"\s*", re.ASCII | re.IGNORECASE)
     for form in (
@@ -22,6 +31,7 @@ _FORMS = tuple(
 _ORDERED = re.compile(
     r"(?P<one>\d\d?)(?P<mark>[/-])(?P<other>\d\d?)(?P=mark)(?P<year>\d{4})" + _TIME, re.ASCII | re.IGNORECASE
 )
+_DAY = re.compile(r"\d{4}[-:/.]\d\d[-:/.]\d\d(?=[T\s])", re.ASCII)
 LONGEST = 64
 """Characters; no date that is understood has more."""
 
@@ -30,9 +40,10 @@ def read_date(text: str, day_first: bool | None = None) -> str | None:
     """Read a date as people and programs write it.
 
     Understood are 1923, 1923-05, 1923-05-17, 1923/5/17, 17.05.1923, 05.1923, 19230517, the form of EXIF
-    (1923:05:17 14:30:00), and each day with a time, whose fractions and zone are left out. A month or day of 00, or
-    blank, is not known. 31/12/1923 and 12/31/1923 are understood as well, as only one order of day and month gives a
-    date; 03/04/1923 is not.
+    (1923:05:17 14:30:00), and each day with a time, whose fractions and zone are left out. The time may be that of half
+    a day (02:30 PM, 02:30下午), and digits those of any script. A month or day of 00, or blank, is not known.
+    31/12/1923 and 12/31/1923 are understood as well, as only one order of day and month gives a date; 03/04/1923 is
+    not.
 
     Parameters
     ----------
@@ -51,6 +62,7 @@ def read_date(text: str, day_first: bool | None = None) -> str | None:
     """
     if len(text) > LONGEST:
         return None
+    text = _in_ascii(text)
     orders = date_orders(text)
     if orders is not None:
         if day_first is not None:
@@ -62,6 +74,26 @@ def read_date(text: str, day_first: bool | None = None) -> str | None:
             parts = match.groupdict()
             return _written(parts, *(int(parts.get(name) or 0) for name in ("year", "month", "day")))
     return None
+
+
+def read_day(text: str) -> str | None:
+    """Read a date as cameras and programs write it; of one whose time is not understood, the day.
+
+    >>> read_day("2009:05:17 14:15:38 noonish"), read_day("2009:05:17 14:15:38"), read_day("around 2009")
+    ('2009-05-17', '2009-05-17T14:15:38', None)
+    """
+    date = read_date(text)
+    if date is None and (day := _DAY.match(_in_ascii(text[:LONGEST]).strip())):
+        date = read_date(day[0])
+    return date
+
+
+def _in_ascii(text: str) -> str:
+    """Write digits and spaces of other scripts as those of ASCII, but for a number that stands alone."""
+    if text.isascii() or text.isdecimal():
+        return text
+    seen = (one for one in text if unicodedata.category(one) != "Cf")  # but for marks of direction
+    return "".join(" " if one.isspace() else str(unicodedata.decimal(one, one)) for one in seen)
 
 
 def date_orders(text: str) -> tuple[str | None, str | None] | None:
@@ -91,7 +123,10 @@ def _written(parts: dict[str, str], year: int, month: int, day: int) -> str | No
     date = write_date(year, month, day)
     if date is None or len(date) < 10 or parts["hour"] is None:
         return date
-    return f"{date}{write_time(int(parts['hour']), int(parts['minute']), int(parts['second'] or 0))}"
+    hour, half = int(parts["hour"]), (parts["before"] or parts["after"] or "").casefold()
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + (12 if half in _HALVES["pm"] else 0)
+    return f"{date}{write_time(hour, int(parts['minute']), int(parts['second'] or 0))}"
 
 
 def write_date(year: int, month: int = 0, day: int = 0) -> str | None:

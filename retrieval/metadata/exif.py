@@ -5,23 +5,29 @@ import io
 import math
 import struct
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from PIL import TiffImagePlugin
+from PIL import ExifTags, TiffImagePlugin
 
-from retrieval.metadata.dates import read_date
+from retrieval.metadata.combining import Said
+from retrieval.metadata.fields import SOURCES
 
-_MAKE, _MODEL, _DESCRIPTION, _DATE_TIME = 0x010F, 0x0110, 0x010E, 0x0132
 XMP_TAG, IPTC_TAG, RESOURCES_TAG = 700, 33723, 34377
 _EXIF_IFD, _GPS_IFD = 0x8769, 0x8825
-_ORIGINAL, _DIGITISED = 0x9003, 0x9004
-_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE = 1, 2, 3, 4
+_TAGS = {one.value: f"exif:{one.name}" for one in ExifTags.Base if f"exif:{one.name}" in SOURCES}
+_GPS_TAGS = {one.value: f"gps:{one.name}" for one in ExifTags.GPS if f"gps:{one.name}" in SOURCES}
+_SIDES = {  # of the equator and the meridian that degrees are on: the tag that says it, and the letters
+    ExifTags.GPS.GPSLatitude.value: (ExifTags.GPS.GPSLatitudeRef.value, "NS"),
+    ExifTags.GPS.GPSLongitude.value: (ExifTags.GPS.GPSLongitudeRef.value, "EW"),
+}
+_DESCRIPTION = ExifTags.Base.ImageDescription.value
+_OF_WINDOWS = {one.value for one in ExifTags.Base if one.name.startswith("XP")}  # UTF-16, and lists with semicolons
+_LISTS = {ExifTags.Base.XPKeywords.value}
 
 _WANTED: dict[int | None, tuple[int, ...]] = {  # by the tag that points to a directory
-    None: (_MAKE, _MODEL, _DESCRIPTION, _DATE_TIME, _EXIF_IFD, _GPS_IFD, XMP_TAG, IPTC_TAG, RESOURCES_TAG),
-    _EXIF_IFD: (_ORIGINAL, _DIGITISED),
-    _GPS_IFD: (_LATITUDE_REF, _LATITUDE, _LONGITUDE_REF, _LONGITUDE),
+    None: (*_TAGS, _EXIF_IFD, _GPS_IFD, XMP_TAG, IPTC_TAG, RESOURCES_TAG),
+    _EXIF_IFD: (*_TAGS,),
+    _GPS_IFD: (*_GPS_TAGS, *(tag for tag, _ in _SIDES.values())),
 }
 _BLOCKS = (XMP_TAG, IPTC_TAG, RESOURCES_TAG)
 _LARGEST_BLOCK = 4 << 20  # bytes of other metadata
@@ -41,21 +47,7 @@ _FILLERS = frozenset(  # what cameras write as the description of every photo
 )
 
 
-@dataclass(frozen=True)
-class Exif:
-    """What is used of EXIF; empty if it is not there."""
-
-    original: str | None = None  # DateTimeOriginal; dates are as `retrieval.metadata.dates` writes them
-    digitised: str | None = None  # DateTimeDigitized
-    changed: str | None = None  # DateTime
-    make: str = ""
-    model: str = ""
-    description: str = ""  # ImageDescription, if it is not what the camera writes into each
-    latitude: float | None = None  # degrees, north positive
-    longitude: float | None = None  # degrees, east positive
-
-
-def read_exif(file: BinaryIO) -> tuple[Exif, dict[int, bytes]]:
+def read_exif(file: BinaryIO) -> tuple[Said, dict[int, bytes]]:
     """Read EXIF from a block of it, or from a TIFF file; what is damaged is left out.
 
     Parameters
@@ -65,7 +57,8 @@ def read_exif(file: BinaryIO) -> tuple[Exif, dict[int, bytes]]:
 
     Returns
     -------
-    exif : Exif
+    said : Said
+        Texts of the tags that fields are read from; degrees are signed, north and east positive.
     blocks : dict of int to bytes
         Other metadata in the first directory: by `XMP_TAG`, `IPTC_TAG` and `RESOURCES_TAG`.
 
@@ -77,20 +70,25 @@ def read_exif(file: BinaryIO) -> tuple[Exif, dict[int, bytes]]:
     file.seek(0)
     head = file.read(16)
     main = _directory(file, head)
-    times = _directory(file, head, _EXIF_IFD, main)
+    found = _directory(file, head, _EXIF_IFD, main) | main
     gps = _directory(file, head, _GPS_IFD, main)
-    description = _text(main.get(_DESCRIPTION))
-    exif = Exif(
-        original=read_date(_text(times.get(_ORIGINAL))),
-        digitised=read_date(_text(times.get(_DIGITISED))),
-        changed=read_date(_text(main.get(_DATE_TIME))),
-        make=_text(main.get(_MAKE)),
-        model=_text(main.get(_MODEL)),
-        description="" if description.upper() in _FILLERS else description,
-        latitude=_coordinate(gps.get(_LATITUDE), _text(gps.get(_LATITUDE_REF)), "NS"),
-        longitude=_coordinate(gps.get(_LONGITUDE), _text(gps.get(_LONGITUDE_REF)), "EW"),
-    )
-    return exif, {tag: main.get(tag, b"") for tag in _BLOCKS}
+    said = {source: _texts(tag, found[tag]) for tag, source in _TAGS.items() if tag in found}
+    said |= {source: [_text(gps[tag])] for tag, source in _GPS_TAGS.items() if tag in gps and tag not in _SIDES}
+    for tag, (side, sides) in _SIDES.items():
+        degrees = _coordinate(gps.get(tag), _text(gps.get(side)), sides)
+        if degrees is not None:
+            said[_GPS_TAGS[tag]] = [str(degrees)]
+    return said, {tag: main.get(tag, b"") for tag in _BLOCKS}
+
+
+def _texts(tag: int, value: Any) -> list[str]:
+    """What a tag says; nothing where it is what the camera writes into every photo."""
+    if tag in _OF_WINDOWS:
+        data = bytes(value) if isinstance(value, bytes | tuple) else b""
+        text = data.decode("utf-16-le", "replace").partition("\0")[0].strip()
+        return text.split(";") if tag in _LISTS else [text]
+    text = str(value) if isinstance(value, int) else _text(value)
+    return [] if tag == _DESCRIPTION and text.upper() in _FILLERS else [text]
 
 
 def _directory(

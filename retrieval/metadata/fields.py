@@ -1,15 +1,336 @@
-"""What is known of a photo besides its pixels, whatever file or table it is from."""
+"""The table of metadata: each field once, with what the readers, the catalogue, tables, commands and pages make of it.
 
-from dataclasses import dataclass
+A row is a field of `Metadata`, annotated with a `Field`. What may be asked of the fields is a field of `FieldFilter`,
+annotated with an `Option`. Everything else follows from these: what is looked for in EXIF, IPTC, XMP and the JSON of
+Google Takeout; the values that the catalogue keeps; columns of tables; options of commands, parameters of requests and
+keywords in Python; and what pages show.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar, get_args
+
+from index.messages import said
+from index.options.declaration import Option, options_of
+from index.options.panels import FIELD_FILTERS, FILTERS
+from retrieval.metadata import combining
+from retrieval.metadata.combining import Said
+from retrieval.metadata.kinds import DATE, FLAG, LATITUDE, LONGITUDE, MOST_STARS, RATING, TAGS, Kind, text
+from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_CAPTION, LONGEST_TITLE
+
+T = TypeVar("T", bound=type)
+
+_STARS = "rating, stars, bewertung, sterne, étoiles, valoración, estrellas, valutazione, stelle, waardering, sterren"
+_FAVOURITE = "favourite, favorite, favorit, lieblingsfoto, favori, favorito, preferito, favoriet"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A row of the table.
+
+    Attributes
+    ----------
+    label : str
+        What pages call it, in English.
+    help : str
+        What it is, in a sentence.
+    kind : Kind
+        How its values are written and read.
+    sources : tuple of str
+        Where files keep it, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and
+        number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON.
+    combine : callable, optional
+        What counts of the sources, if that is not the first value that makes sense.
+    written : tuple of str
+        Properties of XMP that a sidecar says it by; none: it is not written.
+    headers : str
+        Headers of its columns in tables, in English, German, French, Spanish, Italian and Dutch, parted by commas. Of
+        several columns the one counts whose header stands in an earlier part, parted by semicolons.
+    doubtful : str
+        Those of them that mean something else as often, and count where the cells bear it out.
+    word : str
+        What it is called in `--map` and on pages of tables; "": as in Python.
+    key : str
+        What it is called in the catalogue and in conditions; "": as in Python.
+    facet : str
+        Heading of the list of its values and how many photos have each; "": no such list.
+    name : str
+        What it is called in Python: that of the field of `Metadata`.
+    """
+
+    label: str
+    help: str
+    kind: Kind
+    sources: tuple[str, ...] = ()
+    combine: Callable[[Sequence[Said], Sequence[str]], Any] | None = None
+    written: tuple[str, ...] = ()
+    headers: str = ""
+    doubtful: str = ""
+    word: str = ""
+    key: str = ""
+    facet: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
 class Metadata:
     """What is known of a photo; every text is clean (see `clean`)."""
 
-    taken: str | None = None  # local time of the camera, as `retrieval.metadata.dates` writes dates
-    camera: str | None = None  # make and model
-    latitude: float | None = None  # degrees north, WGS 84; both or none
-    longitude: float | None = None  # degrees east
-    title: str | None = None
-    tags: tuple[str, ...] = ()  # distinct, ignoring case
+    taken: Annotated[
+        str | None,
+        Field(
+            said("Taken"),
+            "Local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS.",
+            DATE,
+            sources=(
+                "exif:DateTimeOriginal",
+                "xmp:exif:DateTimeOriginal",
+                "iptc:2:55",
+                "xmp:photoshop:DateCreated",
+                "exif:DateTimeDigitized",
+                "xmp:exif:DateTimeDigitized",
+                "xmp:xmp:CreateDate",
+                "gps:GPSDateStamp",
+                "takeout:photoTakenTime",
+                "exif:DateTime",  # when the file was last changed
+            ),
+            combine=combining.day,
+            written=("xmp:exif:DateTimeOriginal", "xmp:photoshop:DateCreated"),
+            headers="taken; date taken, datetimeoriginal, photo date, date of photo, capture date, date captured, "
+            "date shot, shooting date, aufnahmedatum, aufgenommen, aufgenommen am, aufnahmezeit, aufnahmezeitpunkt, "
+            "aufnahmetag, datum der aufnahme, fotodatum, date de prise de vue, date de la prise de vue, "
+            "date prise de vue, prise de vue, date de la photo, fecha de toma, fecha de captura, fecha de la foto, "
+            "fecha foto, data di scatto, data dello scatto, data scatto, data di ripresa, data della foto, data foto, "
+            "opnamedatum, datum opname, datum van opname, datum foto; date, date time, date et heure, datum, "
+            "datum uhrzeit, datum en tijd, fecha, fecha y hora, data e ora; data",
+            doubtful="data",
+            word="date",
+        ),
+    ] = None
+    camera: Annotated[
+        str | None,
+        Field(
+            said("Camera"),
+            "Make and model.",
+            text(LONGEST_CAMERA),
+            sources=("exif:Make", "exif:Model", "xmp:tiff:Make", "xmp:tiff:Model"),
+            combine=combining.camera,
+            headers="camera; kamera, cámara, fotocamera, appareil, appareil photo, fotoapparat, macchina fotografica, "
+            "fototoestel, camera model, kameramodell, modelo de cámara, modello fotocamera, cameramodel",
+            facet=said("Cameras"),
+        ),
+    ] = None
+    latitude: Annotated[  # both or none
+        float | None,
+        Field(
+            said("Latitude"),
+            "Degrees north, WGS 84.",
+            LATITUDE,
+            sources=("gps:GPSLatitude", "xmp:exif:GPSLatitude", "takeout:geoData.latitude"),
+            combine=combining.latitude,
+            written=("xmp:exif:GPSLatitude",),
+            headers="latitude; lat, gps latitude, decimal latitude, breitengrad, geografische breite, "
+            "geographische breite, gps breite, latitud, latitudine, breedtegraad, geografische breedte; "
+            "breite, breedte",
+            doubtful="breite, breedte",
+        ),
+    ] = None
+    longitude: Annotated[
+        float | None,
+        Field(
+            said("Longitude"),
+            "Degrees east, WGS 84.",
+            LONGITUDE,
+            sources=("gps:GPSLongitude", "xmp:exif:GPSLongitude", "takeout:geoData.longitude"),
+            combine=combining.longitude,
+            written=("xmp:exif:GPSLongitude",),
+            headers="longitude; lon, lng, long, gps longitude, decimal longitude, längengrad, laengengrad, "
+            "geografische länge, geographische länge, geografische laenge, geographische laenge, gps länge, "
+            "longitudine, lengtegraad, geografische lengte; longitud; länge, laenge, lengte",
+            doubtful="länge, laenge, longitud, lengte",
+        ),
+    ] = None
+    title: Annotated[
+        str | None,
+        Field(
+            said("Title"),
+            "Title; the caption, where the file has no title.",
+            text(LONGEST_TITLE),
+            sources=(
+                "xmp:dc:title",
+                "iptc:2:5",
+                "exif:XPTitle",
+                "xmp:dc:description",
+                "iptc:2:120",
+                "exif:ImageDescription",
+                "takeout:description",
+            ),
+            written=("xmp:dc:title",),
+            headers="title; titel, titre, título, titolo, photo title, bildtitel, fototitel, titre de la photo, "
+            "título de la foto, titolo della foto, titolo foto",
+        ),
+    ] = None
+    tags: Annotated[  # distinct, ignoring case
+        tuple[str, ...],
+        Field(
+            said("Tags"),
+            "Keywords, and the names of people that were marked.",
+            TAGS,
+            sources=(
+                "xmp:dc:subject",
+                "iptc:2:25",
+                "exif:XPKeywords",
+                "xmp:lr:hierarchicalSubject",
+                "xmp:digiKam:TagsList",
+                "xmp:mwg-rs:Regions",
+                "takeout:people.name",
+            ),
+            combine=combining.tags,
+            written=("xmp:dc:subject",),
+            headers="tag, tags, keyword, keywords, subject, subjects, schlagwort, schlagworte, schlagwörter, "
+            "schlagwoerter, stichwort, stichworte, stichwörter, stichwoerter, mot clé, mots clés, mot clef, "
+            "mots clefs, étiquette, étiquettes, palabra clave, palabras clave, etiqueta, etiquetas, parola chiave, "
+            "parole chiave, etichetta, etichette, trefwoord, trefwoorden, sleutelwoord, sleutelwoorden",
+            key="tag",
+            word="tags",
+        ),
+    ] = ()
+    caption: Annotated[
+        str | None,
+        Field(
+            said("Caption"),
+            "What is said of it at length.",
+            text(LONGEST_CAPTION),
+            sources=(
+                "xmp:dc:description",
+                "iptc:2:120",
+                "exif:ImageDescription",
+                "exif:XPComment",
+                "takeout:description",
+            ),
+            written=("xmp:dc:description",),
+            headers="caption; bildunterschrift, bildlegende, légende, leyenda, pie de foto, didascalia, bijschrift, "
+            "onderschrift",
+        ),
+    ] = None
+    rating: Annotated[
+        int | None,
+        Field(
+            said("Rating"),
+            "Stars, 1 to 5.",
+            RATING,
+            sources=("xmp:xmp:Rating", "exif:Rating"),
+            written=("xmp:xmp:Rating",),
+            headers=_STARS,
+            doubtful=_STARS,
+            facet=said("Ratings"),
+        ),
+    ] = None
+    favourite: Annotated[
+        bool,
+        Field(
+            said("Favourite"),
+            "Whether it was marked as a favourite.",
+            FLAG,
+            sources=("takeout:favorited", "xmp:xmpDM:good"),
+            written=("xmp:xmpDM:good",),
+            headers=_FAVOURITE,
+            doubtful=_FAVOURITE,
+            facet=said("Favourites"),
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
+class FieldFilter:
+    """What may be asked of a photo's name and fields: of a text a part, of stars the least, of a mark that it is set.
+
+    But for dates and tags, what is asked of a field is called by its name.
+    """
+
+    name: Annotated[str, Option("Only photos whose name contains this, in upper or lower case.", FILTERS)] = ""
+    folder: Annotated[str, Option("Only photos in this folder, or below it.", FILTERS)] = ""
+    taken_from: Annotated[
+        str,
+        Option(
+            "Only photos that may have been taken then or later: 1923, 1923-05 or 1923-05-17.",
+            FIELD_FILTERS,
+            metavar="DATE",
+        ),
+    ] = ""
+    taken_to: Annotated[
+        str,
+        Option(
+            "Only photos that may have been taken until the end of this year, month or day.",
+            FIELD_FILTERS,
+            metavar="DATE",
+        ),
+    ] = ""
+    camera: Annotated[str, Option("Only photos of a camera whose make and model contain this.", FIELD_FILTERS)] = ""
+    title: Annotated[str, Option("Only photos whose title contains this.", FIELD_FILTERS)] = ""
+    tags: Annotated[
+        tuple[str, ...],
+        Option("Only photos with this tag; of several, with all.", FIELD_FILTERS, name="tag", flags=("--tag",)),
+    ] = ()
+    without_tags: Annotated[
+        tuple[str, ...],
+        Option("Only photos without this tag; of several, with none.", FIELD_FILTERS, name="without_tag"),
+    ] = ()
+    caption: Annotated[str, Option("Only photos whose caption contains this.", FIELD_FILTERS)] = field(
+        default="", kw_only=True
+    )
+    rating: Annotated[
+        int | None, Option("Only photos with so many stars, or more.", FIELD_FILTERS, least=1, most=MOST_STARS)
+    ] = field(default=None, kw_only=True)
+    favourite: Annotated[bool, Option("Only favourites.", FIELD_FILTERS, flags=("--favourite",))] = field(
+        default=False, kw_only=True
+    )
+
+
+def _rows() -> Iterable[Field]:
+    for one in fields(Metadata):
+        (row,) = (part for part in get_args(one.type) if isinstance(part, Field))
+        yield replace(row, name=one.name, key=row.key or one.name, word=row.word or one.name)
+
+
+FIELDS = MappingProxyType({row.key: row for row in _rows()})
+"""The rows, by what the catalogue calls them."""
+
+WORDS = MappingProxyType({row.word: row.key for row in FIELDS.values()})
+"""Words for the fields, in `--map` and in sentences, and what the catalogue calls them."""
+
+SOURCES = frozenset(source for row in FIELDS.values() for source in row.sources)
+"""All that is looked for in files."""
+
+
+def combined(layers: Sequence[Said]) -> Metadata:
+    """What counts of what several files say, the one that counts most first; each is said as readers of files do."""
+    values: dict[str, Any] = {}
+    for row in FIELDS.values():
+        combine = row.combine or partial(combining.first, read=row.kind.read)
+        values[row.name] = combine(layers, row.sources)
+    return Metadata(**{name: value for name, value in values.items() if value is not None})
+
+
+def describing(kind: T) -> T:
+    """Put what is known of the fields in the place of lines of a docstring: a class decorator.
+
+    ``{fields}`` stands for the fields of `Metadata`, ``{filters}`` for those of `FieldFilter`.
+    """
+    filters = {one.path[0]: (one.spoken, one.option.help) for one in options_of(FieldFilter).values()}
+    described = {
+        "{fields}": {row.name: (row.kind.spoken, row.help) for row in FIELDS.values()},
+        "{filters}": filters,
+    }
+    lines = []
+    for line in (kind.__doc__ or "").splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        if line.strip() in described:
+            for name, (spoken, help) in described[line.strip()].items():
+                lines += [f"{indent}{name} : {spoken}", f"{indent}    {help}"]
+        else:
+            lines.append(line)
+    kind.__doc__ = "\n".join(lines)
+    return kind

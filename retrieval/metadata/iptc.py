@@ -1,26 +1,19 @@
 """IPTC-IIM metadata: the records that archives and agencies write into photos (IIM specification 4.2, 2014)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from retrieval.metadata.combining import Said
 from retrieval.metadata.dates import read_date, write_time
+from retrieval.metadata.fields import SOURCES
 
 _RESOURCE = 0x0404  # of Photoshop's image resources: the IPTC-NAA record
 _UTF8_MARKER = b"\x1b%G"  # 1:90, ISO 2022: what follows is UTF-8
 _MOST_DATASETS = 5000
+_DATE, _TIME = (2, 55), (2, 60)
+_TAKEN = "iptc:2:55"
 
 
-@dataclass(frozen=True)
-class Iptc:
-    """What is used of IPTC-IIM; empty if it is not there."""
-
-    title: str = ""  # 2:05, object name
-    caption: str = ""  # 2:120
-    keywords: tuple[str, ...] = ()  # 2:25
-    taken: str | None = None  # 2:55 and 2:60, as `retrieval.metadata.dates` writes dates
-
-
-def read_iptc(data: bytes) -> Iptc:
+def read_iptc(data: bytes) -> Said:
     """Read a block of IPTC-IIM datasets; it ends where it is damaged.
 
     Parameters
@@ -30,23 +23,18 @@ def read_iptc(data: bytes) -> Iptc:
 
     Returns
     -------
-    Iptc
+    Said
+        Texts by record and number, such as ``iptc:2:5``; the time is put behind the date.
     """
     found: dict[tuple[int, int], list[bytes]] = {}
     for key, value in _datasets(data):
         found.setdefault(key, []).append(value)
     utf8 = found.get((1, 90), [b""])[0].startswith(_UTF8_MARKER)
-
-    def texts(number: int) -> list[str]:
-        return [_decode(value, utf8) for value in found.get((2, number), [])]
-
-    date, time = (next(iter(texts(number)), "") for number in (55, 60))
-    return Iptc(
-        title=next(iter(texts(5)), ""),
-        caption=next(iter(texts(120)), ""),
-        keywords=tuple(texts(25)),
-        taken=_taken(date, time),
-    )
+    texts = {key: [_decode(value, utf8) for value in values] for key, values in found.items()}
+    said = {f"iptc:{record}:{number}": some for (record, number), some in texts.items()}
+    date, time = (next(iter(texts.get(key, ())), "") for key in (_DATE, _TIME))
+    taken = _taken(date, time)
+    return {key: some for key, some in said.items() if key in SOURCES} | {_TAKEN: [taken] if taken else []}
 
 
 def iptc_of_resources(data: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from index.text import printable
 
-LONGEST_TITLE, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 256, 200, 200
+LONGEST_TITLE, LONGEST_CAPTION, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 10_000, 256, 200, 200
 
 
 # Controls, and characters that turn the direction of the text that follows: neither belongs on a page.

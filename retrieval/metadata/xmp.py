@@ -5,50 +5,56 @@ import re
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from retrieval.metadata.dates import read_date
+from retrieval.metadata.combining import Said
+from retrieval.metadata.fields import SOURCES
 
 LARGEST = 4 << 20
 """Bytes; a larger packet is not read."""
 
-_DEEPEST = 64  # elements within each other
+DEEPEST = 64
+"""Elements within each other; a packet is not read further."""
+
 _MOST_VALUES = 1000  # of one property
 _LONGEST = 10_000  # characters of a value
 
-_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# "
-_ROOT, _DESCRIPTION, _ITEM = f"{_RDF}RDF", f"{_RDF}Description", f"{_RDF}li"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_ROOT, _DESCRIPTION, _ITEM = (f"{RDF} {name}" for name in ("RDF", "Description", "li"))
 _LANGUAGE = "http://www.w3.org/XML/1998/namespace lang"
-_DC, _PHOTOSHOP = "http://purl.org/dc/elements/1.1/ ", "http://ns.adobe.com/photoshop/1.0/ "
-_EXIF, _XMP, _TIFF = "http://ns.adobe.com/exif/1.0/ ", "http://ns.adobe.com/xap/1.0/ ", "http://ns.adobe.com/tiff/1.0/ "
-_WANTED = frozenset(
-    (
-        *(f"{_DC}title", f"{_DC}description", f"{_DC}subject"),
-        *(f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate"),
-        *(f"{_EXIF}DateTimeOriginal", f"{_EXIF}DateTimeDigitized", f"{_EXIF}GPSLatitude", f"{_EXIF}GPSLongitude"),
-        *(f"{_TIFF}Make", f"{_TIFF}Model"),
-    )
-)
+SPACES = {
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "digiKam": "http://www.digikam.org/ns/1.0/",
+    "exif": "http://ns.adobe.com/exif/1.0/",
+    "Iptc4xmpCore": "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/",
+    "lr": "http://ns.adobe.com/lightroom/1.0/",
+    "mwg-rs": "http://www.metadataworkinggroup.com/schemas/regions/",
+    "photoshop": "http://ns.adobe.com/photoshop/1.0/",
+    "tiff": "http://ns.adobe.com/tiff/1.0/",
+    "xmp": "http://ns.adobe.com/xap/1.0/",
+    "xmpDM": "http://ns.adobe.com/xmp/1.0/DynamicMedia/",
+}
+"""Namespaces by the prefixes that `Field.sources` has."""
+
+_SIDES = {"xmp:exif:GPSLatitude": "NS", "xmp:exif:GPSLongitude": "EW"}
+_REGIONS = "xmp:mwg-rs:Regions"
+_NAME, _TYPE = (f"{SPACES['mwg-rs']} {name}" for name in ("Name", "Type"))
+_PEOPLE = ("", "Face", "Pet")  # types of regions whose names are tags
+
+
+def _wanted() -> dict[str, str]:
+    """The sources that are properties, by names as expat writes them."""
+    sources = [source for source in SOURCES if source.startswith("xmp:")]
+    parted = [(source, *source.split(":")[1:]) for source in (*sources, *(f"{one}Ref" for one in _SIDES))]
+    return {f"{SPACES[prefix]} {name}": source for source, prefix, name in parted}
+
+
+_WANTED = _wanted()
 _COORDINATE = re.compile(
-    r"\s*(\d{1,3})(?:,\s*(\d{1,3}(?:\.\d*)?)(?:,\s*(\d{1,3}(?:\.\d*)?))?)?\s*([NSEW])\s*", re.ASCII
+    r"\s*([+-]?)(\d{1,3}(?:\.\d*)?)(?:,\s*(\d{1,3}(?:\.\d*)?)(?:,\s*(\d{1,3}(?:\.\d*)?))?)?\s*°?\s*([NSEW]?)\s*",
+    re.ASCII,
 )
 
 
-@dataclass(frozen=True)
-class Xmp:
-    """What is used of XMP; empty if it is not there."""
-
-    title: str = ""  # dc:title, in its default language
-    caption: str = ""  # dc:description, the same
-    subjects: tuple[str, ...] = ()  # dc:subject
-    original: str | None = None  # exif:DateTimeOriginal; dates are as `retrieval.metadata.dates` writes them
-    created: str | None = None  # photoshop:DateCreated
-    digitised: str | None = None  # exif:DateTimeDigitized, else xmp:CreateDate
-    make: str = ""  # tiff:Make
-    model: str = ""  # tiff:Model
-    latitude: float | None = None  # degrees, north positive
-    longitude: float | None = None  # degrees, east positive
-
-
-def read_xmp(data: bytes) -> Xmp:
+def read_xmp(data: bytes) -> Said:
     """Read an XMP packet; it ends where it is damaged.
 
     A document type is refused, so that there are no entities to expand.
@@ -60,29 +66,20 @@ def read_xmp(data: bytes) -> Xmp:
 
     Returns
     -------
-    Xmp
+    Said
+        Texts of the properties that fields are read from, that of the default language first; degrees are signed.
     """
     if len(data) > LARGEST:
-        return Xmp()
+        return {}
     reader = _Reader()
     reader.read(data)
-
-    def first(name: str) -> str:
-        return next(iter(reader.found.get(name, ())), "")
-
-    dates = [read_date(first(name)) for name in (f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")]
-    return Xmp(
-        title=reader.default(f"{_DC}title"),
-        caption=reader.default(f"{_DC}description"),
-        subjects=tuple(reader.found.get(f"{_DC}subject", ())),
-        original=read_date(first(f"{_EXIF}DateTimeOriginal")),
-        created=read_date(first(f"{_PHOTOSHOP}DateCreated")),
-        digitised=dates[0] or dates[1],
-        make=first(f"{_TIFF}Make"),
-        model=first(f"{_TIFF}Model"),
-        latitude=_coordinate(first(f"{_EXIF}GPSLatitude"), "NS"),
-        longitude=_coordinate(first(f"{_EXIF}GPSLongitude"), "EW"),
-    )
+    found = {source: reader.in_order(source) for source in reader.found}
+    for source, sides in _SIDES.items():
+        texts, side = found.pop(source, []), next(iter(found.pop(f"{source}Ref", ())), "")
+        degrees = _coordinate(texts[0], sides, side) if texts else None
+        if degrees is not None:
+            found[source] = [str(degrees)]
+    return found
 
 
 class _Stop(Exception):
@@ -93,7 +90,7 @@ class _Stop(Exception):
 class _Reader:
     """Collects wanted properties of rdf:Description: its attributes, and elements with a text or a list of texts."""
 
-    found: dict[str, list[str]] = field(default_factory=dict)  # by name, as expat writes it with its namespace
+    found: dict[str, list[str]] = field(default_factory=dict)  # by source, see `retrieval.metadata.fields`
     languages: dict[str, list[str]] = field(default_factory=dict)  # of each of these values
     _path: list[str] = field(default_factory=list)
     _property: str | None = None  # the wanted one that is being read
@@ -101,6 +98,7 @@ class _Reader:
     _language: str = ""
     _text: list[str] = field(default_factory=list)
     _items: bool = False  # whether it has rdf:li
+    _region: dict[str, str] = field(default_factory=dict)  # of a photo, that is being read
 
     def read(self, data: bytes) -> None:
         parser = expat.ParserCreate(namespace_separator=" ")
@@ -113,26 +111,31 @@ class _Reader:
         with contextlib.suppress(_Stop, expat.ExpatError, LookupError, ValueError):
             parser.Parse(data.rstrip(b"\0"), True)
 
-    def default(self, name: str) -> str:
-        values, languages = self.found.get(name, []), self.languages.get(name, [])
-        chosen = (value for value, language in zip(values, languages, strict=True) if language == "x-default")
-        return next(chosen, next(iter(values), ""))
+    def in_order(self, source: str) -> list[str]:
+        """Values of a property, those of the default language first."""
+        both = zip(self.found[source], self.languages[source], strict=True)
+        return [value for value, _ in sorted(both, key=lambda one: one[1] != "x-default")]
 
     def _refuse(self, *_: object) -> None:
         self.found.clear()
         raise _Stop
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._path) >= _DEEPEST:
+        if len(self._path) >= DEEPEST:
             raise _Stop
         # rdf:RDF is the root, or in x:xmpmeta: one that is deeper is of something else.
         inside = self._path[-2:] if len(self._path) <= 3 else []
         if name == _DESCRIPTION and inside[-1:] == [_ROOT] and len(self._path) <= 2:
             for key, value in attributes.items():
                 if key in _WANTED:
-                    self._add(key, value, "")
+                    self._add(_WANTED[key], value, "")
         elif name in _WANTED and inside == [_ROOT, _DESCRIPTION]:
-            self._property, self._depth, self._items = name, len(self._path), False
+            self._property, self._depth, self._items = _WANTED[name], len(self._path), False
+            self._begin(attributes)
+        elif self._property == _REGIONS:
+            if name == _ITEM:
+                self._region = {}
+            self._region |= {key: value for key, value in attributes.items() if key in (_NAME, _TYPE)}
             self._begin(attributes)
         elif self._property is not None and name == _ITEM and len(self._path) == self._depth + 2:
             self._items = True
@@ -151,11 +154,22 @@ class _Reader:
         self._path.pop()
         if self._property is None:
             return
-        if name == _ITEM and len(self._path) == self._depth + 2:
+        if self._property == _REGIONS:
+            self._end_in_region(name)
+        elif name == _ITEM and len(self._path) == self._depth + 2:
             self._add(self._property, "".join(self._text), self._language)
         elif len(self._path) == self._depth:
             if not self._items:
                 self._add(self._property, "".join(self._text), self._language)
+            self._property = None
+
+    def _end_in_region(self, name: str) -> None:
+        if name in (_NAME, _TYPE):
+            self._region[name] = "".join(self._text).strip()
+        elif name == _ITEM and self._region.get(_TYPE, "") in _PEOPLE:
+            self._add(_REGIONS, self._region.get(_NAME, ""), "")
+            self._region = {}
+        if len(self._path) == self._depth:
             self._property = None
 
     def _add(self, name: str, value: str, language: str) -> None:
@@ -166,13 +180,26 @@ class _Reader:
             self.languages.setdefault(name, []).append(language)
 
 
-def _coordinate(text: str, sides: str) -> float | None:
-    """Read degrees and minutes, or degrees, minutes and seconds, as XMP writes them: 48,51.5N."""
+def _coordinate(text: str, sides: str, side: str) -> float | None:
+    """Read degrees as programs write them: 48,51.5N, 48.8583N or -48.8583; the side may be said beside them."""
     match = _COORDINATE.fullmatch(text[:64])
-    if match is None or match[4] not in sides:
+    if match is None:
         return None
-    minutes, seconds = float(match[2] or 0), float(match[3] or 0)
-    if minutes >= 60 or seconds >= 60:
+    sign, letter = match[1], match[5] or side.strip().upper()[:1]
+    minutes, seconds = float(match[3] or 0), float(match[4] or 0)
+    if minutes >= 60 or seconds >= 60 or (letter and letter not in sides) or (sign and letter == sides[0]):
         return None
-    degrees = int(match[1]) + minutes / 60 + seconds / 3600
-    return -degrees if match[4] in "SW" else degrees
+    if not letter and match[3]:  # minutes without a side are of no known side
+        return None
+    degrees = float(match[2]) + minutes / 60 + seconds / 3600
+    return -degrees if sign == "-" or letter == sides[1] else degrees
+
+
+def coordinate_text(degrees: float, sides: str) -> str:
+    """Write degrees and minutes as XMP does, to about a centimetre: 48,51.504N.
+
+    >>> coordinate_text(-33.8566667, "NS")
+    '33,51.400002S'
+    """
+    whole, millionths = divmod(round(abs(degrees) * 60_000_000), 60_000_000)
+    return f"{whole},{millionths / 1_000_000:.6f}{sides[degrees < 0]}"

@@ -1,4 +1,4 @@
-"""From photos that are asked with to the photos to report: names, rows, homographies in pixels."""
+"""From photos that are asked with to their queries, and to what is found of each."""
 
 import contextlib
 import os
@@ -20,10 +20,8 @@ from retrieval.catalogue.photos import photo_of_content, photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.photos.options import ImageOptions
-from retrieval.search.homography import homography, may_fix
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable, Query, Source, extract_query, recall_described, recall_query
-from retrieval.search.ranking import Hit, combine
 from retrieval.search.searcher import Answer, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
@@ -50,16 +48,6 @@ class Found:
     query: Query
     answer: Answer
     extract: float  # seconds
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A photo of the answer to one or several queries."""
-
-    which: int  # the query that it matches
-    hit: Hit
-    row: ImageRow
-    homography: NDArray[np.float64] | None  # (3, 3), pixels of that query to the photo's
 
 
 def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Asked:
@@ -239,23 +227,3 @@ class LeftOut:
             number = one.row.number if one.row is not None else None
             found.update(self._catalogue.read(rejected_for, number, one.content))
         return self._hidden, sorted(found)
-
-
-def best_results(searcher: Searcher, found: Sequence[Found], *, top: int, match_all: bool = False) -> list[Chosen]:
-    """Choose the photos to report, at most `top`: those that have something in common with the query, the best first.
-
-    Raises
-    ------
-    KeyError
-        A photo was removed from the collection since it was opened.
-    """
-    rankings = searcher.aligned([one.answer for one in found], match_all=match_all, top=top)
-    ranked = combine(rankings, match_all, top)
-    ranked = [(which, hit) for which, hit in ranked if hit.score > 0 or hit.verification.inliers]
-    rows = searcher.collection.catalogue.seen_images([hit.number for _, hit in ranked])
-    needed = [hit.number for _, hit in ranked if may_fix(hit)]
-    images = dict(zip(needed, searcher.index.images.features_of(needed), strict=True))
-    return [
-        Chosen(which, hit, row, homography(hit, found[which].query, row, images.get(hit.number)))
-        for (which, hit), row in zip(ranked, rows, strict=True)
-    ]

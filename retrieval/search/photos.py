@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError
+from index.errors import Unreachable
 from index.segments.segment import ImageFeatures
 from index.similarity import SimilarityMatrix
 
 
-class NotHere(CairnError):
+class NotHere(Unreachable):
     """The features of a photo of the collection cannot be had now."""
 
 

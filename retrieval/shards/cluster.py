@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from index.cluster.connection import Cluster
@@ -12,9 +12,6 @@ from index.cluster.tasks import prepare_process
 from index.cluster.versions import compare_versions, own_versions
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
-from retrieval.search.options import SearchOptions
-from retrieval.search.searcher import Searcher
-from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import Call, Holder
 from retrieval.shards.holders import Holders, Lost
@@ -66,25 +63,6 @@ class ShardActor:
         return self._holder.run(calls)
 
 
-def cluster_searchers(cluster: Cluster, shards: int = 0) -> Callable[[Collection, SearchOptions], Searcher]:
-    """Return what makes searchers of a collection whose shards the workers of a cluster hold.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Open.
-    shards : int
-        How many; 0: see `usual_shards`.
-    """
-    holders = ClusterHolders(cluster)
-
-    def make(collection: Collection, options: SearchOptions) -> Searcher:
-        epoch = open_epoch(collection, shards or usual_shards(cluster))
-        return sharded_searcher(collection, options, Shards(epoch, holders))
-
-    return make
-
-
 def open_shards(collection: Collection, cluster: Cluster) -> Shards:
     """Cut what a collection holds now into shards for the workers of a cluster."""
     return Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster))
@@ -102,10 +80,13 @@ class ClusterHolders(Holders):
     ----------
     cluster : Cluster
         Open.
+    patience : float, optional
+        Seconds that are waited for a scheduler that has gone; those of the cluster otherwise.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, patience: float | None = None) -> None:
         self._cluster = cluster
+        self._patience = patience
         self._client: Client | None = None
         self._actors: dict[str, Actor] = {}
         self.messages = 0
@@ -120,7 +101,7 @@ class ClusterHolders(Holders):
             except (OSError, TimeoutError, RuntimeError):
                 pass
             with contextlib.suppress(CairnError):  # there may be another by now
-                self._cluster.reconnect(client)
+                self._cluster.reconnect(client, self._patience)
         return []
 
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:

@@ -3,7 +3,7 @@
 import os
 
 from index.errors import CairnError
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import IDENTITY_KEY
 from retrieval.collection.layout import STORAGE_KEY
@@ -21,11 +21,11 @@ def storage_place(collection: Collection) -> str:
     CairnError
         The catalogue keeps one that this user has never named: it may have come with the collection.
     """
-    place = collection.catalogue.read(setting_of, STORAGE_KEY)
+    place = collection.catalogue.setting(STORAGE_KEY)
     if place is None:
         return str(collection.folder.resolve())
     named = place == os.environ.get(STORAGE_VARIABLE)
-    if not named and not is_noted(collection.folder, collection.catalogue.read(setting_of, IDENTITY_KEY), place):
+    if not named and not is_noted(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place):
         raise CairnError(
             "The catalogue of {folder} says that its files are sent to {place}, which you have not named: if that is "
             "right, set {storage_variable} to it, or run {cairn index} with {--storage}.",
@@ -45,4 +45,4 @@ def keep_storage_place(collection: Collection, place: str) -> None:
         The state folder cannot be used.
     """
     collection.catalogue.write(keep_setting, STORAGE_KEY, place)
-    note_place(collection.folder, collection.catalogue.read(setting_of, IDENTITY_KEY), place)
+    note_place(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 _ADDRESS = re.compile(r"\b(?:sqlite|postgres|mysql|mariadb|oracle|mssql)[\w+.-]*://[^\s'\"]+")
@@ -41,32 +41,32 @@ def names_of_places(*places: tuple[Path, str]) -> list[tuple[str, str]]:
     return list({str(way): name for path, name in places for way in (path, path.absolute(), path.resolve())}.items())
 
 
-def failures_by_name(failed: Sequence[dict[str, str]], photos: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+def failures_by_name(failed: Sequence[dict[str, str]], folders: Iterable[Path]) -> list[dict[str, str]]:
     """Name photos that could not be indexed as they would have been named.
 
     Parameters
     ----------
     failed : sequence of dict
         Each with its path and reason.
-    photos : iterable of (str, str)
-        Names and paths of photos of the collection: what a path has before its name is a folder that was indexed.
+    folders : iterable of Path
+        That were indexed.
 
     Returns
     -------
     list of dict
         Each with its name, the path below what was indexed or the file's name, and reason.
     """
-    folders = {path.removesuffix(name) for name, path in photos if name and path.endswith(f"/{name}")}
+    known = {*folders}
     described = []
     for entry in failed:
-        path = entry["path"]
-        above = (f"{parent}/".replace("//", "/") for parent in reversed(PurePath(path).parents))
-        name = next((path.removeprefix(folder) for folder in above if folder in folders), PurePath(path).name)
-        described.append({"name": name, "reason": without_paths(entry["reason"], [(path, name)])})
+        path = Path(entry["path"])
+        above = next((one for one in reversed(path.parents) if one in known), path.parent)
+        name = path.relative_to(above).as_posix()
+        described.append({"name": name, "reason": without_paths(entry["reason"], [(entry["path"], name)])})
     return described
 
 
-def discreet_facts(facts: dict[str, Any], photos: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def discreet_facts(facts: dict[str, Any], folders: Iterable[Path]) -> dict[str, Any]:
     """What `cairn info` reports of a collection, without paths: of photos removed for good, only how many there are."""
-    failed = failures_by_name(facts["failed"], photos) if facts["failed"] else []
+    failed = failures_by_name(facts["failed"], folders) if facts["failed"] else []
     return {**facts, "failed": failed, "removed_for_good": len(facts["removed_for_good"])}

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from index.cluster.connection import Cluster, ClusterError
-from index.errors import CairnError
+from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
 from retrieval.catalogue.filters import filter_of
-from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
+from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
 from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
@@ -27,22 +26,14 @@ from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content
 from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
-from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable
-from retrieval.search.searcher import Searcher
-from retrieval.shards.cluster import ClusterHolders
-from retrieval.shards.engine import sharded_searcher
-from retrieval.shards.epoch import Epoch, open_epoch
-from retrieval.shards.shards import Shards
-from retrieval.web.discretion import discreet_facts, without_paths
+from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused
 
 MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
 
 QUALITY = 88  # of the JPEG files that are sent
-RECONNECTING = 10.0
-"""Seconds that a search waits for a scheduler that has gone."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +69,7 @@ class SearchJobs:
         prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
-        self._epoch: Epoch | None = None  # where there is a cluster
-        self._shards: Shards | None = None  # once this process is connected to it: a fork has a connection of its own
-        self._cluster: Cluster | None = None
-        if place.cluster is not None:
-            import distributed  # noqa: F401 (here once, and not in every fork)
+        self._cluster = ClusterWork(place.cluster, place.shards) if place.cluster is not None else None
         with contextlib.suppress(CairnError):  # the first job tells
             self.renew()
 
@@ -95,7 +82,7 @@ class SearchJobs:
         except (KeyError, CollectionChanged):  # a photo was removed since the collection was looked at
             self.renew()
             return self._do(self._opened(), job, request)
-        except (ClusterError, NotHere) as error:
+        except Unreachable as error:
             raise Refused(error.message, "cluster") from None
 
     def is_outdated(self) -> bool:
@@ -108,21 +95,12 @@ class SearchJobs:
         searches, self._searches = self._searches, None
         if searches is None:
             opened = Collection.open(self._place.folder, catalogue=self._place.catalogue)
-            searches = Searches(opened, self._make_searcher)
-        collection = searches.collection
+            searches = Searches(opened, self._cluster)
         try:
             searches.renew()
-            collection.index  # noqa: B018 (it is read now, not while somebody waits)
-            if self._place.similarity is not None and self._place.cluster is None:
-                collection.scored_index(similarity=self._place.similarity)
-            # What most searches use is made now, so that workers share that too.
-            self._shards = None
-            if self._place.cluster is not None:
-                self._epoch = open_epoch(collection, self._place.shards)
-            else:
-                searches.searcher(SearchOptions(similarity=self._place.similarity))
+            searches.prepare(SearchOptions(similarity=self._place.similarity))
         except BaseException:
-            collection.catalogue.close()
+            searches.collection.catalogue.close()
             raise
         self._searches = searches
 
@@ -138,14 +116,10 @@ class SearchJobs:
     def _do(self, searches: Searches, job: str, request: dict[str, Any]) -> Answer:
         match job:
             case "ready":
-                if self._place.cluster is not None:
-                    self._held().place()
+                searches.place()
                 return {}, b""
             case "collection":
-                collection = searches.collection
-                facts = describe_collection(collection)
-                photos = collection.catalogue.read(photo_of_each_root) if facts["failed"] else []
-                return discreet_facts(facts, photos), b""
+                return describe_collection(searches.collection), b""
             case "search":
                 return self._search(searches, request), b""
             case "match":
@@ -162,20 +136,6 @@ class SearchJobs:
         if request["similarity"] is False:
             similarity = None
         return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
-
-    def _make_searcher(self, collection: Collection, options: SearchOptions) -> Searcher:
-        if self._place.cluster is None:
-            return Searcher(collection, options)
-        return sharded_searcher(collection, options, self._held())
-
-    def _held(self) -> Shards:
-        """The shards of the collection, as this process reaches them."""
-        assert self._place.cluster is not None and self._epoch is not None
-        if self._cluster is None:
-            self._cluster = Cluster.connect(self._place.cluster, patience=RECONNECTING)
-        if self._shards is None:
-            self._shards = Shards(self._epoch, ClusterHolders(self._cluster))
-        return self._shards
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         options = self._options(request)

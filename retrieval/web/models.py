@@ -1,13 +1,15 @@
 """What the API takes and gives; the answers are the objects that the commands print with `--json`, without paths."""
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, create_model, model_validator
 
 from index.errors import CairnError
 from index.options.declaration import Declared, options_of
 from retrieval.catalogue.filters import PhotoFilter, filter_of
+from retrieval.metadata.fields import FIELDS, FieldFilter, Metadata
+from retrieval.metadata.fields import Field as MetadataField
 from retrieval.search.options import SearchOptions
 from retrieval.web.access.roles import Role
 
@@ -82,21 +84,19 @@ HowToMatch = create_model(
 )
 
 
-class Filters(BaseModel):
+def _asked(one: Declared) -> tuple[Any, Any]:
+    """What is asked of a field, as a field of a model."""
+    kind = Texts if one.several else Text if one.kind is str else one.kind | None if one.optional else one.kind
+    default: Any = [] if one.several else None if one.kind is str else one.default
+    return kind, Field(default, description=one.option.help, ge=one.option.least, le=one.option.most)
+
+
+_FieldFilters = create_model("_FieldFilters", **{name: _asked(one) for name, one in options_of(FieldFilter).items()})  # type: ignore[call-overload]
+
+
+class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
     """Which photos are meant; all that is given has to be so."""
 
-    name: Text = Field(None, description="Only photos whose name contains this, in upper or lower case.")
-    folder: Text = Field(None, description="Only photos in this folder, or below it.")
-    taken_from: Text = Field(
-        None, description="Only photos that may have been taken then or later: 1923, 1923-05 or 1923-05-17."
-    )
-    taken_to: Text = Field(
-        None, description="Only photos that may have been taken until the end of this year, month or day."
-    )
-    camera: Text = Field(None, description="Only photos of a camera whose make and model contain this.")
-    title: Text = Field(None, description="Only photos whose title contains this.")
-    tag: Texts = Field([], description="Only photos with all of these tags.")
-    without_tag: Texts = Field([], description="Only photos with none of these tags.")
     near: Text = Field(
         None, description="LATITUDE,LONGITUDE,KM: only photos that were taken within so many kilometres of there."
     )
@@ -185,21 +185,29 @@ class Health(BaseModel):
     server: str | None = Field(None, description="Tells this server from others; null: it was not asked to.")
 
 
-class Photo(BaseModel):
-    """A photo of the collection."""
-
+class _Indexed(BaseModel):
     number: int
     name: str
     folder: str = Field(description="What stands before the last slash of the name.")
     width: int | None = Field(description="Pixels of the upright original.")
     height: int | None
     features: int
-    taken: str | None = Field(None, description="Local time of the camera: YYYY, YYYY-MM, … or YYYY-MM-DDTHH:MM:SS.")
-    camera: str | None = None
-    latitude: float | None = Field(None, description="Degrees north, WGS 84.")
-    longitude: float | None = Field(None, description="Degrees east.")
-    title: str | None = None
-    tags: list[str] = []
+
+
+def _known(row: MetadataField) -> tuple[Any, Any]:
+    """A field of metadata, as a field of a model."""
+    kind = get_type_hints(Metadata)[row.name]
+    several = get_origin(kind) is tuple
+    default = [] if several else getattr(Metadata, row.name)
+    return list[str] if several else kind, Field(default, description=row.help)
+
+
+_Known = create_model("_Known", __base__=_Indexed, **{row.name: _known(row) for row in FIELDS.values()})  # type: ignore[call-overload]
+
+
+class Photo(_Known):  # type: ignore[misc, valid-type]
+    """A photo of the collection."""
+
     date_added: str | None = Field(None, description="When it was added to the collection: ISO 8601, UTC.")
 
 
@@ -249,6 +257,26 @@ class Cameras(BaseModel):
     """Cameras, those of the most photos first."""
 
     cameras: list[Camera]
+
+
+class FacetValue(BaseModel):
+    """A value of a field."""
+
+    value: str
+    photos: int
+
+
+class Facet(BaseModel):
+    """Values of a field, those of the most photos first."""
+
+    field: str = Field(description="Name of the field, as photos have it.")
+    values: list[FacetValue]
+
+
+class Facets(BaseModel):
+    """Fields that photos may be chosen by, with their values."""
+
+    facets: list[Facet]
 
 
 class PhotoPage(BaseModel):

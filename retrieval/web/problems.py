@@ -20,7 +20,11 @@ from index.messages import Message
 from retrieval.catalogue.curation.saved import SearchNotFound, TooManySearches
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.photo_lookup import PhotoNotFound
+from retrieval.collection.collection import CollectionChanged
 from retrieval.curation.albums import AlbumNotFound, NoName
+from retrieval.curation.choosing import FolderLockedError, FolderNotFound
+from retrieval.curation.uploads import NoRoomError, NotAPhotoError
+from retrieval.groups.groups import NotGrouped
 from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.languages import ENGLISH, in_language
@@ -31,6 +35,16 @@ BUSY_SECONDS = 2  # after which a client may try again
 
 _KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 413, "photo": 415}
 _KINDS |= {"memory": 503, "cluster": 503, DAMAGED: 503}
+_STATUSES: dict[int, tuple[type[CairnError], ...]] = {
+    403: (FolderLockedError,),
+    404: (AlbumNotFound, FolderNotFound, JobNotFound, NotGrouped, PhotoNotFound, SearchNotFound),
+    413: (TooManySearches,),
+    415: (NotAPhotoError,),
+    422: (NoName,),
+    503: (CollectionChanged,),
+    507: (NoRoomError,),
+}
+"""Of errors that say the same wherever they are raised."""
 _KNOWN = {
     404: "There is nothing at this address.",
     405: "This address does not take that kind of request.",
@@ -60,8 +74,7 @@ class ProblemError(Exception):
 
 @contextmanager
 def refusing(status: int = 409) -> Iterator[None]:
-    """Refuse a request where what it asks for cannot be done: 404 if there is no such thing, 413 and 422 where it is
-    too much or makes no sense, else with a status.
+    """Refuse a request where what it asks for cannot be done, with a status where the error has none of its own.
 
     Errors of the database itself stay as they are.
     """
@@ -69,14 +82,14 @@ def refusing(status: int = 409) -> Iterator[None]:
         yield
     except DatabaseError:
         raise
-    except (AlbumNotFound, JobNotFound, PhotoNotFound, SearchNotFound) as error:
-        raise ProblemError(404, error.message) from None
-    except TooManySearches as error:
-        raise ProblemError(413, error.message) from None
-    except NoName as error:
-        raise ProblemError(422, error.message) from None
     except CairnError as error:
-        raise ProblemError(status, error.message) from None
+        raise ProblemError(_status_of(error, status), error.message) from None
+
+
+def _status_of(error: CairnError, otherwise: int) -> int:
+    if isinstance(error, Refused):
+        return _KINDS.get(error.kind, 400)
+    return next((status for status, kinds in _STATUSES.items() if isinstance(error, kinds)), otherwise)
 
 
 def is_full(error: BaseException | None) -> bool:
@@ -152,11 +165,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(CairnError)
     async def _cairn(request: Request, error: CairnError) -> Response:
-        if is_full(error):
-            return full(request)
-        # What no worker refused: the catalogue cannot be read.
-        status = _KINDS.get(error.kind, 400) if isinstance(error, Refused) else 503
-        return problem(request, status, error.message)
+        status = _status_of(error, 503)  # else the catalogue cannot be read
+        return full(request) if status != 507 and is_full(error) else problem(request, status, error.message)
 
     @app.exception_handler(RequestValidationError)
     async def _fields(request: Request, error: RequestValidationError) -> Response:

@@ -1,15 +1,18 @@
 """Pages as they are sent: a page's own part in the shell that all share, with addresses below where the server lies."""
 
 import hashlib
+import json
 import re
 from functools import cache
 from html import escape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from retrieval.metadata.fields import FIELDS, FieldFilter
 from retrieval.web.languages import COOKIE, ENGLISH, choose_language, languages, translate, translate_html
 
 PAGES = Path(__file__).resolve().parent / "pages"
@@ -122,6 +125,21 @@ def static_version() -> str:
     return digest.hexdigest()[:12]
 
 
+def _fields(language: str) -> list[dict[str, Any]]:
+    """The fields of metadata, as ``static/js/fields.js`` takes them."""
+    return [
+        {
+            "name": row.name,
+            "word": row.word,
+            "kind": row.kind.name,
+            "label": translate(row.label, language),
+            "facet": translate(row.facet, language) if row.facet else "",
+            "filter": hasattr(FieldFilter, row.name) and row.kind.name != "tags",
+        }
+        for row in FIELDS.values()
+    ]
+
+
 @cache
 def _page(name: str, language: str) -> str:
     """A page in its shell, as its files are when it is first asked for."""
@@ -149,6 +167,7 @@ def _page(name: str, language: str) -> str:
         "modules": modules,
         "language": language,
         "languages": choices,
+        "fields": escape(json.dumps(_fields(language), ensure_ascii=False)),
         "main": translate_html(main, language),
     }
     text = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)

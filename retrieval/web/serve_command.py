@@ -1,7 +1,6 @@
 """The command serve."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,9 +47,13 @@ def serve(
     open_browser: Annotated[bool, typer.Option("--open", help="Open the web browser.")] = False,
 ) -> None:
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
+    from retrieval.library.cluster import joined
+
     running = RunOptions.of_command(host, port, workers, files, network)
-    with _shared_by(cluster, shards) as shared:
-        more = {"cache": cache, "catalogue": catalogue, "similarity": similarity, "max_pixels": max_pixels, **shared}
+    more: dict[str, Any] = {"cache": cache, "catalogue": catalogue, "similarity": similarity, "max_pixels": max_pixels}
+    with joined(cluster, shards) as work:  # those who search connect to it themselves
+        if work is not None:
+            more |= {"cluster": work.scheduler, "shards": work.number}
         serve_collection(collection, running, show if open_browser else lambda _: None, **more)
 
 
@@ -86,26 +89,6 @@ def serve_collection(
             run(app, listening, running, begun)
         finally:
             service.stop()
-
-
-@contextlib.contextmanager
-def _shared_by(address: str | None, shards: int) -> Iterator[dict[str, Any]]:
-    """Connect to the cluster whose workers hold the collection; give the options that say so, none without an address.
-
-    Those who search connect to it themselves. One of this machine ends with the block.
-    """
-    from index.errors import CairnError
-
-    if address is None:
-        if shards:
-            raise CairnError("--shards says how a collection is shared among workers: name some with --cluster.")
-        yield {}
-        return
-    from index.cluster.connection import Cluster
-    from retrieval.shards.cluster import usual_shards
-
-    with Cluster.connect(address) as cluster:
-        yield {"cluster": cluster.client.scheduler_info()["address"], "shards": shards or usual_shards(cluster)}
 
 
 def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:

@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from index.errors import CairnError
 from retrieval.catalogue.metadata_store import tag_counts
+from retrieval.catalogue.photos import count_indexed, indexed_folders
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
@@ -25,7 +26,7 @@ from retrieval.jobs.kinds import OutsideError, Work, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
-from retrieval.library.photos import photos_of
+from retrieval.library.photos import photos_of, photos_there
 from retrieval.photos.listing import stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
@@ -193,6 +194,18 @@ class Service:
         """Whether photos may be taken from a place by the browser: it stays below the roots, or was uploaded."""
         return stays_below(path, allowed(self.folder, self.options.roots))
 
+    def count(self) -> int:
+        """How many photos the collection has."""
+        return self.collection.catalogue.read(count_indexed)
+
+    def indexed_folders(self) -> list[Path]:
+        """Folders whose photos are in the collection."""
+        return self.collection.catalogue.read(indexed_folders)
+
+    def names(self, numbers: Sequence[int]) -> list[str]:
+        """Names of those of some photos that are in the collection."""
+        return [one.name for one in photos_there(self.collection.catalogue, numbers, self.cache)]
+
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""
         revision = self.collection.catalogue.revision()
@@ -283,6 +296,11 @@ def changing(request: Request, status: int = 409) -> Iterator[Session]:
 def describe_photos(service: Service, rows: Sequence[ImageRow]) -> list[Photo]:
     """Photos as the API shows them in lists."""
     return [Photo(**_facts(one)) for one in photos_of(service.collection.catalogue, rows, service.cache)]
+
+
+def describe_those_there(service: Service, numbers: Sequence[int]) -> list[Photo]:
+    """Those of some photos that are in the collection, in this order, as the API shows them in lists."""
+    return [Photo(**_facts(one)) for one in photos_there(service.collection.catalogue, numbers, service.cache)]
 
 
 def describe_photo(service: Service, row: ImageRow) -> PhotoDetails:

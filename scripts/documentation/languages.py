@@ -28,7 +28,13 @@ from retrieval.web.routes.pages import engine_choices, expansion_choices
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "retrieval" / "web" / "static" / "js"
-SPEAKING = ("retrieval/web", "retrieval/jobs", "retrieval/curation", "retrieval/catalogue/curation")
+SPEAKING = (
+    "retrieval/web",
+    "retrieval/jobs",
+    "retrieval/curation",
+    "retrieval/catalogue/curation",
+    "retrieval/metadata",
+)
 """Rooms whose errors visitors read, but for `SILENT`."""
 
 SILENT = (

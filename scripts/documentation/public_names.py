@@ -108,7 +108,8 @@ def _own(one: type) -> list[type]:
 
 def _member(kind: type, name: str) -> str:
     value = inspect.getattr_static(kind, name, None)
-    annotation = inspect.get_annotations(kind).get(name)
+    annotated = (inspect.get_annotations(one).get(name) for one in _own(kind))
+    annotation = next((one for one in annotated if one is not None), None)
     if isinstance(value, property | cached_property):
         function: Any = value.fget if isinstance(value, property) else value.func
         return f"{name}: {_type(inspect.signature(function).return_annotation)}"

@@ -60,7 +60,7 @@ from retrieval.library.answers import make_answer
 from retrieval.library.compiled import compile_all
 from retrieval.photos.listing import list_photos
 from retrieval.regions.geometry import ellipses_of_shapes
-from retrieval.search.answers import ask_with_photo, best_results, search_photo
+from retrieval.search.answers import ask_with_photo, search_photo
 from retrieval.search.engines.registry import find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -345,8 +345,7 @@ def time_report(folder: Path, number: int) -> float:
         asked = ask_with_photo(row, row.name or "")
         found = [search_photo(searcher, asked)]
         start = time.process_time()
-        results = best_results(searcher, found, top=20)
-        make_answer(searcher, [asked], found, results).to_dict()
+        make_answer(searcher, [asked], found, top=20).to_dict()
         return round(1000 * (time.process_time() - start), 1)
 
 

@@ -35,7 +35,7 @@ from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.sealing import seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.library.answers import make_answer
-from retrieval.search.answers import ask_with_photo, best_results, search_photo
+from retrieval.search.answers import ask_with_photo, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.shards.cluster import ClusterHolders
@@ -133,7 +133,7 @@ def answer(searcher: Searcher, row: ImageRow, top: int) -> dict[str, Any]:
     """Ask with a photo of the collection, as the server does."""
     asked = ask_with_photo(row, str(row.name))
     found = [search_photo(searcher, asked, top=top)]
-    return make_answer(searcher, [asked], found, best_results(searcher, found, top=top)).to_dict()
+    return make_answer(searcher, [asked], found, top=top).to_dict()
 
 
 def ask(searcher: Searcher, rows: Sequence[ImageRow], top: int, costs: Costs, clock: "Clock") -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ def test_two_photos_of_one_stem_are_no_benchmark(
     with Image.open(indexed.photos / "page_001.jpg") as photo:
         photo.save(images / "coffee_001.png")
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"])
-    monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
+    monkeypatch.setattr("retrieval.indexing.adding.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
     with pytest.raises(CairnError, match="coffee_001"):
         run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
 

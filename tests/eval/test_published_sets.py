@@ -66,7 +66,7 @@ def test_distractors_are_searched_and_are_neither_right_nor_in_the_vocabulary(
     assert folder.parent == work and json.loads((folder / "about.json").read_text())["settings"]["distractors"] == 4
 
     # A finished run is printed as it is; another engine takes the same collection.
-    monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
+    monkeypatch.setattr("retrieval.indexing.adding.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
     other = cairn(*command, "--engine", "tf-idf").json
     assert other["work"] == {**report["work"], "bytes": other["work"]["bytes"]}
     monkeypatch.setattr("eval.retrieval.asking.search_photo", lambda *_, **__: pytest.fail("a query was asked"))

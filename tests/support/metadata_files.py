@@ -18,6 +18,10 @@ SPACES = {
     "exif": "http://ns.adobe.com/exif/1.0/",
     "xmp": "http://ns.adobe.com/xap/1.0/",
     "tiff": "http://ns.adobe.com/tiff/1.0/",
+    "lr": "http://ns.adobe.com/lightroom/1.0/",
+    "digiKam": "http://www.digikam.org/ns/1.0/",
+    "mwg-rs": "http://www.metadataworkinggroup.com/schemas/regions/",
+    "xmpDM": "http://ns.adobe.com/xmp/1.0/DynamicMedia/",
 }
 
 

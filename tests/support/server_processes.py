@@ -23,10 +23,13 @@ class _Context:
 
     Pipe = staticmethod(multiprocessing.Pipe)
 
+    def __init__(self) -> None:
+        # Not where a process is wanted: that is in a thread, and this changes what all threads see for a moment.
+        self._forks = clean_forks(__name__)
+
     def Process(self, target: Callable[..., None], args: tuple[Any, ...], daemon: bool) -> BaseProcess:
         """A fork with the environment that a new process would have."""
-        forks = clean_forks(__name__)
-        return forks.Process(target=_run, args=(dict(os.environ), target, args), daemon=daemon)
+        return self._forks.Process(target=_run, args=(dict(os.environ), target, args), daemon=daemon)
 
 
 def _run(environment: dict[str, str], target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -39,6 +42,7 @@ def _run(environment: dict[str, str], target: Callable[..., None], arguments: tu
 def started_at_once() -> Iterator[None]:
     """Let servers of this process fork their processes within a block, where they would spawn them."""
     with pytest.MonkeyPatch.context() as patch:
-        forking = SimpleNamespace(get_context=lambda method: _Context(), Pipe=multiprocessing.Pipe)
+        context = _Context()
+        forking = SimpleNamespace(get_context=lambda method: context, Pipe=multiprocessing.Pipe)
         patch.setattr(hiring, "multiprocessing", forking)
         yield

@@ -625,7 +625,7 @@ def test_a_similarity_that_cannot_be_used_is_one_sentence_and_code_2(
         file = ("--similarity", similarities / f"{name}.npz")
         assert sentence in cairn("query", indexed.folder, QUERY, *file).refused()
     # What is known beforehand is said before any photo is read.
-    monkeypatch.setattr("eval.benchmark.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
+    monkeypatch.setattr("retrieval.indexing.adding.index_photos", lambda *_, **__: pytest.fail("photos were indexed"))
     monkeypatch.chdir(tmp_path)
     evaluate = ("evaluate", "retrieval", "--images", indexed.photos, "--gt", indexed.gt)
     for name, sentence in wrong.items():

@@ -81,6 +81,7 @@ def test_bash_completes_by_the_script_that_it_is_given(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("query\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "line", "registers"),
     [("zsh", "#compdef cairn", "_CAIRN_COMPLETE=complete_zsh"), ("fish", "complete --command cairn", "complete_fish")],

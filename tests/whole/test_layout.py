@@ -6,6 +6,8 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 from retrieval.library.compiled import COMPILED
 from tests.support.paths import ROOT
 
@@ -159,15 +161,25 @@ def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made
     assert not early
 
 
-def test_only_the_library_and_commands_import_what_mends_damage() -> None:
-    allowed = {"retrieval/integrity", "retrieval/library", "retrieval/commands"}
+# Who alone may import what is below a folder, beside what is below it itself.
+ALLOWED = {
+    "retrieval/integrity": ("retrieval/library", "retrieval/commands"),
+    "index/cluster": ("retrieval/indexing", "retrieval/shards", "retrieval/library"),
+    "retrieval/shards": ("retrieval/groups", "retrieval/library", "learning/mining", "learning/library"),
+}
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_only_some_rooms_import_what_mends_damage_or_knows_of_a_cluster(folder: str) -> None:
+    """Whether a collection is searched here or on a cluster is decided by the library: no command or page does."""
+    within = tuple(name for name in MODULES if name.startswith(folder.replace("/", ".") + "."))
     wrong = [
         f"{module} imports {other}"
         for module in MODULES
         for other in _imported(module)
-        if _room(other) == "retrieval/integrity" and _room(module) not in allowed
+        if other in within and module not in within and _room(module) not in ALLOWED[folder]
     ]
-    assert not wrong
+    assert within and not wrong
 
 
 def test_the_page_on_architecture_has_every_room_in_order() -> None:

@@ -252,6 +252,7 @@ def _live(examples: int, steps: int, phases: Collection_[Phase] = tuple(Phase)) 
         )
 
 
+@pytest.mark.slow
 def test_a_life_leaves_no_traces() -> None:
     _live(4, 8, [Phase.generate])  # to find a smaller failure takes minutes: the slow test does
 

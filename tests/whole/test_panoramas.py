@@ -95,6 +95,7 @@ def test_a_piece_is_found_where_it_lies(searched: cairn.Collection, folder: Path
     assert np.abs(corners[:, :2] / corners[:, 2:] - expected).max() < 12
 
 
+@pytest.mark.slow
 def test_read_as_any_other_photo_it_is_hardly_found(folder: Path, made: Path, tmp_path: Path) -> None:
     """What the test above would not notice if panoramas were read in narrow strips, as in earlier versions."""
     plain = replace(OPTIONS, image=ImageOptions(max_side=SIDE))
@@ -104,6 +105,7 @@ def test_read_as_any_other_photo_it_is_hardly_found(folder: Path, made: Path, tm
     assert sum(bool(one) and one[0].name == "panorama.jpg" and one[0].found for one in answers) < len(FILES) / 2
 
 
+@pytest.mark.slow
 def test_photographs_and_other_panoramas_are_found_by_it(folder: Path, tmp_path: Path) -> None:
     place = indexed(tmp_path / "reverse.cairn", [folder / "photographs", folder / "shifted"])
     with cairn.open(place) as collection:

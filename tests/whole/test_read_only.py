@@ -13,7 +13,7 @@ import pytest
 
 from index.errors import Unreadable
 from index.segments.description import verify_segment
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 
@@ -125,11 +125,11 @@ def test_an_open_collection_sees_what_another_account_writes(
         patch.setattr(database.os, "access", refuse)
         patch.setattr(database.sqlite3, "connect", connect_as_on_a_read_only_drive)
         reader = Catalogue.open(folder)
-        assert reader.read(setting_of, "a") == "before"
+        assert reader.setting("a") == "before"
         with sqlite3.connect(folder / "catalogue.sqlite") as writing:
             writing.execute("UPDATE settings SET value = 'after' WHERE key = 'a'")
         writing.close()
-        assert reader.read(setting_of, "a") == "after"
+        assert reader.setting("a") == "after"
         reader.close()
 
 

@@ -1,10 +1,13 @@
 """Cells of a table of metadata: what they look like, column by column, and how degrees are read."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from retrieval.metadata.dates import date_orders, read_date
+from retrieval.metadata.fields import FIELDS
+from retrieval.metadata.kinds import DATE, LATITUDE, LONGITUDE
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 _LOOKED_AT = 1000  # cells of a column
@@ -17,6 +20,7 @@ _LETTERS = {"latitude": "NS", "longitude": "EW", None: "NSEW"}
 _FINE = re.compile(r"[+-]?\d{1,3}[.,]\d{3,}")  # coordinates have such decimals, sizes seldom
 _PAIR = re.compile(r"\(?\s*[+-]?\d{1,3}\.\d{3,}\s*[,;\s]\s*[+-]?\d{1,3}\.\d{3,}\s*\)?")
 _SUFFIXES = tuple(PHOTO_SUFFIXES)
+_DOUBTFUL = {key: row for key, row in FIELDS.items() if row.doubtful and row.kind not in (DATE, LATITUDE, LONGITUDE)}
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Survey:
     months_first: int = 0  # dates such as 12/31/1923; of all cells
     files: int = 0  # names that end as those of photos' files do
     photos: int = 0  # photos of the collection, where these are known
+    fits: Counter[str] = field(default_factory=Counter)  # values of fields whose headers are doubtful, by their keys
     is_photo: Callable[[str], bool] | None = None  # whether a name is that of a photo of the collection
 
     def add(self, cell: str) -> None:
@@ -56,6 +61,7 @@ class Survey:
             self.degrees += abs(number) <= 180
             self.latitudes += abs(number) <= 90 and read_degrees(cell, "latitude") is not None
             self.fine += _FINE.match(cell) is not None
+        self.fits.update(key for key, row in _DOUBTFUL.items() if row.kind.read(cell) is not None)
         self.pairs += _PAIR.fullmatch(cell) is not None
 
     @property

@@ -8,22 +8,13 @@ from typing import Any
 from index.errors import CairnError
 from index.messages import Message
 from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
-from retrieval.catalogue.metadata_store import LONGEST_KEY, SINGLE, TAG, folded_key
+from retrieval.catalogue.metadata_store import LONGEST_KEY, TAG, folded_key
 from retrieval.catalogue.tables.cells import Survey
+from retrieval.metadata.fields import FIELDS, WORDS
 from retrieval.metadata.text import clean
 
-FIELDS = {
-    "date": "taken",
-    "title": "title",
-    "camera": "camera",
-    "latitude": "latitude",
-    "longitude": "longitude",
-    "tags": TAG,
-}
-"""Words for the fields, in `--map` and in sentences, and their keys in the catalogue."""
-
-_WORDS = {key: word for word, key in FIELDS.items()}
-_REFUSABLE = ("taken", "latitude", "longitude")  # fields that not every text is a value of
+_PLACE = ("latitude", "longitude")
+_SINGLE = [key for key, row in FIELDS.items() if key not in (*_PLACE, TAG)]  # one column says each
 _LISTED = 300  # characters of a list of columns in a sentence
 
 
@@ -53,9 +44,9 @@ def parse_mapping(text: str) -> tuple[str, str]:
     if not equals or not header.strip():
         raise CairnError("A column is mapped as FIELD=HEADER, such as DATE=Datum.")
     name = normal_header(word)
-    key = FIELDS.get(name) or (name if name in _WORDS else None)
+    key = WORDS.get(name) or (name if name in FIELDS else None)
     if key is None:
-        raise CairnError(f"There is no field {word.strip()!r} to map a column to: choose one of {', '.join(FIELDS)}.")
+        raise CairnError(f"There is no field {word.strip()!r} to map a column to: choose one of {', '.join(WORDS)}.")
     return key, header
 
 
@@ -100,14 +91,13 @@ def understand_columns(
     left = {_find(names, header) for header in plain}
     free = [place for place, name in enumerate(names) if name and place != photo and place not in fields]
     open_places = [place for place in free if place not in left]
-    candidates = {key: _candidates(names, open_places, key) for key in (*SINGLE, TAG)}
-    candidates["taken"] = [
-        place
-        for place in candidates["taken"]
-        if not is_doubtful(names[place]) or surveys[place].mostly(surveys[place].dates + surveys[place].years)
-    ]
+    candidates = {key: _candidates(names, open_places, key) for key in FIELDS}
+    for key in _SINGLE:
+        candidates[key] = [
+            place for place in candidates[key] if not is_doubtful(names[place]) or _bears_out(surveys[place], key)
+        ]
     fields |= dict.fromkeys(candidates[TAG], TAG)
-    for key in ("taken", "camera", "title"):
+    for key in _SINGLE:
         winner = next(iter(chosen.get(key, ())), None)
         if winner is None and candidates[key]:
             winner = candidates[key][0]
@@ -121,7 +111,7 @@ def understand_columns(
         if place in fields or place == photo or not name:
             keys.append(fields.get(place, ""))
             continue
-        label = _column_label(name) if folded_key(name) in (*SINGLE, TAG) else name
+        label = _column_label(name) if folded_key(name) in FIELDS else name
         keys.append(folded_key(label))
         labels.setdefault(keys[-1], label)
         kept.append(label)
@@ -133,18 +123,23 @@ def understand_columns(
         "warnings": warnings,
     }
     day_first = next((surveys[place].day_first for place, key in fields.items() if key == "taken"), None)
-    refused = {key: _column_label(names[place]) for place, key in fields.items() if key in _REFUSABLE}
+    refused = {key: _column_label(names[place]) for place, key in fields.items() if not FIELDS[key].kind.longest}
     return Columns(photo, keys, labels, day_first, report, refused)
 
 
 def column_sentences(report: Mapping[str, Any]) -> list[str]:
     """Tell people what `Columns.report` has."""
-    understood = ", ".join(f"{one['column']} as {_WORDS[one['as']]}" for one in report["understood"])
+    understood = ", ".join(f"{one['column']} as {FIELDS[one['as']].word}" for one in report["understood"])
     kept = ", ".join(report["kept"])
     lines = [f"Columns: {_short(report['photo'])} says which photo; understood: {_short(understood) or 'no other'}."]
     if kept:
         lines.append(f"Kept as they are: {_short(kept)}.")
     return lines + list(report["warnings"])
+
+
+def _bears_out(survey: Survey, key: str) -> bool:
+    """Whether the cells of a column look like values of a field that its header may name."""
+    return survey.mostly(survey.dates + survey.years if key == "taken" else survey.fits[key])
 
 
 def _column_label(name: str) -> str:
@@ -180,7 +175,7 @@ def _mapped(path: Path, names: Sequence[str], mapping: Sequence[tuple[str, str]]
         if any(place in places for places in chosen.values()):
             raise CairnError("{--map} gives the column {header} twice: keep one of them.", header=repr(header))
         if key in chosen and key != TAG:
-            raise CairnError("{--map} gives two columns for {key}: keep one of them.", key=_WORDS[key])
+            raise CairnError("{--map} gives two columns for {key}: keep one of them.", key=FIELDS[key].word)
         chosen.setdefault(key, []).append(place)
     return chosen
 
@@ -246,9 +241,9 @@ def _refuse_equals(path: Path, names: Sequence[str], winner: int, candidates: Se
             "{map}.",
             path=path,
             number=len(equals),
-            what=_WORDS[key],
+            what=FIELDS[key].word,
             columns=_listed(equals),
-            map=f"{_WORDS[key].upper()}={equals[0]}",
+            map=f"{FIELDS[key].word.upper()}={equals[0]}",
         )
 
 
@@ -259,8 +254,8 @@ def _beaten(names: Sequence[str], winner: int | None, candidates: Sequence[int],
             "Column {column} is kept as text: {winner} says the {what}; {--map} {map} would choose it.",
             column=repr(names[place]),
             winner=repr(names[winner]),
-            what=_WORDS[key],
-            map=f"{_WORDS[key].upper()}={names[place]}",
+            what=FIELDS[key].word,
+            map=f"{FIELDS[key].word.upper()}={names[place]}",
         )
         for place in candidates
         if winner is not None and place != winner
@@ -277,7 +272,7 @@ def _places(
 ) -> dict[int, str]:
     """Choose the columns of latitude and longitude: headers that may be of sizes count only where both do."""
     found: dict[str, int] = {}
-    for key in ("latitude", "longitude"):
+    for key in _PLACE:
         sure = [*chosen.get(key, ()), *(place for place in candidates[key] if not is_doubtful(names[place]))]
         both = sure or candidates[key]
         if both:
@@ -290,7 +285,7 @@ def _places(
         if len(doubtful) == 2:
             bears_out = bears_out and all(2 * surveys[place].fine >= surveys[place].filled for place in doubtful)
         if bears_out:
-            shown = " and ".join(repr(names[found[key]]) for key in ("latitude", "longitude"))
+            shown = " and ".join(repr(names[found[key]]) for key in _PLACE)
             warnings.append(f"Columns {shown} are read as latitude and longitude, as their values look like places.")
         else:
             if len(found) == 2:
@@ -331,9 +326,9 @@ def _suspicions(
                         name=names[place],
                     )
                 )
-    if not filled >= {"latitude", "longitude"}:
+    if not filled.issuperset(_PLACE):
         fine = [place for place in free if surveys[place].mostly(min(surveys[place].fine, surveys[place].degrees))]
-        if len(fine) + len(filled & {"latitude", "longitude"}) > 1:
+        if len(fine) + len(filled.intersection(_PLACE)) > 1:
             shown = " and ".join(repr(names[place]) for place in fine[:4])
             warnings.append(
                 Message(

@@ -7,7 +7,8 @@ from pathlib import Path
 from index.arrays import save_bytes
 from index.errors import CairnError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.metadata_store import SINGLE, TAG, imported_values
+from retrieval.catalogue.metadata_store import TAG, imported_values
+from retrieval.metadata.fields import FIELDS
 
 
 def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
@@ -38,7 +39,7 @@ def export_table(catalogue: Catalogue, path: Path) -> tuple[int, int]:
     for values in imported.values():
         for key, several in values.items():
             widths[key] = max(widths.get(key, 1), 1 if key == TAG else len(several))
-    known = [key for key in (*SINGLE, TAG) if key in widths]
+    known = [key for key in FIELDS if key in widths]
     keys = [*known, *sorted(widths.keys() - set(known))]
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)

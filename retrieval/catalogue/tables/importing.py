@@ -14,9 +14,11 @@ from retrieval.catalogue.tables.cells import Survey, read_degrees
 from retrieval.catalogue.tables.columns import Columns, may_say_photo, understand_columns
 from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.dates import date_orders, read_date
-from retrieval.metadata.text import LONGEST_CAMERA, LONGEST_TITLE, clean, clean_position, clean_tags
+from retrieval.metadata.fields import FIELDS
+from retrieval.metadata.text import clean, clean_position, clean_tags
 
 _MOST_COLUMNS = 1000
+_PLACE = ("latitude", "longitude")
 _LONGEST_SHOWN = 200  # characters of a name or a cell in a report
 
 
@@ -232,12 +234,20 @@ def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[st
                 refuse(_no_date(cells[0]), key)
             else:
                 values[key] = (date,)
-        elif key not in ("latitude", "longitude"):
-            longest = {"title": LONGEST_TITLE, "camera": LONGEST_CAMERA}.get(key, LONGEST_VALUE)
+        elif key in _PLACE:
+            continue  # both together, below
+        elif key in FIELDS and not FIELDS[key].kind.longest:
+            value = FIELDS[key].kind.read(cells[0])
+            if value is None:
+                refuse(f"not {FIELDS[key].kind.wanted}", key)
+            else:
+                values[key] = FIELDS[key].kind.write(value)
+        else:
+            longest = FIELDS[key].kind.longest if key in FIELDS else LONGEST_VALUE
             values[key] = tuple(clean(cell, longest) for cell in cells)
             if any(len(cell) > longest for cell in cells):
                 warn(key, f"the value is cut off after {longest} characters")
-    given = {key: next(iter(texts.get(key, ())), "") for key in ("latitude", "longitude")}
+    given = {key: next(iter(texts.get(key, ())), "") for key in _PLACE}
     if any(given.values()):
         latitude, longitude = clean_position(*(read_degrees(cell, key) for key, cell in given.items()))
         if latitude is None:

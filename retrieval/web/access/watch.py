@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.text import printable_name
-from retrieval.catalogue.photos import count_indexed
 from retrieval.web.access.options import AccessLog, LogLevel
 from retrieval.web.access.rights import caller_of
 
@@ -73,7 +72,7 @@ class _State(Collector):
         alive = GaugeMetricFamily("cairn_workers_alive", "Worker processes.", labels=pool)
         opened = GaugeMetricFamily("cairn_open", "Whether all is open that searches need.", labels=["collection"])
         for service in self._services():
-            photos.add_metric([service.name], service.collection.catalogue.read(count_indexed))
+            photos.add_metric([service.name], service.count())
             opened.add_metric([service.name], service.searching.is_open)
             for name, one in (("search", service.searching), ("pictures", service.decoding)):
                 waiting.add_metric([service.name, name], one.waiting())

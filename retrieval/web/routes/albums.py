@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.curation import albums as rows
+from retrieval.catalogue.curation.albums import Album
 from retrieval.curation import albums as curation
-from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.groups.groups import read_groups
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
-from retrieval.web.problems import ProblemError, refusing
+from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["albums"])
@@ -103,7 +102,7 @@ class DeletedAlbum(AlbumFacts):
 @router.get("/albums")
 def albums(request: Request) -> Albums:
     """List the albums, those that were made last first."""
-    return Albums(albums=[_facts(one) for one in _catalogue(request).read(curation.list_albums)])
+    return Albums(albums=[_facts(one) for one in service_of(request).collection.catalogue.read(curation.list_albums)])
 
 
 @router.post("/albums", status_code=201, dependencies=WRITING)
@@ -119,8 +118,7 @@ def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
 @router.get("/albums/{album}")
 def album(request: Request, album: AlbumId) -> AlbumFacts:
     """Tell about one album."""
-    with refusing():
-        return _facts(_catalogue(request).read(curation.read_album, album))
+    return _facts(service_of(request).collection.catalogue.read(curation.read_album, album))
 
 
 @router.get("/albums/{album}/photos")
@@ -132,9 +130,7 @@ def album_photos(
 ) -> PhotoPage:
     """List the photos of an album in its order, a page at a time."""
     service = service_of(request)
-    with refusing(), service.collection.catalogue.reading() as session:
-        curation.read_album(session, album)
-        total, found = rows.page_of_album(session, album, offset, limit)
+    total, found = service.collection.catalogue.read(curation.album_page, album, offset, limit)
     service.recent.remember(found)
     return PhotoPage(total=total, offset=offset, photos=describe_photos(service, found))
 
@@ -142,7 +138,8 @@ def album_photos(
 @router.get("/photos/{number}/albums")
 def albums_of_photo(request: Request, number: Annotated[int, Path(ge=0, le=MAX_NUMBER)]) -> Albums:
     """List the albums that a photo is in."""
-    return Albums(albums=[_facts(one) for one in _catalogue(request).read(curation.albums_of_photo, number)])
+    found = service_of(request).collection.catalogue.read(curation.albums_of_photo, number)
+    return Albums(albums=[_facts(one) for one in found])
 
 
 @router.patch("/albums/{album}", dependencies=WRITING)
@@ -196,21 +193,13 @@ def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
         return _facts(curation.merge_albums(session, album, asked.albums))
 
 
-def _facts(one: rows.Album) -> AlbumFacts:
+def _facts(one: Album) -> AlbumFacts:
     return AlbumFacts(**asdict(one))
-
-
-def _catalogue(request: Request) -> Catalogue:
-    return service_of(request).collection.catalogue
 
 
 def _group(service: Service, number: int) -> tuple[int, ...]:
     """Photos of a group."""
-    try:
-        groups = read_groups(service.collection).groups
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
-    found = next((group for group in groups if group.number == number), None)
+    found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
     return found.photos

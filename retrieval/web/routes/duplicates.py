@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.catalogue.photos import names_of, rows_of
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
 from retrieval.curation.bin import Binned as InBin
+from retrieval.curation.choosing import under_known_names
 from retrieval.curation.discarding import Discarded, discard, restore
-from retrieval.curation.duplicates import apart, ask_again, duplicate_sets, format_of, judge_set, keep_all, kept_sets
-from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.curation.duplicates import ask_again, format_of, keep_all, undecided_sets
+from retrieval.groups.groups import read_groups
 from retrieval.jobs.kinds import index_of
 from retrieval.photos.thumbnails import kept_thumbnail
 from retrieval.web.access.rights import WRITING
@@ -31,7 +31,6 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.routes.adding import known_folders, under_known_names
 from retrieval.web.service import Service, changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["duplicates"])
@@ -48,32 +47,17 @@ def duplicates(
 ) -> DuplicatePage:
     """List sets of near duplicates that nobody has decided about, each with the best photo first."""
     service = service_of(request)
-    catalogue = service.collection.catalogue
-    try:
-        groups = read_groups(service.collection)
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
-    found = duplicate_sets(groups.groups, catalogue.read(kept_sets))
+    groups = read_groups(service.collection)
+    total, page = service.collection.catalogue.read(undecided_sets, groups.groups, offset, limit)
     sets = []
-    try:
-        for numbers in found[offset : offset + limit]:
-            rows = {row.number: row for row in catalogue.read(rows_of, numbers)}
-            judged = judge_set(list(rows.values()))
-            different = apart(list(rows.values()), judged.photos)
-            if len(different) < 2:
-                continue
-            if len(different) < len(rows):
-                judged = judge_set([rows[number] for number in different])
-            photos = describe_photos(service, [rows[number] for number in judged.photos])
-            described = [
-                DuplicatePhoto(**photo.model_dump(), size=rows[photo.number].size, format=format_of(rows[photo.number]))
-                for photo in photos
-            ]
-            sets.append(DuplicateSet.model_validate({"photos": described, "reasons": judged.reasons}))
-    except KeyError:
-        raise ProblemError(503, "The collection has just changed: try again.") from None
+    for judged, rows in page:
+        photos = [
+            DuplicatePhoto(**photo.model_dump(), size=row.size, format=format_of(row))
+            for photo, row in zip(describe_photos(service, rows), rows, strict=True)
+        ]
+        sets.append(DuplicateSet.model_validate({"photos": photos, "reasons": judged.reasons}))
     is_there = service.options.bin is not None
-    return DuplicatePage(total=len(found), out_of_date=groups.out_of_date, bin=is_there, sets=sets)
+    return DuplicatePage(total=total, out_of_date=groups.out_of_date, bin=is_there, sets=sets)
 
 
 @router.post("/duplicates/kept", dependencies=WRITING)
@@ -138,16 +122,13 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
     service = service_of(request)
     folder, place = _bin(service), _place(service)
     mine = {one.id for one in binned(folder) if one.collection == place}
-    catalogue = service.collection.catalogue
     with refusing():
-        told = restore(catalogue, [one for one in asked.entries if one in mine], folder)
+        told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder)
     service.wrote()
-    there = catalogue.read(names_of, [one.number for one in told.moved])
-    forgotten = [Path(one.path) for one in told.moved if one.number not in there]
     job = None
-    if forgotten:
-        folders = [*filter(service.takes_from, known_folders(service))]
-        job = service.begin(index_of(under_known_names(forgotten, folders))).id
+    if told.forgotten:
+        folders = [*filter(service.takes_from, service.indexed_folders())]
+        job = service.begin(index_of(under_known_names(told.forgotten, folders))).id
     return PutBack(**_moved(told).model_dump(), job=job)
 
 

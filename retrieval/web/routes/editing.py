@@ -6,9 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from retrieval.catalogue.changes import make_tombstones
-from retrieval.catalogue.photos import names_of
 from retrieval.curation import editing as curation
+from retrieval.curation.discarding import take_out
 from retrieval.curation.editing import Edit
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import Number
@@ -117,6 +116,4 @@ def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
 def remove_photos(request: Request, asked: Removal) -> RemovedPhotos:
     """Take photos out of the collection; their files stay where they are."""
     with changing(request) as session:
-        there = names_of(session, asked.photos)
-        make_tombstones(session, sorted(there), for_good=asked.for_good)
-    return RemovedPhotos(removed=len(there))
+        return RemovedPhotos(removed=take_out(session, asked.photos, for_good=asked.for_good))

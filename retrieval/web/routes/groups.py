@@ -6,11 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.catalogue.photos import rows_of
-from retrieval.groups.groups import Groups, NotGrouped, groups_table, read_groups
+from retrieval.groups.groups import groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, describe_photos, service_of
+from retrieval.web.service import describe_those_there, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -23,19 +22,17 @@ def groups(
 ) -> GroupPage:
     """List groups of photos, the largest first, a page at a time."""
     service = service_of(request)
-    found = _read(service)
+    found = read_groups(service.collection)
     page = found.groups[offset : offset + limit]
-    numbers = [number for group in page for number in group.photos]
-    try:
-        rows = {row.number: row for row in service.collection.catalogue.read(rows_of, numbers)}
-    except KeyError:
-        raise _changed() from None
-    described = {photo.number: photo.model_dump() for photo in describe_photos(service, list(rows.values()))}
+    there = describe_those_there(service, [number for group in page for number in group.photos])
+    described = {photo.number: photo.model_dump() for photo in there}
     shown = [
         Group(
             group=group.number,
             photos=[
-                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number)) for number in group.photos
+                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number))
+                for number in group.photos
+                if number in described
             ],
             links=group.links,
         )
@@ -49,9 +46,9 @@ def groups_file(request: Request) -> Response:
     """Give all groups as a table to keep, as `cairn group --out` writes it, without the paths of the photos."""
     service = service_of(request)
     try:
-        table = groups_table(service.collection, _read(service).groups)
+        table = groups_table(service.collection, read_groups(service.collection).groups)
     except KeyError:
-        raise _changed() from None
+        raise ProblemError(503, "The collection has just changed: try again.") from None
     text = io.StringIO()
     columns = csv.DictReader(io.StringIO(table))
     kept = [name for name in columns.fieldnames or () if name != "path"]
@@ -69,14 +66,3 @@ def no_formula(cell: str) -> str:
     ("'=HYPERLINK(1)", 'cat.jpg')
     """
     return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else cell
-
-
-def _read(service: Service) -> Groups:
-    try:
-        return read_groups(service.collection)
-    except NotGrouped as error:
-        raise ProblemError(404, error.message) from None
-
-
-def _changed() -> ProblemError:
-    return ProblemError(503, "The collection has just changed: try again.")

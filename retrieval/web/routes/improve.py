@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from index.arrays import load_json
 from index.errors import CairnError
 from index.files.reading import IrregularFile, open_regular
-from retrieval.catalogue.photos import count_indexed, missing_photos
+from retrieval.catalogue.photos import missing_photos
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.descriptors.foreign import is_foreign
 from retrieval.web.languages import map_texts, told
@@ -82,7 +82,7 @@ def improve_state(request: Request) -> ImproveState:
     last = _last(service)
     there = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
     return ImproveState(
-        photos=collection.catalogue.read(count_indexed),
+        photos=service.count(),
         missing=len(collection.catalogue.read(missing_photos)),
         foreign=is_foreign(collection.options.descriptor),
         interrupted=(collection.folder / IMPROVING).is_dir(),

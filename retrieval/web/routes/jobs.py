@@ -14,10 +14,9 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.failures import failures_in
-from retrieval.catalogue.photos import photo_of_each_root
 from retrieval.collection.layout import UPLOADS
+from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
 from retrieval.jobs.job import JobNotFound
@@ -32,7 +31,6 @@ from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import language_of
-from retrieval.web.routes.adding import folder_below, known_folders, under_known_names
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, service_of
 
@@ -239,10 +237,10 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
         case Remove(missing=True):
             return kinds.Remove(missing=True)
         case Remove():
-            rows = service.collection.catalogue.read(rows_there, asked.photos)
-            if not rows:
+            names = service.names(asked.photos)
+            if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.Remove(names=[str(row.name) for row in rows], for_good=asked.for_good)
+            return kinds.Remove(names=names, for_good=asked.for_good)
         case Plain():
             return kinds.KINDS[asked.kind]()
 
@@ -286,7 +284,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
         if key == "kept_out":
             value = told["lengths"][key]
         elif key in ("failed", "remarks") and isinstance(value, list) and value:
-            value = failures_by_name(value, service.collection.catalogue.read(photo_of_each_root))
+            value = failures_by_name(value, service.indexed_folders())
         told[key] = plain(value)
     return told
 
@@ -300,7 +298,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
         if not uploads.is_dir():
             raise ProblemError(404, "No photo was uploaded to this collection yet.")
         return [uploads]
-    folders = known_folders(service)
+    folders = service.indexed_folders()
     if asked.source == "known":
         there = [folder for folder in _taken_from(service, folders) if folder.is_dir()]
         if not there:

@@ -7,8 +7,9 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from retrieval.catalogue.browsing import cameras_of, months_of, positions_of, shapes_of
-from retrieval.web.models import Cameras, Filters, Layout, Places, Timeline
+from retrieval.catalogue.browsing import months_of, positions_of, shapes_of, values_of
+from retrieval.metadata.fields import FIELDS
+from retrieval.web.models import Cameras, Facets, Filters, Layout, Places, Timeline
 from retrieval.web.service import Service, service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
@@ -72,10 +73,28 @@ def cameras(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500)
     service = service_of(request)
 
     def make() -> dict[str, Any]:
-        listed = service.collection.catalogue.read(cameras_of)[:limit]
+        listed = service.collection.catalogue.read(values_of, "camera")[:limit]
         return {"cameras": [{"camera": camera, "photos": photos} for camera, photos in listed]}
 
     return _answer(request, service, ("cameras", limit), make)
+
+
+@router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
+def facets(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Response:
+    """List the values of the fields that photos may be chosen by, those of the most photos first."""
+    service = service_of(request)
+
+    def make() -> dict[str, Any]:
+        with service.collection.catalogue.reading() as session:
+            listed = {row.name: values_of(session, row.key)[:limit] for row in FIELDS.values() if row.facet}
+        return {
+            "facets": [
+                {"field": name, "values": [{"value": value, "photos": photos} for value, photos in values]}
+                for name, values in listed.items()
+            ]
+        }
+
+    return _answer(request, service, ("facets", limit), make)
 
 
 def _answer(request: Request, service: Service, asked: Any, make: Callable[[], dict[str, Any]]) -> Response:

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.browsing import folders_of, rows_there
-from retrieval.catalogue.photos import count_indexed
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import caller_of, role_of, user_of
+from retrieval.web.discretion import discreet_facts
 from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
@@ -39,7 +39,7 @@ JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 3
 def health(request: Request) -> Health:
     """Tell that the server is alive."""
     service = service_of(request)
-    images = service.collection.catalogue.read(count_indexed)
+    images = service.count()
     return Health(
         status="ok",
         collection=service.name,
@@ -58,7 +58,10 @@ def health(request: Request) -> Health:
 @router.get("/collection")
 async def collection(request: Request) -> dict[str, Any]:
     """Tell what the collection holds, as `cairn info --json` does, without the paths of photos that failed."""
-    return (await service_of(request).search(request, "collection", {}))[0]
+    service = service_of(request)
+    facts, _ = await service.search(request, "collection", {})
+    folders = await run_in_threadpool(service.indexed_folders) if facts["failed"] else []
+    return discreet_facts(facts, folders)
 
 
 class PageParameters(Filters):

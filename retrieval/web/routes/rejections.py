@@ -4,14 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.curation.hidden import hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import Done, Hiding, Numbers, Rejection
 from retrieval.web.models import MAX_NUMBER, Photo
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import changing, describe_photos, service_of
+from retrieval.web.service import changing, describe_those_there, service_of
 
 router = APIRouter(prefix="/api", tags=["decisions"])
 
@@ -26,9 +25,7 @@ def rejections(
     service = service_of(request)
     if photo is None and upload is None:
         raise ProblemError(422, "Say of which photo: give its number, or the SHA-256 of its file.")
-    with service.collection.catalogue.reading() as session:
-        rows = rows_there(session, rejected_for(session, photo, upload))
-    return describe_photos(service, rows)
+    return describe_those_there(service, service.collection.catalogue.read(rejected_for, photo, upload))
 
 
 @router.post("/rejections", dependencies=WRITING)

@@ -9,14 +9,13 @@ from fastapi import APIRouter, Path, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.curation import saved
-from retrieval.catalogue.curation.rejections import reject, rejected_for
+from retrieval.curation.standing import SentPhoto, keep_search
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
 from retrieval.web.models import MAX_NUMBER
-from retrieval.web.problems import ProblemError, refusing
-from retrieval.web.service import changing, describe_photos, service_of
+from retrieval.web.problems import ProblemError
+from retrieval.web.service import changing, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
@@ -42,8 +41,8 @@ async def save_search(request: Request) -> SavedSearch:
         if "request" not in form.fields:
             raise ProblemError(422, "The form needs the field request, a JSON object.")
         wanted = NewSearch.model_validate_json(form.fields["request"])
-        picture, factor, sha256 = await _picture(request, wanted, form)
-    return await run_in_threadpool(_save, request, wanted, picture, factor, sha256)
+        sent = await _sent(request, wanted, form)
+    return await run_in_threadpool(_save, request, wanted, sent)
 
 
 @router.patch("/{search}", dependencies=WRITING)
@@ -75,10 +74,9 @@ def saved_photo(request: Request, search: Id) -> Response:
 def finds(request: Request, search: Id) -> list[FoundPhoto]:
     """List the photos that a standing search has found, the last first."""
     service = service_of(request)
-    with refusing(), service.collection.catalogue.reading() as session:
+    with service.collection.catalogue.reading() as session:
         saved.saved_search(session, search)
         found = {one.number: one for one in saved.finds_of(session, search)}
-        rows = rows_there(session, list(found))
     return [
         FoundPhoto(
             **photo.model_dump(),
@@ -87,7 +85,7 @@ def finds(request: Request, search: Id) -> list[FoundPhoto]:
             found=found[photo.number].found,
             seen=found[photo.number].seen,
         )
-        for photo in describe_photos(service, rows)
+        for photo in describe_those_there(service, list(found))
     ]
 
 
@@ -98,40 +96,29 @@ def mark_seen(request: Request, search: Id, asked: Seen) -> None:
         saved.mark_seen(session, search, asked.photos)
 
 
-async def _picture(request: Request, wanted: NewSearch, form: Uploads) -> tuple[bytes | None, float, str | None]:
-    """The photo from elsewhere as it is kept, by how much it is smaller, and the SHA-256 of what was sent."""
+async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto | None:
+    """The photo from elsewhere, where the search asks with one."""
     needed = any(one.photo is None for one in wanted.queries)
     if len(form.photos) != needed:
         raise ProblemError(422, "Send the photo that is searched with, if it is from elsewhere, and no other.")
     if not needed:
-        return None, 1.0, None
+        return None
     job = {"path": str(form.photos[0]), "name": form.names[0], "size": SIDE}
     facts, made = await service_of(request).decode(request, "preview", job, upload=True)
     with Image.open(io.BytesIO(made)) as picture:  # our own: only its header is read
         factor = max(picture.size) / max(facts["width"], facts["height"])
     contents = await run_in_threadpool(form.photos[0].read_bytes)
-    return made, factor, hashlib.sha256(contents).hexdigest()
+    return SentPhoto(hashlib.sha256(contents).hexdigest(), made, factor)
 
 
-def _save(request: Request, wanted: NewSearch, picture: bytes | None, factor: float, sha256: str | None) -> SavedSearch:
-    queries = []
-    for one in wanted.queries:
-        query = one.model_dump(mode="json", exclude_none=True)
-        if one.photo is None and one.box is not None:  # pixels of what is kept: the centre of the first is at (0, 0)
-            query["box"] = [(value + 0.5) * factor - 0.5 for value in one.box]
-        queries.append(query)
-    query = {"queries": queries, "options": wanted.options.model_dump(mode="json", exclude_unset=True)}
+def _save(request: Request, wanted: NewSearch, sent: SentPhoto | None) -> SavedSearch:
     with changing(request, 422) as session:
-        if picture is not None and sha256 is not None:
-            # It is another file, and what was no match of the one sent is none of it.
-            rejected = rejected_for(session, None, sha256)
-            if rejected:
-                reject(session, hashlib.sha256(picture).hexdigest(), rejected)
-        search = saved.save_search(
+        search = keep_search(
             session,
             wanted.name,
-            query,
-            picture,
+            [one.model_dump(mode="json", exclude_none=True) for one in wanted.queries],
+            wanted.options.model_dump(mode="json", exclude_unset=True),
+            sent,
             standing=wanted.standing,
             favourite=wanted.favourite,
             tag=wanted.tag,

@@ -58,15 +58,21 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
     return form_of({"request": model, "photos": photos}, required=["request"])
 
 
-@router.get("/search", dependencies=SEARCHING, response_model_exclude_unset=True)  # as the command has it: what is said
-async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> SearchAnswer:
+@router.get("/search", response_model=SearchAnswer, dependencies=SEARCHING, response_model_exclude_unset=True)
+async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Any:
     """Search with photos of the collection, or boxes in them."""
     fields = asked.model_dump(exclude={"q"})
     return await _search(request, SearchRequest(queries=_parse(asked.q), **fields), None)
 
 
-@router.post("/search", dependencies=SEARCHING, openapi_extra=_form(SearchRequest), response_model_exclude_unset=True)
-async def search_uploads(request: Request) -> SearchAnswer:
+@router.post(
+    "/search",
+    response_model=SearchAnswer,
+    dependencies=SEARCHING,
+    openapi_extra=_form(SearchRequest),
+    response_model_exclude_unset=True,
+)
+async def search_uploads(request: Request) -> Any:
     """Search with uploaded photos, photos of the collection, and boxes in them."""
     service = service_of(request)
     async with service.forms.receive(request) as form:
@@ -112,7 +118,7 @@ def _field(form: Uploads) -> str:
 
 def _job(asked: SearchRequest | MatchRequest, form: Uploads | None) -> dict[str, Any]:
     """The request as workers take it, with the files of the uploads."""
-    job = asked.model_dump(mode="json")
+    job: dict[str, Any] = asked.model_dump(mode="json")
     for query in job["queries"]:
         which = query["upload"]
         if which is not None:
@@ -130,15 +136,16 @@ async def _have_done(request: Request, job: str, wanted: dict[str, Any]) -> Answ
     return await service_of(request).search(request, job, wanted, upload=upload)
 
 
-async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> SearchAnswer:
+async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> dict[str, Any]:
+    """Have a worker search; its answer is that of the command, of which the model leaves out where files lie."""
     answer, _ = await _have_done(request, "search", _job(asked, form))
     similarity = answer["similarity"]
     if similarity is not None:
         similarity["file"] = Path(similarity["file"]).name
-    return SearchAnswer.model_validate(answer)
+    return answer
 
 
-async def _match(request: Request, asked: MatchRequest, form: Uploads | None, format: str) -> Response | MatchAnswer:
+async def _match(request: Request, asked: MatchRequest, form: Uploads | None, format: str) -> Any:
     service = service_of(request)
     job = {"expand": "none", **_job(asked, form)}
     if format == "jpg":
@@ -149,7 +156,7 @@ async def _match(request: Request, asked: MatchRequest, form: Uploads | None, fo
         return _file(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
     row = await service.row(answer.pop("number"))
     (photo,) = await run_in_threadpool(describe_photos, service, [row])
-    return MatchAnswer(photo=photo, **answer)
+    return {**answer, "photo": photo}
 
 
 def _table(matches: list[dict[str, Any]]) -> str:

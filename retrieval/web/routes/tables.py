@@ -12,9 +12,9 @@ from index.errors import CairnError
 from index.messages import Message
 from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.metadata_store import LONGEST_KEY
-from retrieval.catalogue.tables.columns import FIELDS
 from retrieval.catalogue.tables.importing import ImportReport, TableOptions, import_table
 from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
+from retrieval.metadata.fields import FIELDS, WORDS
 from retrieval.metadata.text import clean
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError, validation_sentence
@@ -30,7 +30,7 @@ _MOST_COLUMNS = 200
 _ON_PAGE = {"--map": "the columns below", "--name-column": "the column with the photo", "--delimiter": "the separator"}
 """What the page calls options of the command line."""
 
-Meaning = Literal["photo", "date", "title", "camera", "latitude", "longitude", "tags", "text"]
+Meaning: Any = Literal["photo", *WORDS, "text"]
 Header = Annotated[str, StringConstraints(max_length=1000)]
 
 
@@ -112,7 +112,7 @@ def _report(service: Any, path: Path, name: str, asked: HowToImport, dry_run: bo
     options = TableOptions(
         named[0] if named else None,
         asked.delimiter,
-        tuple((FIELDS[means], header) for header, means in asked.columns.items() if means in FIELDS),
+        tuple((WORDS[means], header) for header, means in asked.columns.items() if means in WORDS),
         tuple(header for header, means in asked.columns.items() if means == "text"),
     )
 
@@ -154,8 +154,7 @@ def _cells(path: Path, delimiter: str) -> Any:
 
 def _columns(header: list[str], told: ImportReport) -> list[TableColumn]:
     """What each column is understood as."""
-    words = {key: word for word, key in FIELDS.items()}
-    means: dict[str, Any] = {one["column"]: words[one["as"]] for one in told.columns["understood"]}
+    means: dict[str, Any] = {one["column"]: FIELDS[one["as"]].word for one in told.columns["understood"]}
     means[told.columns["photo"]] = "photo"
     names = [clean(name, LONGEST_KEY) for name in header]
     return [TableColumn(header=name, means=means.get(name, "text")) for name in names]

@@ -12,13 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
 from retrieval.catalogue.browsing import Cover as KnownCover
+from retrieval.curation.choosing import folder_below
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_of
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import show_page
-from retrieval.web.routes.adding import Root, RootFolder, describe_folder, folder_below, named_roots
+from retrieval.web.routes.adding import Root, RootFolder, describe_folder, named_roots
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
 from retrieval.web.shelf.service import ShelfService, shelf_of

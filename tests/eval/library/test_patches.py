@@ -90,7 +90,7 @@ def test_a_folder_gives_what_the_command_prints(cairn: Cairn, tmp_path: Path) ->
         (((lambda patches: np.full((len(patches), 2), np.nan), scenes(3)), {}), "not finite"),
         ((([[1], [1, 2], [3]],), {"same": [1, 0, 1]}), "several lengths"),
         ((("rootsift", ([[1], [1, 2]], [0, 1])), {}), "several lengths"),
-        (((DISTANCES,), {"same": SAME, "seed": -1}), "seed must be"),
+        (((DISTANCES,), {"same": SAME, "seed": -1}), "seed is 0 at least"),
         ((("rootsift", (scenes(3)[0], scenes(3)[0])), {}), "give same, too"),
         ((("rootsift", (scenes(3)[0] / 2, scenes(3)[1])), {}), "uint8"),
         ((("rootsift", 5), {}), "patches is a folder"),

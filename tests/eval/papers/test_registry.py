@@ -25,7 +25,7 @@ def filled(step: Step) -> list[str]:
     return [*found, "--json"] if step.prints else found
 
 
-@pytest.mark.parametrize("share", [1.0, 0.05, 0.001])
+@pytest.mark.parametrize("share", [0.05, *(pytest.param(one, marks=pytest.mark.slow) for one in (1.0, 0.001))])
 def test_every_command_line_is_one_that_cairn_takes(share: float) -> None:
     app = typer.main.get_command(make_app())
     lines = {tuple(filled(step)) for one in experiments(Scale(share)).values() for step in one.steps}

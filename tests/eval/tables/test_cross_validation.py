@@ -18,6 +18,7 @@ from index.progress import Progress
 from learning.mining.mining import MiningOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.learnt import load_model
+from retrieval.indexing import adding
 from retrieval.photos.options import ImageOptions
 from scripts.cross_validation import main
 from tests.conftest import Indexed
@@ -81,7 +82,8 @@ def test_a_fold_is_learnt_once_from_its_photos(tmp_path: Path, monkeypatch: pyte
         raise AssertionError("it is learnt already")
 
     with monkeypatch.context() as patch:
-        for step in ("index_photos", "mine_matches", "learn_unlabelled"):
+        patch.setattr(adding, "index_photos", refuse)
+        for step in ("mine_matches", "learn_unlabelled"):
             patch.setattr(cross_validation, step, refuse)
         assert learn_fold(RECIPE, fold, work, 1, no_progress).read_bytes() == written
     # Another way of learning takes the matches that are there; other photos do not.

@@ -37,6 +37,7 @@ from retrieval.features import extraction as features
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging
+from retrieval.indexing import adding
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.answers import Asked, ask_with_file, search_photo
@@ -141,13 +142,14 @@ def test_what_was_measured_is_not_done_again(
         raise AssertionError("done again")
 
     with monkeypatch.context() as patch:
-        for name in ("stage_photos", "index_photos", "_score_all"):
+        patch.setattr(adding, "index_photos", refuse)
+        for name in ("stage_photos", "_score_all"):
             patch.setattr(tables, name, refuse)
         assert [result.scores for result in measure(cells, work)] == [result.scores for result in measured[1]]
 
     # With another engine nothing is indexed again, and with a vocabulary of another seed nothing described again.
     with monkeypatch.context() as patch:
-        patch.setattr(tables, "index_photos", refuse)
+        patch.setattr(adding, "index_photos", refuse)
         assert measure([replace(cells[0], engine="asmk")], work)[0].scores.keys() == measured[1][0].scores.keys()
     monkeypatch.setattr(Extractor, "extract", refuse)
     other = replace(cells[0], options=replace(SMALL, seed=2))

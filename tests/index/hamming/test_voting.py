@@ -267,6 +267,7 @@ def test_a_texture_votes_once(tmp_path: Path) -> None:
 
 
 # Where none are alike, there is less to count.
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_many_features_of_one_word_take_bounded_time_and_memory(tmp_path: Path, alike: bool) -> None:
     """A wall of tiles: 8,000 features of one word in the query and in each of five photos, 320 million pairs."""

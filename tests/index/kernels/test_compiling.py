@@ -79,7 +79,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("damage", ["emptied", "cut off"])
+@pytest.mark.parametrize("damage", ["cut off", pytest.param("emptied", marks=pytest.mark.slow)])
 def test_damage_of_what_was_kept_stops_nothing(damage: str, kept: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(kept, tmp_path / "compiled"))
     (index,) = folder.rglob("*.nbi")

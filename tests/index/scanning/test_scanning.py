@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from index.cluster.storage import CACHE_VARIABLE
+from index.files.names import CACHE_VARIABLE
 from index.scanning.codes import Codes, asked_as
 from index.scanning.scan_kernels import NONE, nearest_lists, scan_lists
 from tests.support.paths import ROOT

@@ -38,7 +38,7 @@ from retrieval.catalogue.photos import (
 )
 from retrieval.catalogue.schema import FORMAT, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment, orphans_in, segments_in, tombstones_in
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from tests.support.paths import ROOT
 
 
@@ -376,10 +376,10 @@ def test_more_images_than_one_statement_takes(catalogue: Catalogue) -> None:
 
 
 def test_settings_are_kept(catalogue: Catalogue) -> None:
-    assert catalogue.read(setting_of, "vocabulary") is None
+    assert catalogue.setting("vocabulary") is None
     for value in ("1", "2 %"):
         catalogue.write(keep_setting, "vocabulary", value)
-        assert catalogue.read(setting_of, "vocabulary") == value
+        assert catalogue.setting("vocabulary") == value
 
 
 KILLED = """

@@ -11,9 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from index.errors import CairnError
-from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.browsing import numbers_of, values_of
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones, replace_segments
+from retrieval.catalogue.curation.hidden import hide
 from retrieval.catalogue.filters import PhotoFilter, parse_condition
 from retrieval.catalogue.metadata_store import (
     PhotoMetadata,
@@ -46,6 +47,57 @@ def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalo
 def _rows(catalogue: Catalogue) -> int:
     with catalogue.reading() as session:
         return session.execute(sa.text("SELECT count(*) FROM metadata")).scalar_one()
+
+
+def test_fields_without_a_column_are_filtered_and_counted(catalogue: Catalogue) -> None:
+    numbers = [row.number for row in add(catalogue, "000001", [f"/{name}.jpg" for name in "abcde"])]
+    said = [
+        Metadata(caption="Seen from the Mühle", rating=3),
+        Metadata(caption="The mill", rating=5, favourite=True),
+        Metadata(rating=1),
+        Metadata(caption="100% wool"),
+        Metadata(),
+    ]
+    catalogue.write(store_metadata, list(zip(numbers, said, strict=True)))
+    one, two, three, four, _ = numbers
+
+    def found(**asked: Any) -> list[int]:
+        return list(catalogue.read(numbers_of, PhotoFilter(**asked)))
+
+    assert found(caption="FROM THE M") == [one]
+    assert found(caption="the mill") == [two]
+    assert found(caption="0%") == [four]
+    assert found(rating=3) == [one, two]
+    assert found(rating=1) == [one, two, three]
+    assert found(favourite=True) == [two]
+    # What was imported counts, and not what the file says beside it.
+    catalogue.write(
+        import_values,
+        {one: {"rating": ["1"], "caption": ["Chapel"]}, two: {"favourite": ["no"]}, three: {"rating": ["fine"]}},
+    )
+    assert found(rating=3) == [two]
+    assert found(caption="from the m") == found(favourite=True) == []
+    assert catalogue.read(values_of, "rating") == [("1", 1), ("5", 1)]
+    catalogue.write(hide, [two], "a copy")
+    assert catalogue.read(values_of, "rating") == [("1", 1)]
+    known = catalogue.read(metadata_of, numbers)
+    assert (known[one].rating, known[one].caption, known[two].favourite) == (1, "Chapel", False)
+
+
+def test_a_text_that_was_imported_before_there_was_such_a_field_is_kept_as_text(catalogue: Catalogue) -> None:
+    (one,) = (row.number for row in add(catalogue, "000001", ["/a.jpg"]))
+    catalogue.write(
+        import_values, {one: {"rating": ["A+"], "caption": ["Bridge", "River"]}}, labels={"rating": "Rating"}
+    )
+    known = catalogue.read(metadata_of, [one])[one]
+    assert (known.rating, known.caption, dict(known.others)) == (None, "Bridge", {"Rating": ("A+",)})
+    assert list(catalogue.read(numbers_of, PhotoFilter(where=(("Rating", "a+"),)))) == [one]
+
+
+@pytest.mark.parametrize("asked", [{"rating": 0}, {"rating": 6}, {"rating": "good"}, {"favourite": "very"}])
+def test_a_filter_of_another_type_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(CairnError, match=r"rating is|favourite is"):
+        PhotoFilter(**asked)
 
 
 def test_what_was_imported_wins_and_is_kept_beside_what_the_file_says(catalogue: Catalogue) -> None:

@@ -39,7 +39,7 @@ from retrieval.catalogue.schema import (
     SegmentRow,
 )
 from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, segments_in, tombstones_in
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
@@ -146,7 +146,7 @@ def test_revisions_and_tables_agree(new_address: NewAddress) -> None:
         assert everything_in(address)["rows"]["alembic_version"] == [f"('{FORMAT:04d}',)"]
     with Catalogue.open(made) as one, Catalogue.open(from_nothing) as other:
         for key in ("cairn.format", "cairn.next_number"):
-            assert one.read(setting_of, key) == other.read(setting_of, key)
+            assert one.setting(key) == other.setting(key)
         assert one.revision() == 1
 
 
@@ -371,7 +371,7 @@ def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> No
         write(address, statement)
     before = everything_in(address)["rows"]
     with Catalogue.open(address) as catalogue:
-        assert catalogue.read(exclusions_in) == [] and catalogue.read(setting_of, "key") == "value"
+        assert catalogue.read(exclusions_in) == [] and catalogue.setting("key") == "value"
     after = everything_in(address)["rows"]
     assert {name: after[name] for name in ("segments", "metadata")} == {
         name: before[name] for name in ("segments", "metadata")
@@ -396,8 +396,8 @@ def test_a_catalogue_of_format_3_keeps_everything(new_address: NewAddress, has_c
     write(address, "UPDATE alembic_version SET version_num = '0003'")
     before = everything_in(address)["rows"]
     with Catalogue.open(address) as catalogue:
-        assert catalogue.read(links_in) == {} and catalogue.read(setting_of, "key") == "value"
-        assert catalogue.revision() == 4 and catalogue.read(setting_of, "cairn.revision_copy") == "4"
+        assert catalogue.read(links_in) == {} and catalogue.setting("key") == "value"
+        assert catalogue.revision() == 4 and catalogue.setting("cairn.revision_copy") == "4"
     after = everything_in(address)["rows"]
     assert all(after[name] == before[name] for name in ("segments", "metadata", "excluded"))
     assert after["images"] == undated(before["images"])

@@ -14,7 +14,7 @@ from retrieval.catalogue.failures import Failure, failures_in, keep_failures
 from retrieval.catalogue.photos import counts_of_photos
 from retrieval.catalogue.schema import Base, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import WrongCatalogueError
 from retrieval.collection.options import CollectionOptions
@@ -46,7 +46,7 @@ def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: C
         assert [one.read(counts_of_photos)["indexed"] for one in (rome, oslo, plain)] == [2, 5, 7]
         assert [one.read(counts_of_photos)["removed"] for one in (rome, oslo, plain)] == [1, 0, 0]
         assert [len(one.read(failures_in)) for one in (rome, oslo, plain)] == [0, 1, 0]
-        assert [one.read(setting_of, "key") for one in (rome, oslo, plain)] == ["value", None, None]
+        assert [one.setting("key") for one in (rome, oslo, plain)] == ["value", None, None]
         assert [one.write(reserve_numbers, 1) for one in (rome, oslo, plain)] == [3, 6, 7]
         assert sa.make_url(str(rome)) == sa.make_url(f"{address}&schema=rome")
     engine = sa.create_engine(address)
@@ -64,7 +64,7 @@ def test_one_of_an_earlier_format_is_migrated_alone(postgresql: Callable[[], str
     options = "options=-csearch_path%3Drome"  # as others than Cairn would name a schema
     make_format_6(f"{address}&{options}")
     with Catalogue.open(f"{address}&schema=rome") as catalogue:
-        assert catalogue.read(setting_of, "cairn.format") == "8" and catalogue.revision() == 4
+        assert catalogue.setting("cairn.format") == "8" and catalogue.revision() == 4
         assert catalogue.page(0, 1)[0] == 2
     with Catalogue.open(f"{address}&schema=oslo") as catalogue:
         assert catalogue.revision() == 3

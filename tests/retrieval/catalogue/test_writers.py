@@ -18,7 +18,7 @@ from retrieval.catalogue.metadata_store import tag_counts
 from retrieval.catalogue.photos import all_indexed, count_indexed, counts_of_photos
 from retrieval.catalogue.schema import ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
-from retrieval.catalogue.settings import reserve_numbers, setting_of
+from retrieval.catalogue.settings import reserve_numbers
 from tests.support.paths import ROOT
 from tests.support.postgresql import Server
 
@@ -78,9 +78,10 @@ def check_all(address: str, told: list[dict[str, object]]) -> None:
             assert [there[int(str(one["first"])) + i] for i in range(PHOTOS)] == one["names"]
         assert catalogue.write(reserve_numbers, 1) > max(numbers)
         assert sum(count for _, count in catalogue.read(tag_counts)) == len(rows)
-        assert catalogue.read(setting_of, "cairn.revision") == catalogue.read(setting_of, "cairn.revision_copy")
+        assert catalogue.setting("cairn.revision") == catalogue.setting("cairn.revision_copy")
 
 
+@pytest.mark.slow
 def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], str]) -> None:
     address = postgresql()
     writers = [start_writer(address, f"shard{i}") for i in range(WRITERS)]

@@ -8,7 +8,6 @@ import pytest
 
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.schema import count_writing
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import IDENTITY_KEY, WrongCatalogueError, read_identity
 from retrieval.collection.layout import IDENTITY, SEAL
@@ -119,10 +118,10 @@ def test_nor_where_neither_has_an_identity(copy: Path, one: Path, address: str, 
     # Its own is known by its segments, and both get one.
     with Collection.open(mine, catalogue=address) as collection:
         assert index_photos(collection, [one], workers=1).added == 0
-        assert read_identity(mine) == collection.catalogue.read(setting_of, IDENTITY_KEY) is not None
+        assert read_identity(mine) == collection.catalogue.setting(IDENTITY_KEY) is not None
     with Collection.open(copy) as collection:
         index_photos(collection, [one], workers=1)
-        assert read_identity(copy) == collection.catalogue.read(setting_of, IDENTITY_KEY) is not None
+        assert read_identity(copy) == collection.catalogue.setting(IDENTITY_KEY) is not None
 
 
 def test_a_killed_process_leaves_the_identity_in_the_folder_alone(one: Path, address: str, tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_a_killed_process_leaves_the_identity_in_the_folder_alone(one: Path, add
         forget_identity(mine, address)
     make(mine, one, address)
     with Catalogue.open(address) as catalogue:
-        assert catalogue.read(setting_of, IDENTITY_KEY) == read_identity(mine) is not None
+        assert catalogue.setting(IDENTITY_KEY) == read_identity(mine) is not None
 
 
 @pytest.mark.parametrize("how", ["missing", "flipped", "another"])

@@ -20,7 +20,7 @@ from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.database import Database, DatabaseError
 from retrieval.catalogue.link_store import links_in
 from retrieval.catalogue.photos import names_in_order
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection import sealing, snapshot
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import OPTIONS, SEAL, SNAPSHOT, VOCABULARY, VOCABULARY_KEY
@@ -123,7 +123,7 @@ def test_a_vocabulary_may_be_replaced_while_it_is_sealed(folder: Path, monkeypat
 
         monkeypatch.setattr(sealing, "_sealed", replace)
         made = seal(collection)
-        copies = read_copies(collection.catalogue.read(setting_of, COPIES_KEY))
+        copies = read_copies(collection.catalogue.setting(COPIES_KEY))
     assert made.vocabulary == new
     for names in (made.files, copies):
         assert {name.partition("/")[0] for name in names if "/" in name} == {new}

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from retrieval.catalogue.curation.albums import take_out
+from retrieval.collection.collection import Collection as Opened
+from retrieval.curation.albums import make_album
 from tests.conftest import Indexed, Ran
 from tests.support.metadata_files import MAKE, ORIGINAL, exif, iptc, jpeg
 
@@ -171,16 +174,67 @@ def test_files_are_read_again(cairn: Cairn, indexed: Indexed, tmp_path: Path) ->
     assert (shown["taken"], shown["camera"], shown["tags"]) == ("2001-02-03T04:05:06", "Leica", ["cup"])
 
 
+def test_what_was_decided_is_written_beside_the_photos_and_read_from_there(
+    cairn: Cairn, indexed: Indexed, tmp_path: Path
+) -> None:
+    photos, collection = tmp_path / "photos", tmp_path / "c.cairn"
+    photos.mkdir()
+    for name in ("coffee_001.jpg", "coffee_002.jpg", "coffee_003.jpg"):
+        shutil.copy(indexed.photos / name, photos)
+    before = {one.name: one.read_bytes() for one in photos.iterdir()}
+    assert cairn("index", collection, photos, "--vocabulary", indexed.folder, "--json").json["added"] == 3
+    assert "0 sidecars written" in cairn("metadata", collection, "--write-sidecars").out
+    table = tmp_path / "table.csv"
+    table.write_text(
+        "file,title,date,tags,rating,caption\n"
+        "coffee_001.jpg,Morning,1923-05-17,cup;brown,4,On the table\n"
+        "coffee_002.jpg,,,cup,2,\n"
+    )
+    assert cairn("metadata", collection, table, "--strict").code == 0
+    with Opened.open(collection) as opened:
+        _, second, third = (row.number for row in opened.catalogue.page(0, 3)[1])
+        album = opened.catalogue.write(make_album, "Breakfast", [second, third]).album
+    done = cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]
+    assert done == {"written": 3, "unchanged": 0, "missing": 0, "failed": []}
+    assert cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]["unchanged"] == 3
+    assert {one.name: one.read_bytes() for one in photos.iterdir() if one.suffix == ".jpg"} == before
+
+    other = tmp_path / "other.cairn"
+    assert cairn("index", other, photos, "--vocabulary", indexed.folder, "--json").json["added"] == 3
+    shown = cairn("metadata", other, "--photo", "coffee_001.jpg", "--json").json
+    assert {key: shown[key] for key in ("title", "taken", "tags", "rating", "caption", "imported")} == {
+        "title": "Morning",
+        "taken": "1923-05-17",
+        "tags": ["cup", "brown"],
+        "rating": 4,
+        "caption": "On the table",
+        "imported": [],
+    }
+    assert b"Albums|Breakfast" in (photos / "coffee_003.jpg.xmp").read_bytes()
+    assert cairn("metadata", other, "--photo", "coffee_003.jpg", "--json").json["tags"] == []
+
+    with Opened.open(collection) as opened:
+        opened.catalogue.write(take_out, album, [third])
+    (photos / "coffee_001.jpg.xmp").write_bytes(b"no XML")
+    (photos / "coffee_002.jpg").unlink()
+    ran = cairn("metadata", collection, "--write-sidecars", "--strict", "--json")
+    failed = [{"path": str(photos / "coffee_001.jpg"), "reason": "its sidecar is not XML"}]
+    assert ran.json["sidecars"] == {"written": 1, "unchanged": 0, "missing": 1, "failed": failed}
+    assert ran.code == 1 and b"Breakfast" not in (photos / "coffee_003.jpg.xmp").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--replace",), "go with a table"),
+        (("--strict",), "go"),
+        (("--photo", "a", "--write-sidecars"), "shows one photo"),
         (("--photo", "nobody.jpg"), "no photo 'nobody.jpg'"),
         (("--photo", "a", "--refresh"), "shows one photo"),
         (("none.csv",), "no table"),
         (("none.csv", "--delimiter", "x"), "not a delimiter"),
         (("--map", "date=Datum"), "go with a table"),
-        (("none.csv", "--map", "when=Datum"), "choose one of date, title"),
+        (("none.csv", "--map", "when=Datum"), "choose one of date, camera"),
         (("none.csv", "--map", "date"), "FIELD=HEADER"),
     ],
 )

@@ -34,6 +34,7 @@ def test_a_collection_made_before_later_options_keeps_its_fingerprint() -> None:
     assert len({first.fingerprint, *(other.fingerprint for other in others)}) == 4
 
 
+@pytest.mark.slow
 def test_a_descriptor_asks_for_larger_patches_unless_the_options_say_how_large(photo: Photo) -> None:
     wide = LearntDescriptor(replace(LearntModel("rootsift"), extent=1.5))
     asked = Extractor(wide, FeatureOptions())

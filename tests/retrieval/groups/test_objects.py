@@ -15,7 +15,6 @@ from retrieval.catalogue.curation.hidden import hide
 from retrieval.catalogue.curation.rejections import reject
 from retrieval.catalogue.link_store import KIND_KEY, begin_links, keep_links
 from retrieval.catalogue.schema import ImageRow
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
 from retrieval.groups.links import Link, decode_links, encode_links, found_numbers
@@ -125,7 +124,7 @@ def test_links_are_found_from_both_sides(collection: Collection, monkeypatch: py
     assert objects.of(row(1)) == [] and not objects.is_grouped
     own, later, gone, weak = (into(1, n, 0.1 * n, 0.0, 0.3, 30) for n in (2, 3, 4, 5))
     keep(collection, {1: [inverse(own)], 2: [], 3: [later], 4: [gone], 5: [weak._replace(inliers=19)]})
-    assert objects.is_grouped and collection.catalogue.read(setting_of, KIND_KEY) == "kind"
+    assert objects.is_grouped and collection.catalogue.setting(KIND_KEY) == "kind"
     assert sorted(number for one in objects.of(row(1)) for number in one.photos) == [2, 3]
     assert [one.photos for one in objects.of(row(3))] == [(1,)]
     assert objects.of(row(9)) == []

@@ -1,14 +1,22 @@
-"""What is found in folders: links that lead out of those that photos may be taken from are passed over."""
+"""What is found in folders: links that lead out are passed over, and edited metadata is noticed."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from PIL import Image
 
+from retrieval.catalogue.settings import keep_setting
+from retrieval.collection.collection import Collection
+from retrieval.collection.layout import CHANGES_KEY
 from retrieval.photos.listing import first_photos, stays_below
 from tests.conftest import Indexed
+from tests.support.metadata_files import DESCRIPTION, exif, xmp
 
 REASON = "its link leads out of the folders that photos may be taken from"
 
@@ -58,3 +66,88 @@ def test_what_stays_below_is_told_by_where_links_lead(root: Path) -> None:
     )
     (root.parent / "link").symlink_to(root)
     assert stays_below(root / "a.png", [root.parent / "link"])
+
+
+# Metadata that is edited, with the times of files kept
+
+
+@pytest.fixture
+def run(indexed: Indexed, tmp_path: Path, cairn: Callable[..., Any]) -> Callable[[], Any]:
+    """Indexes two photos of a folder, again and again."""
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for stem in ("coffee_001", "coffee_002"):
+        picture = Image.open(indexed.photos / f"{stem}.jpg")
+        picture.save(photos / f"{stem}.jpg", exif=exif({DESCRIPTION: "morning"}))
+
+    def index() -> Any:
+        return cairn(
+            *("index", tmp_path / "c.cairn", photos, "--vocabulary", indexed.folder, "--workers", 1, "--json")
+        ).json
+
+    assert index()["added"] == 2
+    return index
+
+
+def _counts(report: dict[str, Any]) -> list[int]:
+    return [report[key] for key in ("added", "unchanged", "reread")]
+
+
+def _changed(path: Path, change: Callable[[], object]) -> None:
+    """Change a file later than it was, by the clock of the drive, and keep its time."""
+    before = path.stat()
+    while path.stat().st_ctime_ns == before.st_ctime_ns:
+        change()
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        time.sleep(0.01)
+
+
+def _known(cairn: Callable[..., Any], tmp_path: Path) -> dict[str, Any]:
+    told: dict[str, Any] = cairn("metadata", tmp_path / "c.cairn", "--photo", "coffee_001", "--json").json
+    return told
+
+
+def test_metadata_that_was_edited_in_place_with_the_time_kept_is_noticed(
+    run: Callable[[], Any], tmp_path: Path, cairn: Callable[..., Any]
+) -> None:
+    assert _counts(run()) == [0, 2, 0]
+    path = tmp_path / "photos" / "coffee_001.jpg"
+    edited = path.read_bytes().replace(b"morning", b"evening")
+    _changed(path, lambda: path.write_bytes(edited))
+    assert _counts(run()) == [1, 1, 0]
+    assert _known(cairn, tmp_path)["title"] == "evening"
+    assert _counts(run()) == [0, 2, 0]
+
+
+def test_a_sidecar_is_noticed_and_read_without_finding_features_again(
+    run: Callable[[], Any], tmp_path: Path, cairn: Callable[..., Any]
+) -> None:
+    sidecar = tmp_path / "photos" / "coffee_001.jpg.xmp"
+    for title in ("Coffee", "Cup"):
+        time.sleep(0.02)  # of two files that were changed in one tick of the drive's clock, none is later
+        sidecar.write_bytes(xmp(f"<dc:title>{title}</dc:title>"))
+        assert _counts(run()) == [0, 2, 1]
+        assert _known(cairn, tmp_path)["title"] == title
+        assert _counts(run()) == [0, 2, 0]
+
+
+def test_a_file_whose_rights_alone_were_changed_is_what_it_was(run: Callable[[], Any], tmp_path: Path) -> None:
+    path = tmp_path / "photos" / "coffee_001.jpg"
+    _changed(path, lambda: path.chmod(0o600))
+    assert _counts(run()) == [0, 2, 1]
+    assert _counts(run()) == [0, 2, 0]
+
+
+@pytest.mark.parametrize("kept", ["", "[]", "nonsense", '{"/": "x"}', None])
+def test_a_collection_that_does_not_know_of_changes_learns_of_them(
+    run: Callable[[], Any], tmp_path: Path, kept: str | None
+) -> None:
+    with Collection.open(tmp_path / "c.cairn") as collection, collection.catalogue.writing() as session:
+        if kept is None:
+            session.execute(sa.text("DELETE FROM settings WHERE key = 'cairn.changes'"))
+        else:
+            keep_setting(session, CHANGES_KEY, kept)
+    assert _counts(run()) == [0, 2, 0]
+    path = tmp_path / "photos" / "coffee_001.jpg"
+    _changed(path, lambda: path.chmod(0o600))
+    assert run()["reread"] == 1

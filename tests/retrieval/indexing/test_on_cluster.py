@@ -19,7 +19,6 @@ from index.arrays import hash_file
 from index.cluster.connection import Cluster
 from index.cluster.storage import open_storage
 from index.errors import CairnError
-from retrieval.catalogue.settings import setting_of
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, STAGING, STORAGE_KEY, VOCABULARY
 from retrieval.indexing.adding import index_photos
@@ -235,12 +234,12 @@ def test_the_storage_is_remembered(cairn: Callable[..., Ran], photos: Path, tmp_
     assert cairn("index", folder, first, *small, "--storage", there).json["added"] == 1
     assert cairn("index", folder, second, *small).json["added"] == 1
     with Collection.open(folder) as collection:
-        assert collection.catalogue.read(setting_of, STORAGE_KEY) == str(there)
+        assert collection.catalogue.setting(STORAGE_KEY) == str(there)
     (tmp_path / "file").touch()
     wrong = cairn("index", folder, second, *small, "--storage", tmp_path / "file" / "below")
     assert wrong.code == 2
     with Collection.open(folder) as collection:
-        assert collection.catalogue.read(setting_of, STORAGE_KEY) == str(there)
+        assert collection.catalogue.setting(STORAGE_KEY) == str(there)
         assert len(collection.segments) == len(open_storage(str(there)).names("segments")) == 2
 
 

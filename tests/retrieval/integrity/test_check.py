@@ -23,7 +23,7 @@ from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.link_store import begin_links, keep_links
 from retrieval.catalogue.photos import all_indexed, names_in_order
 from retrieval.catalogue.segment_rows import commit_segment, segments_in, tombstones_in
-from retrieval.catalogue.settings import keep_setting, reserve_numbers, setting_of
+from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.collection import sealing as seals
 from retrieval.collection import snapshot
 from retrieval.collection.collection import Collection
@@ -497,7 +497,7 @@ def test_nothing_depends_on_the_log_of_a_killed_process(folder: Path) -> None:
     for name in (f"{CATALOGUE}-wal", f"{CATALOGUE}-shm"):
         (folder / name).unlink(missing_ok=True)
     with Collection.open(folder) as collection:
-        assert collection.catalogue.read(setting_of, "some") == "thing"
+        assert collection.catalogue.setting("some") == "thing"
         assert collection.catalogue.read(tombstones_in) == {3}
     assert check_collection(folder).ok
 

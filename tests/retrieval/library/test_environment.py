@@ -118,6 +118,7 @@ def test_the_command_needs_no_collection_for_it(
     assert "COLLECTION" in cairn("info", "--json").refused()
 
 
+@pytest.mark.slow
 def test_failed_tests_come_with_it_before_the_closing_line(tmp_path: Path) -> None:
     """As scripts/test runs them."""
     outcomes = {"passes": "assert True", "fails": "assert False"}

@@ -11,9 +11,10 @@ import pytest
 from index.cluster.connection import Cluster
 from retrieval.catalogue.photos import all_indexed
 from retrieval.indexing.removal import remove_photos
+from retrieval.library.cluster import ClusterWork
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
-from retrieval.shards.cluster import ClusterHolders, cluster_searchers, usual_shards
+from retrieval.shards.cluster import ClusterHolders, usual_shards
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.shards import Patience, Shards
@@ -110,8 +111,9 @@ def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum, monkeyp
 def test_searchers_are_made_of_a_collection(shared_album: SharedAlbum, cluster: Cluster) -> None:
     collection, options = shared_album.collection, SearchOptions(engine="tf-idf")
     views = query_at_turns(collection, 8, 8).views
-    make = cluster_searchers(cluster)
-    assert numbers_of(make(collection, options), views) == numbers_of(Searcher(collection, options), views)
+    with ClusterWork(address_of(cluster)) as work:
+        work.renew(collection)
+        assert numbers_of(work.searcher(collection, options), views) == numbers_of(Searcher(collection, options), views)
 
 
 def test_a_query_on_a_cluster(indexed: Indexed, cairn: Callable[..., Ran], cluster: Cluster) -> None:

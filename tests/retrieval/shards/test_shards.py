@@ -48,7 +48,7 @@ class Unsteady(LocalHolders):
 
 
 @pytest.mark.parametrize("method", ["load", "begin", "finish", "verify", "best", "count_low", "open_engine"])
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_shards_of_a_lost_holder_move_during_a_search(shared_album: SharedAlbum, method: str, nth: int) -> None:
     collection = shared_album.collection
     holders = Unsteady(3, method, nth)

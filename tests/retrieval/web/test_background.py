@@ -15,10 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
+from retrieval.curation import uploads
 from retrieval.web.access.limits import Listeners
-from retrieval.web.problems import ProblemError
 from retrieval.web.routes import adding, jobs
-from retrieval.web.routes.adding import safe_folder, safe_name, under_known_names
 from retrieval.web.uploads import UploadOptions
 from tests.conftest import Indexed
 from tests.support.live import client_of, ended, serving_copy
@@ -212,7 +211,7 @@ def test_what_cannot_be_kept_is_refused(own: tuple[httpx.Client, Path], monkeypa
         answer = client.post("/api/photos", files=[("photos", (name, b"x", "image/jpeg"))])
         assert answer.status_code == 415, name
     assert client.post("/api/photos", data={"index": "no"}, files=[("other", b"x")]).status_code == 400
-    monkeypatch.setattr(adding, "SPARE", 1 << 60)
+    monkeypatch.setattr(uploads, "SPARE", 1 << 60)
     answer = client.post("/api/photos", files=[("photos", ("a.jpg", b"x", "image/jpeg"))])
     assert (answer.status_code, "nearly full" in answer.json()["detail"]) == (507, True)
     left = sorted((folder / "uploads").rglob("*")) if before else []
@@ -235,25 +234,6 @@ def test_of_several_first_uploads_at_once_one_makes_the_folder_that_receives_all
     assert set(uploads.iterdir()) == {incoming, uploads / ".incoming-living"}
     incoming.rmdir()  # another server has taken it for abandoned
     assert {adding._receiver(service, "")} == receivers and incoming.is_dir()
-
-
-def test_names_are_safe_everywhere() -> None:
-    assert safe_name("a/b\\c d.JPEG") == "c d.JPEG"
-    assert safe_name("con.jpg") == "con_.jpg"
-    assert safe_name("...hidden.png") == "hidden.png"
-    assert safe_name("gpj.\u202eexe.jpg") == "gpj.exe.jpg"
-    assert safe_name("<img onerror=x>.jpg") == "_img onerror=x_.jpg"
-    assert len(safe_name("ü" * 500 + ".jpg").encode()) < 200
-    with pytest.raises(ProblemError):
-        safe_name("a.php")
-    assert safe_folder("C:\\Users\\con\\ .. \\Bilder\u202e").as_posix() == "C_/Users/con_/Bilder"
-    assert len(safe_folder("/".join(["ü" * 500] * 99)).as_posix().encode()) < 500
-
-
-def test_photos_are_indexed_again_under_the_names_that_they_had() -> None:
-    album, elsewhere = Path("/photos/album"), Path("/photos/x.jpg")
-    found = under_known_names([album / "a.jpg", album / "deep" / "b.jpg", album / "deep" / "c.jpg", elsewhere], [album])
-    assert found == [album / "a.jpg", album, elsewhere]
 
 
 def test_who_may_only_read_changes_nothing(own: tuple[httpx.Client, Path], monkeypatch: pytest.MonkeyPatch) -> None:

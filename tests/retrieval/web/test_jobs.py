@@ -14,7 +14,7 @@ from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
-from retrieval.web import jobs
+from retrieval.library import searches
 from retrieval.web.jobs import Place, SearchJobs
 from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool import hiring
@@ -84,12 +84,12 @@ def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, c
 def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    class Counted(jobs.Searcher):
+    class Counted(searches.Searcher):
         def __init__(self, *arguments: Any) -> None:
             made.append(1)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(jobs, "Searcher", Counted)
+    monkeypatch.setattr(searches, "Searcher", Counted)
     searching = SearchJobs(Place(folder))
     for photo in (0, 1, 2):
         searching.do("search", _request(photo))  # with the options that most have, ready when it is opened

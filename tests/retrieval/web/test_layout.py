@@ -64,7 +64,7 @@ def test_the_layout_has_each_photo_that_passes_in_its_order(client: httpx.Client
 
 
 def test_what_the_browser_has_is_not_sent_again(client: httpx.Client) -> None:
-    for path in ("/api/layout", "/api/timeline", "/api/places", "/api/cameras"):
+    for path in ("/api/layout", "/api/timeline", "/api/places", "/api/cameras", "/api/facets"):
         first = client.get(path)
         again = client.get(path, headers={"If-None-Match": f"W/{first.headers['etag']}"})
         assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
@@ -89,6 +89,11 @@ def test_months_places_and_cameras(client: httpx.Client) -> None:
         assert client.get("/api/photos", params={"within": wrong}).status_code == 422, wrong
     assert len(client.get("/api/places").json()["longitudes"]) == 3
     assert client.get("/api/cameras").json() == {"cameras": [{"camera": "Leica M3", "photos": 2}]}
+    assert client.get("/api/facets").json()["facets"] == [
+        {"field": "camera", "values": [{"value": "Leica M3", "photos": 2}]},
+        {"field": "rating", "values": []},
+        {"field": "favourite", "values": []},
+    ]
 
 
 def test_photos_of_numbers_come_in_that_order_without_those_that_are_gone(client: httpx.Client) -> None:

@@ -26,8 +26,15 @@ VALUES: dict[str, dict[str, list[str]]] = {
         "__proto__": ["polluted"],
         "archive": ["Berlin"],
     },
-    "coffee_002.jpg": {"taken": ["1923"], "tag": ["cup", "brown"], "latitude": ["-33.85"], "longitude": ["151.2"]},
-    "cat_001.jpg": {"taken": ["1930-01"], "tag": ["Brown"]},
+    "coffee_002.jpg": {
+        "taken": ["1923"],
+        "tag": ["cup", "brown"],
+        "latitude": ["-33.85"],
+        "longitude": ["151.2"],
+        "rating": ["3"],
+        "caption": ["On the table"],
+    },
+    "cat_001.jpg": {"taken": ["1930-01"], "tag": ["Brown"], "rating": ["5"], "favourite": ["yes"]},
 }
 
 
@@ -66,6 +73,10 @@ def test_photos_are_listed_and_found_by_what_is_known_of_them(client: httpx.Clie
         ({"camera": QUOTES.upper()}, cups[:1]),
         ({"title": "<script>"}, cups[:1]),
         ({"title": "%"}, []),
+        ({"rating": 3}, ["cat_001.jpg", "coffee_002.jpg"]),
+        ({"rating": 4}, ["cat_001.jpg"]),
+        ({"favourite": True}, ["cat_001.jpg"]),
+        ({"caption": "THE TABLE"}, ["coffee_002.jpg"]),
     ):
         assert _listed(client, **asked) == names, asked
     for asked, names in (({"tag": "cup", "taken_to": "1923"}, cups), ({"title": "%"}, [])):
@@ -84,6 +95,9 @@ def test_photos_are_listed_and_found_by_what_is_known_of_them(client: httpx.Clie
     "asked",
     [
         {"taken_from": "soon"},
+        {"rating": 6},
+        {"rating": "good"},
+        {"favourite": "very"},
         {"taken_to": "1923-13"},
         {"taken_from": "1924", "taken_to": "1923"},
         {"near": "1,2"},
@@ -107,6 +121,32 @@ def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
     assert shown == listed | {"others": {MARKUP: [QUOTES], "__proto__": ["polluted"], "archive": ["Berlin"]}}
     assert (shown["title"], shown["tags"], shown["camera"]) == (MARKUP, ["cup", MARKUP, QUOTES], QUOTES)
     assert (shown["taken"], shown["latitude"]) == ("1923-05-17T14:30:05", -33.8567844)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_pages_choose_by_the_values_of_fields_and_show_them(chromium: Any, served: str) -> None:
+    with visiting(chromium, served) as visit:
+        page = visit.open("/")
+        page.get_by_role("button", name="Folders and tags").click()
+        ratings = page.get_by_role("region", name="Ratings")
+        assert ratings.get_by_role("button").all_inner_texts() == ["5 or more\n1", "3 or more\n2"]
+        ratings.get_by_role("button", name="3 or more").click()
+        page.wait_for_url("**/?rating=3")
+        page.get_by_text("2 photos pass the filter").wait_for()
+        page.get_by_text("Rating: 3 or more").wait_for()
+        page.get_by_role("region", name="Favourites").get_by_role("button").click()
+        page.get_by_text("1 photo passes the filter").wait_for()
+        assert tiles(page) == ["cat_001.jpg"]
+        with httpx.Client(base_url=served) as client:
+            (number,) = (one["number"] for one in client.get("/api/photos?name=coffee_002").json()["photos"])
+        page = visit.open(f"/photo?number={number}")
+        page.locator("#facts dt").first.wait_for(state="attached")
+        shown = page.locator("#facts dt, #facts dd").evaluate_all("all => all.map((one) => one.textContent)")
+        facts = dict(zip(shown[::2], shown[1::2], strict=True))
+        assert (facts["Taken"], facts["Caption"], facts["Rating"]) == ("1923", "On the table", "3")
+        assert "Camera" not in facts and facts["Position"].startswith("33.85")
+        assert not violations(page)
 
 
 @pytest.mark.browser

@@ -1,7 +1,9 @@
 // Results and other photos as files and text to keep, made in the browser of what the API gave.
 
+import { fields } from "./fields.js";
+
 const OF_RESULTS = ["name", "title", "probability", "found", "region"];
-const OF_PHOTOS = ["name", "title", "taken", "camera", "latitude", "longitude", "tags"];
+const OF_PHOTOS = ["name", ...fields.map(({ name }) => name)];
 const MARK = "\ufeff"; // of UTF-8, or spreadsheets take it for another encoding
 const FORMULA = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/; // what a spreadsheet may calculate
 

@@ -2,10 +2,12 @@
 
 import { folders, tags } from "./api.js";
 import { at, el } from "./dom.js";
+import { asksFor, fields as known } from "./fields.js";
 import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
-const MORE = ["camera", "title", "near", "within", "album", "hidden"]; // that only addresses have
+const ASKED = known.filter(({ filter }) => filter);
+const MORE = [...ASKED.map(({ name }) => name), "near", "within", "album", "hidden"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -48,8 +50,7 @@ export function inForce(filters, names = new Map()) {
     folder: (value) => t("Folder: {value}", { value }),
     taken_from: (value) => t("From {value}", { value }),
     taken_to: (value) => t("Until {value}", { value }),
-    camera: (value) => t("Camera: {value}", { value }),
-    title: (value) => t("Title: {value}", { value }),
+    ...Object.fromEntries(ASKED.map((field) => [field.name, (value) => asksFor(field, value)])),
     near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
       kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
     }),
@@ -68,12 +69,12 @@ export function inForce(filters, names = new Map()) {
 
 /** Offer the collection's folders and tags in the fields; a tag is offered behind those that are there already. */
 export async function offer(form) {
-  const [{ folders: all }, { tags: known }] = await Promise.all([folders(), tags({ limit: MOST })]);
+  const [{ folders: all }, { tags: offered }] = await Promise.all([folders(), tags({ limit: MOST })]);
   at("folders").replaceChildren(...all.slice(0, 2 * MOST).map(({ folder }) => el("option", { value: folder })));
   const field = form.elements.tag;
   const show = () => {
     const before = splitTags(field.value.slice(0, field.value.lastIndexOf(";") + 1));
-    const left = known.filter(({ tag }) => !before.includes(tag));
+    const left = offered.filter(({ tag }) => !before.includes(tag));
     at("tags").replaceChildren(
       ...left.map(({ tag, photos }) => el("option", { value: joinTags([...before, tag]) }, tn(photos, "{tag} ({n} photo)", "{tag} ({n} photos)", { tag }))),
     );

@@ -4,7 +4,8 @@ import { address, image, photo as read, thumbnail } from "./api.js";
 import { boxTool } from "./box.js";
 import { editFacts } from "./curation/editing.js";
 import { at, complain, el } from "./dom.js";
-import { figure, fixed, moment, t, taken, tn } from "./language.js";
+import { fields, shown } from "./fields.js";
+import { figure, fixed, moment, t, tn } from "./language.js";
 import { entitle, start } from "./page.js";
 import { listAddress, numbersOf } from "./photos/list.js";
 import { objects } from "./photos/objects.js";
@@ -24,18 +25,23 @@ function position({ latitude, longitude }) {
   ].join(", ");
 }
 
+/** A field of a photo, as a row; links lead to photos that say the same. */
+function row(field, photo) {
+  const value = photo[field.name];
+  const link = (path, filters, text = shown(field, value)) => el("a", { href: address(path, filters), dir: "auto" }, text);
+  if (field.kind === "degrees") return field.name === "latitude" && value !== null && [t("Position"), link("/map", { at: [value, photo.longitude, 12].join(",") }, position(photo))];
+  if (!value || value.length === 0 || (field.name === "caption" && value === photo.title)) return null;
+  if (field.kind === "date") return [field.label, link("/", { taken_from: value.slice(0, 10), taken_to: value.slice(0, 10) })];
+  if (field.kind === "tags") return [field.label, el("ul", { class: "tags" }, ...value.map((tag) => el("li", {}, link("/", { tag }, tag))))];
+  return [field.label, field.facet ? link("/", { [field.name]: value }) : shown(field, value)];
+}
+
 /** What is known of a photo, as terms and descriptions; all of it is text, whatever it says. */
 function facts(photo) {
-  const place = photo.latitude !== null && photo.latitude !== undefined;
-  const link = (text, path, fields) => el("a", { href: address(path, fields), dir: "auto" }, text);
-  const tags = photo.tags.map((tag) => el("li", {}, link(tag, "/", { tag })));
+  const link = (text, path, filters) => el("a", { href: address(path, filters), dir: "auto" }, text);
   const rows = [
     [t("Name"), photo.name],
-    [t("Title"), photo.title],
-    [t("Taken"), photo.taken && link(taken(photo.taken), "/", { taken_from: photo.taken.slice(0, 10), taken_to: photo.taken.slice(0, 10) })],
-    [t("Camera"), photo.camera && link(photo.camera, "/", { camera: photo.camera })],
-    [t("Position"), place && link(position(photo), "/map", { at: [photo.latitude, photo.longitude, 12].join(",") })],
-    [t("Tags"), tags.length > 0 && el("ul", { class: "tags" }, ...tags)],
+    ...fields.map((field) => row(field, photo)).filter(Boolean),
     [t("Folder"), photo.folder && link(photo.folder, "/", { folder: photo.folder })],
     [t("Size"), t("{width} × {height} pixels", { width: photo.width, height: photo.height })],
     [t("Features"), figure(photo.features)],
@@ -45,8 +51,8 @@ function facts(photo) {
   return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
 }
 
-const fields = new URLSearchParams(location.search);
-const list = fields.get("list") ?? "";
+const asked = new URLSearchParams(location.search);
+const list = asked.get("list") ?? "";
 const known = new Map(); // promises of photos, by numbers
 let numbers = []; // of the list
 let current = null; // the photo that is shown
@@ -131,7 +137,7 @@ async function show(number, mode) {
 }
 
 start(async () => {
-  const number = fields.get("number");
+  const number = asked.get("number");
   if (!/^\d+$/.test(number ?? "")) throw new Error(t("The address names no photo: pick one from the photos."));
   // Whether the page before this one is the list, so that going back is the way to it.
   if (sessionStorage.getItem("cairn.entered")) history.replaceState({ entered: true }, "");

@@ -57,6 +57,34 @@ def table(tmp_path: Path) -> Any:
     return write
 
 
+def test_ratings_marks_and_captions_are_understood_where_the_cells_bear_it_out(
+    catalogue: Catalogue, table: Any
+) -> None:
+    content = "name,Bewertung,Favorit,Légende\na.jpg,4,ja,Seen from the mill\nrome/1.jpg,2.0,nein,\nrome/2.JPG,3,ja,\n"
+    report = import_table(catalogue, table(content + "paris/x.tif,good,,\nparis/x.jpg,5,,\n"))
+    assert [(one["column"], one["as"]) for one in report.columns["understood"]] == [
+        ("Bewertung", "rating"),
+        ("Favorit", "favourite"),
+        ("Légende", "caption"),
+    ]
+    (warning,) = report.warnings
+    assert (warning["line"], warning["reason"]) == (
+        5,
+        "'good' is not a number of stars, 1 to 5; kept as text under 'Bewertung (column)'",
+    )
+    known = catalogue.read(metadata_of, [0, 1, 2])
+    assert [(one.rating, one.favourite, one.caption) for one in known.values()] == [
+        (4, True, "Seen from the mill"),
+        (2, False, None),
+        (3, True, None),
+    ]
+
+
+def test_a_column_whose_cells_are_no_ratings_is_kept_as_it_is(catalogue: Catalogue, table: Any) -> None:
+    report = import_table(catalogue, table("name,Rating,Favorit\na.jpg,very good,Anna\nrome/1.jpg,poor,Ben\n"))
+    assert (report.columns["understood"], report.columns["kept"]) == ([], ["Rating (column)", "Favorit"])
+
+
 WHOLE = (
     "Name,Title,Date,Tags,Lat,Lon,Archive No.,\n"
     'a.jpg,"Bridge, ""old""",17.05.1923,Dom; Rhine|dom,48.8584,2.2945,17,\n'

@@ -135,6 +135,7 @@ def test_what_is_opened(tmp_path: Path, indexed: Indexed, monkeypatch: pytest.Mo
         assert other.getsockname()[1] != taken.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_collection_outside_a_home_is_served_once(
     tmp_path: Path, indexed: Indexed, cairn: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

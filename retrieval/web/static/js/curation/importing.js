@@ -2,17 +2,13 @@
 
 import { address, ask } from "../api.js";
 import { at, complain, el } from "../dom.js";
+import { fields } from "../fields.js";
 import { t, tn } from "../language.js";
 import { start } from "../page.js";
 
 const MEANINGS = [
   ["photo", t("Which photo")],
-  ["title", t("Title")],
-  ["date", t("Date taken")],
-  ["tags", t("Tags")],
-  ["camera", t("Camera")],
-  ["latitude", t("Latitude")],
-  ["longitude", t("Longitude")],
+  ...fields.map(({ word, label }) => [word, label]),
   ["text", t("Kept as it is")],
 ];
 let table = null; // the file

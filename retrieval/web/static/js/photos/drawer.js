@@ -1,10 +1,11 @@
-// The drawer of the photos page: albums, folders as a tree, tags and cameras with their numbers, to narrow down what is shown.
+// The drawer of the photos page: albums, folders as a tree, tags, cameras and other fields with their numbers, to narrow down what is shown.
 
 import { json } from "../api.js";
 import { at, complain, el } from "../dom.js";
+import { fields, shown } from "../fields.js";
 import { figure, t, tn } from "../language.js";
 
-const MOST = 60; // tags and cameras that are listed before the rest is asked for
+const MOST = 60; // tags and values of fields that are listed before the rest is asked for
 
 /** Folders as a tree: {name, path, own, all: photos in it and below, below: [the same]}. */
 export function tree(folders) {
@@ -56,6 +57,16 @@ function entries(node, all, chosen, pick) {
   node.replaceChildren(list, more || "");
 }
 
+/** What a facet offers: of a number, the photos that have so much or more. */
+function choices(field, values) {
+  if (field.kind !== "number") return values.map(({ value, photos }) => ({ text: shown(field, value), photos, value }));
+  let all = 0;
+  return values.toSorted((one, other) => other.value - one.value).map(({ value, photos }) => {
+    all += photos;
+    return { text: t("{value} or more", { value: shown(field, value) }), photos: all, value };
+  });
+}
+
 /**
  * Fill the drawer and let it open.
  * @param current() the filters that are in force
@@ -80,14 +91,17 @@ export function drawer(current, change) {
     const toggled = (list, one) => (list.includes(one) ? list.filter((other) => other !== one) : [...list, one]);
     entries(at("tag-list"), known.tags.map(({ tag, photos }) => ({ text: tag, photos })), filters.tag,
       (tag) => change({ ...filters, tag: toggled(filters.tag, tag) }));
-    at("camera-part").hidden = !known.cameras.length;
-    entries(at("camera-list"), known.cameras.map(({ camera, photos }) => ({ text: camera, photos })), [filters.camera],
-      (camera) => change({ ...filters, camera: filters.camera === camera ? "" : camera }));
+    at("facets").replaceChildren(...known.facets.filter(({ values }) => values.length).map(({ field: name, values }) => {
+      const field = fields.find((one) => one.name === name);
+      const list = el("div", {});
+      entries(list, choices(field, values), [filters[name]], (value) => change({ ...filters, [name]: filters[name] === value ? "" : value }));
+      return el("section", { "aria-labelledby": `${name}-title` }, el("h3", { id: `${name}-title` }, field.facet), list);
+    }));
   };
   const load = async () => {
-    const [{ folders }, { tags }, { cameras }, { albums }, { total: hidden }] = await Promise.all(
-      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/cameras"), json("/api/albums"), json("/api/photos", { hidden: true, limit: 0 })]);
-    known = { folders, tags, cameras, albums, hidden };
+    const [{ folders }, { tags }, { facets }, { albums }, { total: hidden }] = await Promise.all(
+      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/facets"), json("/api/albums"), json("/api/photos", { hidden: true, limit: 0 })]);
+    known = { folders, tags, facets, albums, hidden };
     fill();
   };
   at("open-drawer").addEventListener("click", () => {

@@ -1,0 +1,67 @@
+"""Options of a study of learnt similarities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from index.options.declaration import Option, option_of
+from index.options.panels import MEASURED, MODEL, RUNNING
+from index.parallel import WORKERS
+from retrieval.collection.options import CollectionOptions
+
+
+@dataclass(frozen=True)
+class SimilarityStudy:
+    """What is learnt from, what is measured, and where that is kept. See `eval.similarity.evaluate_similarity`."""
+
+    splits: Annotated[int, Option("Random splits, of which the mean is told.", MEASURED, least=1)] = 10
+    by: Annotated[
+        str,
+        Option(
+            "What a split divides: photos, of which --share is learnt from and all are searched, as in the paper; "
+            "or objects, so that none of a query's photos is learnt from.",
+            MEASURED,
+            metavar="photos|objects",
+        ),
+    ] = "photos"
+    share: Annotated[
+        float, Option("Share of the photos that is learnt from; those asked with never are.", MEASURED)
+    ] = 0.8
+    parts: Annotated[
+        int,
+        Option(
+            "Parts that objects are divided into; each is measured by what is learnt from the others.",
+            MEASURED,
+            least=2,
+        ),
+    ] = 5
+    searched: Annotated[
+        Sequence[Path],
+        Option(
+            "Another collection with the same vocabulary, whose photos are these and more, to be searched by what "
+            "is learnt; may be repeated.",
+            MEASURED,
+        ),
+    ] = ()
+    way: Annotated[
+        Sequence[str],
+        Option(
+            "How to search: alone (words), verified, expanded (verified, and expanded by the average), or unseen "
+            "(alone, photos that were learnt from taking no rank); may be repeated (default: all).",
+            MEASURED,
+            metavar="NAME",
+        ),
+    ] = ()
+    neighbours: Annotated[
+        Sequence[int],
+        Option(
+            "Nearest words that a word may mean the same as; may be repeated (default: 2).", MODEL, least=0, most=20
+        ),
+    ] = ()
+    work: Annotated[
+        Path,
+        Option("Folder of what is learnt and measured: the same command goes on where a run was stopped.", RUNNING),
+    ] = Path("cairn-similarity")
+    seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+    workers: Annotated[int, WORKERS] = 0

@@ -1,0 +1,146 @@
+"""Learning a descriptor made of building blocks; `cairn learn blocks` calls the same."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
+from index.parallel import processes
+from learning.library.patch_options import BlockChoices
+from learning.library.paths import AnyPath, Paths
+from learning.library.published import BROWN11, of_blocks, published
+from retrieval.library.progress import Telling, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from learning.blocks.descriptor import BlockOptions, LearntBlocks
+    from learning.library.new_descriptor import NewDescriptor
+
+TITLES = {"read": "Patches", "powell": "Parameters", "embed": "Embedding"}
+"""Titles of the steps."""
+
+
+@published(of_blocks)
+@takes_options(BlockChoices)
+def learn_blocks(
+    source: "Paths | Sequence[ArrayLike]",
+    out: AnyPath | None = None,
+    *,
+    as_published: bool = False,
+    progress: Telling = None,
+    **options: Any,
+) -> "NewDescriptor":
+    """Learn a descriptor made of building blocks (Brown, Hua, Winder, 2011).
+
+    Parameters
+    ----------
+    source : path, list of paths, or tuple of arrays
+        Labelled patches, as `learn_descriptor` takes them.
+    out : path, optional
+        File (.npz) to write.
+    as_published : bool
+        Take all of the paper's choices for what is not given.
+    progress : None, bool or callable
+        Progress: none, bars, or a function of (step, done, of).
+    {options}
+
+    Returns
+    -------
+    NewDescriptor
+
+    Raises
+    ------
+    CairnError
+        A source is missing, damaged or too small, or options do not go together.
+    """
+    from learning.blocks import descriptor as blocks
+    from learning.blocks.powell import best_of
+    from learning.library.labelled import open_labelled, output_file, work_folder, write_learnt
+    from learning.library.new_descriptor import About, NewDescriptor
+    from retrieval.descriptors.blocks.descriptor import Blocks
+
+    began, how = perf_counter(), build(BlockChoices, options)
+    file = output_file(out)
+    wanted = _settle(how)
+    opened = open_labelled(source, pairs=how.pairs, seed=how.seed)
+    with work_folder(how.work, file) as folder, telling(progress, TITLES) as tell:
+        learnt = blocks.learn_blocks(opened, folder, wanted, workers=processes(how.workers), progress=tell)
+    model = learnt.model
+    model.provenance.update(blocks.provenance(opened, wanted, learnt))
+    described, told = write_learnt(model, file, BROWN11 if as_published else None)
+    found = model.base_model
+    assert isinstance(found, Blocks)
+    told |= {
+        "pooled_dim": found.pooled_dim,
+        "dim": described.dim,
+        "bytes": described.bytes,
+        "parameters": dict(found.parameters),
+        "evaluations": len(learnt.trials),
+        "area": [learnt.trials[0].area, best_of(learnt.trials).area] if learnt.trials else [],
+        "embedding": model.provenance["embedding"],
+        "validation": model.provenance["validation"],
+        "worse_on_validation": learnt.worse,
+        "work": str(folder) if how.work or file else None,
+        "seconds": {"evaluation": round(learnt.seconds_per_trial, 3), "total": round(perf_counter() - began, 3)},
+    }
+    return NewDescriptor(described, file, About(told, details=_details(learnt, told["area"], found)))
+
+
+def _settle(how: BlockChoices) -> "BlockOptions":
+    """Settle what is left open."""
+    from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
+    from learning.blocks.powell import PowellOptions
+
+    # The paper's name is golde; oglde is in line with the other two.
+    named = "golde" if how.embedding == "oglde" else how.embedding or "none"
+    chosen = Preset(how.blocks or "T3h-S4-25", named, how.dim)
+    if how.preset is not None:
+        if how.preset not in PRESETS:
+            raise CairnError(f"There is no preset {how.preset!r}; choose one of {', '.join(PRESETS)}.")
+        if (how.blocks, how.embedding, how.dim) != (None, None, None):
+            raise CairnError("{--blocks}, {--embedding} and {--dim} are those of the {--preset}: take them away.")
+        chosen = PRESETS[how.preset]
+    if not how.powell and (how.evaluations, how.powell_pairs) != (None, None):
+        raise CairnError("{--evaluations} and {--powell-pairs} are of no use with {--no-powell}: take them away.")
+    if how.alpha and chosen.embedding in ("none", "pca"):
+        raise CairnError(
+            "{--alpha} is for embeddings that divide by matches' differences (lpp, olpp, lde, olde, glde, golde): take "
+            "it away, or choose one."
+        )
+    usual = BlockOptions(embedding="none")
+    return BlockOptions(
+        blocks=chosen.blocks,
+        embedding=chosen.embedding,
+        dim=chosen.dim,
+        powell=how.powell,
+        patch_size=how.patch_size,
+        powell_pairs=usual.powell_pairs if how.powell_pairs is None else how.powell_pairs,
+        alphas=tuple(how.alpha) or usual.alphas,
+        centre=how.centre,
+        bits=how.bits,
+        search=PowellOptions() if how.evaluations is None else PowellOptions(how.evaluations),
+        seed=how.seed,
+    )
+
+
+def _details(learnt: "LearntBlocks", areas: Sequence[float], found: Any) -> list[str]:
+    """What the parameters and the embedding came to."""
+    details = []
+    if areas:
+        details.append(
+            f"parameters   {len(learnt.trials)} evaluations, area {areas[0]:.5f} to {areas[1]:.5f}; "
+            f"{100 * learnt.before:.2f}% false positives at 95% recall on validation pairs to "
+            f"{100 * learnt.pooled:.2f}%"
+        )
+    if learnt.worse:
+        details.append(
+            "             which is worse: more training pairs (--powell-pairs), or --no-powell, may do better"
+        )
+    if learnt.embeddings:
+        details.append(
+            f"embedding    {found.pooled_dim} to {found.dim} dimensions, {100 * learnt.fpr95:.2f}% false positives"
+        )
+    return details

@@ -1,0 +1,86 @@
+"""Learning a projection of SIFT; `cairn learn embedding` calls the same."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build
+from learning.library.patch_options import EmbeddingChoices
+from learning.library.paths import AnyPath, Paths
+from learning.library.published import BROWN11, of_embeddings, published
+from retrieval.library.progress import Telling, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from learning.library.new_descriptor import NewDescriptor
+
+TITLES = {"describe": "Describing", "embed": "Embeddings"}
+"""Titles of the steps."""
+
+
+@published(of_embeddings)
+@takes_options(EmbeddingChoices)
+def learn_embedding(
+    source: "Paths | Sequence[ArrayLike]",
+    out: AnyPath | None = None,
+    *,
+    as_published: bool = False,
+    progress: Telling = None,
+    **options: Any,
+) -> "NewDescriptor":
+    """Learn a projection of SIFT to few dimensions by an E-block of Brown, Hua, Winder (2011).
+
+    Parameters
+    ----------
+    source : path, list of paths, or tuple of arrays
+        Labelled patches, as `learn_descriptor` takes them.
+    out : path, optional
+        File (.npz) to write.
+    as_published : bool
+        Take all of the paper's choices for what is not given.
+    progress : None, bool or callable
+        Progress: none, bars, or a function of (step, done, of).
+    {options}
+
+    Returns
+    -------
+    NewDescriptor
+
+    Raises
+    ------
+    CairnError
+        A source is missing, damaged or too small, or options do not go together.
+    """
+    from learning.blocks.base_embedding import EmbeddingOptions, learn_base_embedding
+    from learning.library.labelled import open_labelled, output_file, write_learnt
+    from learning.library.new_descriptor import About, NewDescriptor
+
+    began, how = perf_counter(), build(EmbeddingChoices, options)
+    file = output_file(out)
+    if how.alpha and how.embedding == "pca":
+        raise CairnError("{--alpha} is for embeddings that divide by matches' differences: pca takes none.")
+    wanted = EmbeddingOptions(
+        base=how.base,
+        embedding="golde" if how.embedding == "oglde" else how.embedding,
+        dim=how.dim,
+        alphas=tuple(how.alpha) or EmbeddingOptions.alphas,
+        centre=how.centre,
+        seed=how.seed,
+    )
+    opened = open_labelled(source, pairs=how.pairs, seed=how.seed)
+    with telling(progress, TITLES) as tell:
+        learnt = learn_base_embedding(opened, wanted, tell)
+    described, told = write_learnt(learnt.model, file, BROWN11 if as_published else None)
+    told |= {
+        "base": wanted.base,
+        "embedding": wanted.embedding,
+        "dim": described.dim,
+        "alpha": learnt.chosen.alpha,
+        "validation": {"before": learnt.before, "fpr95": learnt.chosen.fpr95},
+        "tried": len(learnt.tried),
+        "seconds": round(perf_counter() - began, 3),
+    }
+    return NewDescriptor(described, file, About(told))

@@ -1,0 +1,79 @@
+"""What all learning from labelled patches begins and ends with."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from learning.library.array_patches import are_arrays, source_of_arrays
+from learning.library.paths import AnyPath, as_path, as_paths
+from learning.patches.sources import Source, open_sources
+from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, check_model_path, save_model
+
+
+def output_file(out: AnyPath | None) -> Path | None:
+    """Check where a descriptor is to be written, before any work; raises CairnError if it cannot be."""
+    if out is None:
+        return None
+    file = as_path(out, "out")
+    check_model_path(file)
+    return file
+
+
+@contextmanager
+def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
+    """Folder of intermediate results: the one that is named, one next to the file, or a temporary one."""
+    if work is None and out is None:
+        with tempfile.TemporaryDirectory(prefix="cairn-learning-") as scratch:
+            yield Path(scratch)
+    else:
+        yield work or (out or Path()).with_suffix(".learning")
+
+
+def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[Source]:
+    """Open labelled patches, from folders or from arrays.
+
+    Parameters
+    ----------
+    source : path, list of paths, or tuple of arrays
+        See `learn_descriptor`.
+    pairs : int
+        Training pairs of each source, at most, drawn at random; 0: all.
+    seed : int
+        Of what is drawn.
+
+    Raises
+    ------
+    CairnError
+        A source is missing, damaged or too small, or arrays are of other shapes or types.
+    """
+    if are_arrays(source):
+        return [source_of_arrays(source, pairs=pairs, seed=seed)]
+    return open_sources(as_paths(source, "source"), pairs=pairs, seed=seed)
+
+
+def write_learnt(model: LearntModel, out: Path | None, paper: str | None) -> tuple[LearntDescriptor, dict[str, Any]]:
+    """Write a model that was learnt where a file is named.
+
+    Parameters
+    ----------
+    model : LearntModel
+    out : Path or None
+        File (.npz).
+    paper : str or None
+        Whose choices were all taken.
+
+    Returns
+    -------
+    LearntDescriptor
+    dict
+        Its file, name and fingerprint, as reports begin.
+    """
+    if paper is not None:
+        model.provenance["as_published"] = paper
+    if out is not None:
+        save_model(out, model)
+    described = LearntDescriptor(model)
+    file = str(out) if out is not None else None
+    return described, {"descriptor": file, "name": described.name, "fingerprint": described.fingerprint}

@@ -1,0 +1,98 @@
+"""What people decided about photos, written into XMP sidecars beside them, where other programs read it."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from index.progress import Progress
+from index.text import printable
+from retrieval.catalogue.catalogue import Catalogue
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.metadata_store import metadata_of
+from retrieval.catalogue.photos import count_indexed
+from retrieval.catalogue.schema import IMPORTED, AlbumPhotoRow, AlbumRow, MetadataRow
+from retrieval.metadata.fields import FIELDS, Metadata
+from retrieval.metadata.sidecars import sidecars_of
+from retrieval.metadata.writing import NoSidecar, write_sidecar
+
+_AT_ONCE = 500  # photos whose rows are read together
+
+
+@dataclass
+class SidecarReport:
+    """What writing sidecars did."""
+
+    written: int = 0  # sidecars that are new, or say more now
+    unchanged: int = 0  # photos whose sidecars say all of it already
+    missing: int = 0  # photos whose files have gone
+    failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
+
+
+def write_sidecars(catalogue: Catalogue, progress: Progress | None = None) -> SidecarReport:
+    """Write what was imported or typed in of photos, and their albums, into their sidecars; no photo is changed.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        Of the collection.
+    progress : callable, optional
+        Told the step "write", how many photos are done, and how many there are.
+    """
+    tell = progress or (lambda step, done, of: None)
+    photos = catalogue.read(count_indexed)
+    report, done = SidecarReport(), 0
+    places = catalogue.places()
+    while some := list(itertools.islice(places, _AT_ONCE)):
+        numbers = [number for number, _, _ in some]
+        with catalogue.reading() as session:
+            decided, albums = _decided(session, numbers), _albums(session, numbers)
+            known = metadata_of(session, numbers)
+        for number, _, path in some:
+            # One with a sidecar may have been taken out of an album.
+            if number in decided or number in albums or sidecars_of(Path(path))[0].exists():
+                _write(Path(path), known[number], decided.get(number, ()), albums.get(number, ()), report)
+        done += len(some)
+        tell("write", done, max(done, photos))
+    return report
+
+
+def _write(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str], report: SidecarReport) -> None:
+    try:
+        if not photo.is_file():
+            report.missing += 1
+        elif write_sidecar(photo, known, decided, albums):
+            report.written += 1
+        else:
+            report.unchanged += 1
+    except NoSidecar as error:
+        report.failed.append({"path": printable(str(photo)), "reason": str(error)})
+    except OSError as error:
+        reason = f"its sidecar cannot be written ({error.strerror or error})"
+        report.failed.append({"path": printable(str(photo)), "reason": reason})
+
+
+def _decided(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
+    """Keys of the fields that something was imported for, by photo."""
+    found: dict[int, list[str]] = {}
+    query = sa.select(MetadataRow.number, MetadataRow.key).where(
+        MetadataRow.source == IMPORTED, MetadataRow.key.in_(list(FIELDS)), MetadataRow.position == 0
+    )
+    for chunk in chunks(numbers):
+        for number, key in session.execute(query.where(MetadataRow.number.in_(chunk))):
+            found.setdefault(number, []).append(key)
+    return found
+
+
+def _albums(session: Session, numbers: Sequence[int]) -> dict[int, list[str]]:
+    """Names of the albums of photos."""
+    found: dict[int, list[str]] = {}
+    query = sa.select(AlbumPhotoRow.number, AlbumRow.name).join(AlbumRow, AlbumRow.id == AlbumPhotoRow.album)
+    for chunk in chunks(numbers):
+        rows = query.where(AlbumPhotoRow.number.in_(chunk)).order_by(AlbumPhotoRow.number, AlbumRow.name)
+        for number, name in session.execute(rows):
+            found.setdefault(number, []).append(name)
+    return found

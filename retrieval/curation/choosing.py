@@ -1,0 +1,134 @@
+"""Folders that photos are chosen from: those below some roots, wherever links lead, and those that were indexed."""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from index.errors import CairnError
+from retrieval.collection.layout import OPTIONS
+from retrieval.photos.listing import PHOTO_SUFFIXES
+
+MOST_LISTED = 2000
+"""Folders that are listed of one, and entries that are looked at are ten times as many."""
+
+
+class FolderNotFound(CairnError):
+    """There is no such folder below the roots."""
+
+
+class FolderLockedError(CairnError):
+    """A folder may not be read."""
+
+
+@dataclass(frozen=True)
+class FolderContents:
+    """What lies in a folder.
+
+    Attributes
+    ----------
+    name : str
+    photos : int
+        Files in it that look like photos, those of folders in it not counted.
+    folders : list of str
+        Names of the folders in it, but for collections and hidden ones.
+    more : bool
+        Whether there is more in it than was looked at.
+    """
+
+    name: str
+    photos: int
+    folders: list[str]
+    more: bool
+
+
+def folder_below(roots: Sequence[Path], root: int, path: str) -> Path:
+    """Give a folder below a root, by its real name.
+
+    Raises
+    ------
+    FolderNotFound
+        There is no such folder, it lies in a collection, or links lead out of the root.
+    """
+    if root >= len(roots):
+        raise FolderNotFound("There is no such folder to choose from.")
+    top = roots[root].resolve()
+    parts = PurePosixPath(path).parts
+    if "\0" in path or path.startswith("/") or ".." in parts or any(part.startswith(".") for part in parts):
+        raise FolderNotFound("There is no such folder.")
+    try:
+        found = (top / path).resolve(strict=True)
+        inside = found.is_relative_to(top) and found.is_dir()
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside or _is_collection(found, top):
+        raise FolderNotFound("There is no such folder.")
+    return found
+
+
+def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
+    """Tell what lies in a folder below a root: folders, and how many photos.
+
+    Raises
+    ------
+    FolderNotFound
+        See `folder_below`.
+    FolderLockedError
+        It cannot be read.
+    """
+    folder = folder_below(roots, root, path)
+    top = roots[root].resolve()
+    folders: list[str] = []
+    photos = looked = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                looked += 1
+                if looked > 10 * MOST_LISTED or len(folders) >= MOST_LISTED:
+                    break
+                if entry.name.startswith("."):
+                    continue
+                if _is_folder_in(entry, top):
+                    folders.append(entry.name)
+                elif PurePosixPath(entry.name).suffix.lower() in PHOTO_SUFFIXES:
+                    photos += 1
+    except OSError as error:
+        raise FolderLockedError(
+            "This folder cannot be read ({strerror}): choose another.", strerror=error.strerror
+        ) from None
+    more = looked > 10 * MOST_LISTED or len(folders) >= MOST_LISTED
+    return FolderContents(folder.name, photos, sorted(filter(_is_text, folders), key=str.casefold), more)
+
+
+def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:
+    """Say what to index so that photos get the names that they had: folders that were indexed with what is in them.
+
+    A photo that lies in none of the folders, or right in one, goes by its own name.
+    """
+    above = {path: next((one for one in path.parents if one in folders), path.parent) for path in photos}
+    return list(dict.fromkeys(path if folder == path.parent else folder for path, folder in above.items()))
+
+
+def _is_folder_in(entry: os.DirEntry[str], top: Path) -> bool:
+    """Whether an entry is a folder within a root, wherever links lead, and no collection."""
+    try:
+        if not entry.is_dir():
+            return False
+        real = Path(entry.path).resolve()
+        return real.is_relative_to(top) and not os.path.lexists(Path(entry.path) / OPTIONS)
+    except (OSError, RuntimeError):
+        return False
+
+
+def _is_collection(folder: Path, top: Path) -> bool:
+    """Whether a folder is a collection, or lies in one."""
+    above = [folder, *folder.parents]
+    return any(os.path.lexists(one / OPTIONS) for one in above[: above.index(top) + 1])
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes that are no text
+        return False
+    return True
