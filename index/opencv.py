@@ -34,7 +34,8 @@ def refuse_mixture(folder: Path | None = None) -> None:
     own = there.pop(PACKAGE, None)
     others = sorted(name for name, version in there.items() if own is not None and version != own)
     if others:
+        remedy = f"pip uninstall {' '.join(others)}, then pip install --force-reinstall --no-deps {PACKAGE}=={own}"
         raise CairnError(
             f"{others[0]} {there[others[0]]} is installed over {PACKAGE} {own}, which Cairn needs, and neither works: "
-            f"run pip uninstall {' '.join(others)} {PACKAGE}, then pip install {PACKAGE}=={own}."
+            f"run {remedy}."
         )

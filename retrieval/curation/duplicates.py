@@ -153,13 +153,11 @@ def undecided_sets(
     page = []
     for numbers in found[offset : offset + limit]:
         rows = {row.number: row for row in rows_there(session, numbers)}
-        if len(rows) > 1:  # else others were removed just now
-            judged = judge_set(list(rows.values()))
-            different = apart(list(rows.values()), judged.photos)
-            if len(different) < len(rows):
-                judged = judge_set([rows[number] for number in different])
-            if len(different) > 1:
-                page.append((judged, [rows[number] for number in judged.photos]))
+        judged = judge_set(list(rows.values())) if len(rows) > 1 else None  # others were removed just now
+        different = apart(list(rows.values()), judged.photos) if judged is not None else []
+        if len(different) > 1:
+            judged = judge_set([rows[number] for number in different])
+            page.append((judged, [rows[number] for number in judged.photos]))
     return len(found), page
 
 

@@ -24,7 +24,7 @@ from retrieval.catalogue.metadata_store import store_metadata
 from retrieval.catalogue.passing import passing_of, take_folders_again
 from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
-from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import CHANGES_KEY
 from retrieval.metadata.photo import read_metadata
@@ -48,9 +48,9 @@ class IndexReport(Timed):
     vanished: list[str] = field(default_factory=list)  # names of photos that are no longer where they were
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
     failed_before: list[str] = field(default_factory=list)  # paths of those that failed before just so
+    reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
     passed_over: PassedOver = field(default_factory=PassedOver)  # files that are no photos, and folders
     places: list[dict[str, str]] = field(default_factory=list)  # paths of links to photos that are there, and their own
-    reread: int = 0  # unchanged photos whose metadata was read again: their files, or those beside them, were touched
     left: int = 0  # new photos that a time limit left for the next run
     kept_out: list[str] = field(default_factory=list)  # paths of files that were left out: they were removed for good
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
@@ -117,14 +117,14 @@ def find_new(
     failures: dict[int, Failure] = {}  # by the file's place in the list
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
+    touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
+    times, changes = ChangeTimes(), _Changes(collection.catalogue)
     if again:
         collection.catalogue.write(take_folders_again, paths)
     passing = collection.catalogue.read(passing_of)
     for path in paths:
         if not os.path.lexists(path):
             _refuse_away(known, path)
-    touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
-    times, changes = ChangeTimes(), _Changes(collection.catalogue)
     found = list_photos(paths, report.passed_over, collection.below, passing)
     # Folders by their real names, so that a photo is the same however its folder was called.
     real = {root: root.resolve() for root, _ in found}
@@ -216,6 +216,45 @@ def find_new(
     return files
 
 
+class _Changes:
+    """The latest change of a file in each folder that was indexed, as of the last run: later ones are looked at.
+
+    These are times of the drives themselves, so that it makes no difference what this machine's clock says.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        try:
+            before = json.loads(catalogue.setting(CHANGES_KEY) or "{}")
+        except (ValueError, RecursionError):
+            before = {}
+        self._before = before if isinstance(before, dict) else {}
+        self._now: dict[str, int] = {}
+
+    def is_later(self, root: str, changed: int) -> bool:
+        """Whether a file was changed after the last run had looked at its folder; False in the first run."""
+        self._now[root] = max(changed, self._now.get(root, 0))
+        last = self._before.get(root)
+        return type(last) is int and changed > last
+
+    def keep(self) -> None:
+        """Keep the latest changes for the next run, of folders alone: a photo that is given says nothing of others."""
+        kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
+        if kept != self._before:
+            self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
+
+
+def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
+    """Read what the files of photos say of them; return how many could be read."""
+    found = []
+    for number, path in photos:
+        with contextlib.suppress(Unreadable):
+            found.append((number, read_metadata(path, strict=True)))
+    if found:
+        catalogue.write(store_metadata, found)
+    return len(found)
+
+
 def _is_same(before: Known | None, path: str) -> bool:
     """Whether a file is what was indexed at its path, as far as that shows without reading it."""
     if before is None or before.state != INDEXED or before.missing:
@@ -251,45 +290,6 @@ def _without_links(
             report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
     kept = {file.path for some in taken.values() for file in some}
     return [file for file in files if file.path in kept], list(moves.values())
-
-
-class _Changes:
-    """The latest change of a file in each folder that was indexed, as of the last run: later ones are looked at.
-
-    These are times of the drives themselves, so that it makes no difference what this machine's clock says.
-    """
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        try:
-            before = json.loads(catalogue.read(setting_of, CHANGES_KEY) or "{}")
-        except (ValueError, RecursionError):
-            before = {}
-        self._before = before if isinstance(before, dict) else {}
-        self._now: dict[str, int] = {}
-
-    def is_later(self, root: str, changed: int) -> bool:
-        """Whether a file was changed after the last run had looked at its folder; False in the first run."""
-        self._now[root] = max(changed, self._now.get(root, 0))
-        last = self._before.get(root)
-        return type(last) is int and changed > last
-
-    def keep(self) -> None:
-        """Keep the latest changes for the next run, of folders alone: a photo that is given says nothing of others."""
-        kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
-        if kept != self._before:
-            self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
-
-
-def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
-    """Read what the files of photos say of them; return how many could be read."""
-    found = []
-    for number, path in photos:
-        with contextlib.suppress(Unreadable):
-            found.append((number, read_metadata(path, strict=True)))
-    if found:
-        catalogue.write(store_metadata, found)
-    return len(found)
 
 
 def _recognise(

@@ -31,12 +31,12 @@ class Added(Report):
         How many of those had failed before, for the same reason.
     passed_over : dict of str to int
         Files that are no photos, counted by their endings.
+    reread : int
+        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
     folders_passed_over : dict of str to int
         Folders of devices and programs, and what patterns name, counted by the pattern.
     places : list of dict
         Paths of links to photos of the collection: path, and the path of the photo.
-    reread : int
-        Unchanged photos whose metadata was read again, as their files, or sidecars beside them, were changed.
     left : int
         New photos that a time limit left for the next run.
     kept_out : list of str
@@ -67,9 +67,9 @@ class Added(Report):
     failed: list[dict[str, str]]
     failed_before: int
     passed_over: dict[str, int]
+    reread: int
     folders_passed_over: dict[str, int]
     places: list[dict[str, str]]
-    reread: int
     left: int
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
