@@ -1,5 +1,6 @@
 """Text that is not ours, what a database can store and how a message shows it; and lists of names."""
 
+import os
 import re
 from collections.abc import Iterable
 
@@ -16,6 +17,53 @@ def check_storable(text: str) -> None:
     """
     if printable(text) != text:
         raise CairnError(f"The name '{printable(text)}' is not valid text: rename the file.")
+
+
+# Bytes of a path that are no UTF-8, which Python shows as lone surrogates (PEP 383), stand for themselves by the last
+# code points of the last plane for private use, which no file's name has.
+_BYTES = {0xDC00 + byte: 0x10FF00 + byte for byte in range(0x80, 0x100)}
+_OF_BYTES = {stored: shown for shown, stored in _BYTES.items()}
+_BYTE, _STORED = re.compile("[\udc80-\udcff]"), re.compile("[\U0010ff80-\U0010ffff]")
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that `stored_path` cannot give back.
+
+    Raises
+    ------
+    CairnError
+        It has NUL, or characters that stand for bytes.
+    """
+    check_storable(_BYTE.sub("", path))
+    if _STORED.search(path):
+        raise CairnError(
+            f"The name '{printable_name(path)}' has characters that no name of a file has: rename the file."
+        )
+
+
+def stored_path(path: str) -> str:
+    """Return a path as a database stores it: bytes that are no UTF-8 by characters for private use."""
+    return path.translate(_BYTES) if _BYTE.search(path) else path
+
+
+def path_of_stored(stored: str) -> str:
+    """Return the path that `stored_path` was given."""
+    return stored.translate(_OF_BYTES) if _STORED.search(stored) else stored
+
+
+def readable(path: str) -> str:
+    """Return a path with names that are no UTF-8 read as Latin-1, as old CDs and archives have them."""
+    if not _BYTE.search(path):
+        return path
+    names = (os.fsencode(name) for name in path.split("/"))
+    return "/".join(_decoded(name) for name in names)
+
+
+def _decoded(name: bytes) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("latin-1")
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from index.errors import CairnError
-from index.text import check_storable
+from index.text import check_path, check_storable
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.exclusions import exclude_photos
 from retrieval.catalogue.names import free_names
@@ -71,7 +71,7 @@ def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
         A path or name cannot be stored (see `check_storable`).
     """
     for move in moves:
-        check_storable(move.path)
+        check_path(move.path)
         check_storable(move.name or "")
     there: set[int] = set()
     for chunk in chunks([move.number for move in moves]):

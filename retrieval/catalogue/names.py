@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from index.text import readable
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.schema import ImageRow
 
@@ -45,7 +46,7 @@ def free_names(session: Session, photos: Sequence[tuple[str, str | None]]) -> li
         The wish, as `short_name` gives it, or what `unique_name` makes of the path.
     """
     names: list[str] = []
-    wishes = [short_name(wish or Path(path).name) for path, wish in photos]
+    wishes = [short_name(wish or readable(Path(path).name)) for path, wish in photos]
     taken = _TakenNames(session, wishes)
     for (path, _), wish in zip(photos, wishes, strict=True):
         name = unique_name(path, taken) if wish in taken else wish
@@ -83,7 +84,7 @@ def unique_name(path: Path | str, taken: Container[str]) -> str:
     >>> unique_name("/holiday/rome/1.jpg", {"1.jpg", "rome/1.jpg"})
     'rome/1 (2).jpg'
     """
-    path = Path(path)
+    path = Path(readable(str(path)))
     long = f"{path.parent.name}/{path.name}" if path.parent.name else path.name
     numbered = (f"{long.removesuffix(path.suffix)} ({i}){path.suffix}" for i in itertools.count(2))
     return next(name for name in itertools.chain([path.name, long], numbered) if name not in taken)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, 
 
 from index.errors import Damaged
 from index.files.names import is_plain_name
+from index.text import path_of_stored, stored_path
 
 FORMAT = 8
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
@@ -71,6 +72,19 @@ class _Text(sa.Text):
         return _text
 
 
+class _Path(sa.types.TypeDecorator[str]):
+    """A path of a file, whatever bytes it has: see `stored_path`."""
+
+    impl = _Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        return None if value is None else stored_path(value)
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        return None if value is None else path_of_stored(value)
+
+
 class _String(sa.String):
     def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
         return _text
@@ -105,7 +119,7 @@ def _bytewise(length: int) -> sa.types.TypeEngine[str]:
 
 def path_hash_of(path: str) -> int:
     """64 bits of a path, signed as databases want them: what `ImageRow.path_hash` holds."""
-    return _hash_of(path.encode("utf-8", "surrogatepass"))
+    return _hash_of(stored_path(path).encode("utf-8", "surrogatepass"))
 
 
 def folder_of(name: str | None) -> str | None:
@@ -187,7 +201,7 @@ class ImageRow(Base, kw_only=True):
     )
 
     number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # never used again
-    path: Mapped[str] = mapped_column(_Text)
+    path: Mapped[str] = mapped_column(_Path)
     # Looked up by this: a path may be longer than what PostgreSQL can put into an index.
     path_hash: Mapped[int] = mapped_column(_BigInteger, index=True, init=False, repr=False)
     name: Mapped[str | None] = mapped_column(_bytewise(1024), unique=True, default=None)  # of indexed photos only
@@ -254,7 +268,7 @@ class ExcludedRow(Base, kw_only=True):
     __tablename__ = "excluded"
 
     number: Mapped[int] = mapped_column(_BigInteger, primary_key=True, autoincrement=False)  # of the image it was
-    path: Mapped[str] = mapped_column(_Text)
+    path: Mapped[str] = mapped_column(_Path)
     path_hash: Mapped[int] = mapped_column(_BigInteger, init=False, repr=False)  # tells damage
     name: Mapped[str] = mapped_column(_String(1024))
     sha256: Mapped[str | None] = mapped_column(_String(64), default=None)

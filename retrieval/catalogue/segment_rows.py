@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.text import check_storable
+from index.text import check_path, check_storable
 from retrieval.catalogue.changes import bury, decided_numbers, inherit_decisions, rows_of_paths
 from retrieval.catalogue.database import CHUNK, chunks
 from retrieval.catalogue.exclusions import include_photos
@@ -67,7 +67,7 @@ def commit_segment(
         A number was never reserved.
     """
     for image in images:
-        check_storable(image.path)
+        check_path(image.path)
         check_storable(image.name or "")
     if (names := _committed(session, segment, images)) is not None:
         return names

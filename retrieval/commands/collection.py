@@ -160,7 +160,7 @@ def index(
             _tell_unused(context, given(context, *options), made.opened, wanted)
             if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
-                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)))
+                made = Collection(replace(made.opened, options=replace(made.opened.options, image=image)), work)
         if below is not None:
             made = Collection(replace(made.opened, below=tuple(below)), work)
 

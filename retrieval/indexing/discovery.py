@@ -15,7 +15,7 @@ from pathlib import Path
 from index.arrays import hash_file
 from index.errors import CairnError, Unreadable
 from index.progress import Progress, Timed
-from index.text import check_storable, printable
+from index.text import check_path, printable, readable
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import Move, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
@@ -142,7 +142,7 @@ def find_new(
         """Return what must be read to know it: its place in the list, name, path and state."""
         for number, (root, path) in enumerate(found):
             tell("look", number + 1, len(found))
-            name = path.relative_to(root).as_posix() if path != root else path.name
+            name = readable(path.relative_to(root).as_posix() if path != root else path.name)
             path = real[root] / path.relative_to(root)
             if path in seen:
                 continue
@@ -150,7 +150,7 @@ def find_new(
             before = known.get(str(path))
             indexed = before is not None and before.state == INDEXED
             try:
-                check_storable(str(path))
+                check_path(str(path))
                 if collection.below is not None and not stays_below(path, collection.below):
                     raise CairnError(_OUTSIDE)
                 status = path.stat()
@@ -210,7 +210,9 @@ def find_new(
     if settled := [path for path in failed if path in sound or not os.path.lexists(path)]:
         collection.catalogue.write(forget_failures, settled)
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
-    _mark_vanished(collection, known, paths, {str(path) for path in seen}, {move.number for move in moved}, report)
+    _mark_vanished(
+        collection, known, paths, {str(path) for path in seen}, {move.number for move in [*led, *moved]}, report
+    )
     return files
 
 

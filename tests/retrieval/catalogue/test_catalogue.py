@@ -317,7 +317,7 @@ def test_names_that_are_not_text_fail_alone(catalogue: Catalogue) -> None:
     with pytest.raises(CairnError, match=r"caf\\xe9"):
         check_storable(undecodable)
     with pytest.raises(CairnError):
-        add(catalogue, "000001", [undecodable])
+        add(catalogue, "000001", ["/photos/a\0.jpg"])
     catalogue.write(keep_failures, [Failure(undecodable, f"Cannot read {undecodable}\0")])
     (failure,) = catalogue.read(failures_in)
     assert failure.path == "/photos/caf\\xe9\n.jpg" and failure.reason == "Cannot read /photos/caf\\xe9\n.jpg\\x00"

@@ -103,7 +103,10 @@ def test_no_refusal_tells_where_things_lie(live: Served, home: Path) -> None:
     file, away = live.photos / name, live.photos / "away.jpg"
     file.rename(away)
     try:
-        for path in (f"photos/{number}/image", f"photos/{number}/thumbnail?size=512", f"search?q={number}"):
+        found = live.client.get("/api/search", params={"q": number})  # by what is stored of it
+        assert found.status_code == 200 and found.json()["results"][0]["name"] == name
+        live.check(found)
+        for path in (f"photos/{number}/image", f"photos/{number}/thumbnail?size=512"):
             answer = live.client.get(f"/api/{path}")
             assert answer.status_code == 410 and "no longer there" in answer.json()["detail"], path
             assert name in answer.json()["detail"]
