@@ -54,6 +54,11 @@ class DuplicateOptions:
     share: float = 0.1  # least part of the features of the photo with fewer that are inliers
 
 
+COPY, PART, FRAMED, NEGATIVE, TURNED = KINDS = ("copy", "part", "framed", "negative", "turned")
+"""What a near duplicate is of its original: all of it; a part of it; all of it with a rim or bars around it; all of it,
+dark where the original is light; all of it, turned by quarter turns or mirrored."""
+
+
 @dataclass(frozen=True)
 class GroupOptions:
     """How groups are formed."""
@@ -75,6 +80,8 @@ class Group:
     photos: tuple[int, ...]  # image numbers, ascending; at least two
     links: int  # pairs of them that are linked
     duplicates: Mapping[int, int]  # from a near duplicate to its original, which is not one itself
+    kinds: Mapping[int, str] = field(default_factory=dict)  # from a near duplicate to one of `KINDS`: "copy" by default
+    similar: tuple[tuple[int, ...], ...] = ()  # sets of photos of one view that are not one picture, ascending
 
 
 @dataclass(frozen=True)

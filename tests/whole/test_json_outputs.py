@@ -69,6 +69,10 @@ def test_what_commands_print_has_the_keys_of_the_page(
 ) -> None:
     table = tmp_path / "table.csv"
     table.write_text("name,title\ncat_001.jpg,A cat\nnowhere.jpg,Nothing\n")
+    alone, own = tmp_path / "alone", tmp_path / "own.cairn"  # beside which sidecars may be written
+    alone.mkdir()
+    shutil.copy(indexed.photos / "cat_001.jpg", alone)
+    assert cairn("index", own, alone).code == 0
     runs: dict[str, list[list[object]]] = {
         "cairn index": [[living, indexed.photos]],
         "cairn query": [[living, "cat_001.jpg", "--turns", 1]],
@@ -79,6 +83,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
             [living, "--refresh"],
             [living, "--photo", "cat_001.jpg"],
             [living, "--export", tmp_path / "out.csv"],
+            [own, "--write-sidecars"],
         ],
         "cairn group": [[living, "--workers", 1]],
         "cairn remove": [[living, "cat_002.jpg"]],
