@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,8 +29,14 @@ from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Asker, Link, components, link_photos
-from retrieval.groups.looks import Copy, find_copies
+from retrieval.groups.looks import COPY, KINDS, Copy, find_copies
 from retrieval.groups.originals import original_first
+from retrieval.groups.registration import (
+    DuplicateOptions,
+    Registered,
+    register_photos,
+    shown_shares,
+)
 from retrieval.groups.sightings import see_photos
 from retrieval.photos.listing import CACHE
 
@@ -39,24 +44,10 @@ FILE = "groups.json"
 EARLIER_LOG = "links.jsonl"
 """Where earlier versions kept the links."""
 FORMAT = 1
-_RULES = 2  # how groups are made: those of other rules are out of date
+_RULES = 3  # how groups are made: those of other rules are out of date
 # Links of this many inliers are always kept, so that fewer can be asked for later.
 KEPT_INLIERS = 10
 _ROWS = 1_000  # rows of photos that are read at a time
-
-
-@dataclass(frozen=True)
-class DuplicateOptions:
-    """When two linked photos are near duplicates: the same picture but for its size, a crop of its rim or an edit."""
-
-    overlap: float = 0.9  # least part of each photo that the other shows
-    stretch: float = 1.1  # largest ratio of the scales of the map between them, which is 1 for a similarity
-    share: float = 0.1  # least part of the features of the photo with fewer that are inliers
-
-
-COPY, PART, FRAMED, NEGATIVE, TURNED = KINDS = ("copy", "part", "framed", "negative", "turned")
-"""What a near duplicate is of its original: all of it; a part of it; all of it with a rim or bars around it; all of it,
-dark where the original is light; all of it, turned by quarter turns or mirrored."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +145,10 @@ def group_photos(
         joined = {number for pair in (*strong, *(copy.pair for copy in copies)) for number in pair}
         joined |= _repeated(collection.catalogue.read(contents_of_photos))
         rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
-        formed = form_groups(rows, strong, options.duplicates, copies, rejected)
+        registered = register_photos(
+            strong.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
+        )
+        formed = form_groups(rows, strong, options.duplicates, copies, rejected, registered)
         found = Groups(formed, options.inliers, len(numbers))
         kept = {
             "format": FORMAT,
@@ -167,6 +161,8 @@ def group_photos(
                     "photos": list(group.photos),
                     "links": group.links,
                     "duplicates": sorted(group.duplicates.items()),
+                    "kinds": sorted(group.kinds.items()),
+                    "similar": group.similar,
                 }
                 for group in found.groups
             ],
@@ -236,6 +232,7 @@ def form_groups(
     options: DuplicateOptions,
     copies: Iterable[Copy] = (),
     rejected: Several[tuple[int, int]] = (),
+    registered: Mapping[tuple[int, int], Registered] | None = None,
 ) -> tuple[Group, ...]:
     """Divide photos into groups: clusters of their links that one wrong link does not join.
 
@@ -253,6 +250,8 @@ def form_groups(
     rejected : collection of (int, int)
         Pairs, ascending, that are no near duplicates of each other whatever others say of them: those of one content
         are.
+    registered : mapping of (int, int) to Registered, optional
+        Linked photos whose pixels are those of one picture: near duplicates. Without it those are whose map says so.
 
     Returns
     -------
@@ -265,13 +264,16 @@ def form_groups(
     near = {
         pair for pair, link in links.items() if is_near_duplicate(link, rows[link.asked], rows[link.found], options)
     }
+    if registered is None:
+        registered = dict.fromkeys(near, Registered(COPY, None))
+    kind_of = {copy.pair: Registered(copy.kind, None) for copy in copies} | dict(registered)
     picture = _join(rows, same)
     alike: defaultdict[int, set[int]] = defaultdict(set)
-    for one, other in near:
+    for one, other in registered:
         alike[picture[one]].add(picture[other])
         alike[picture[other]].add(picture[one])
     # Photos of one picture, or nearly, see the same: they count once where links are compared.
-    node = _join(rows, {*same, *near})
+    node = _join(rows, {*same, *near, *registered})
     strength: dict[tuple[int, int], float] = {}
     for (one, other), link in links.items():
         ends = node[one], node[other]
@@ -286,30 +288,24 @@ def form_groups(
     linked = Counter(group_of[one] for one, other in {*links, *same} if group_of[one] == group_of[other])
     groups = sorted((one for one in together.values() if len(one) > 1), key=lambda one: (-len(one), min(one)))
     apart = {(one, other) for one, other in rejected if first_of.get(one, one) != first_of.get(other, other)}
-    return tuple(
-        Group(
-            number,
-            tuple(sorted(members)),
-            linked[group_of[min(members)]],
-            _kept_apart(_duplicates(members, picture, alike, rows), apart),
-        )
-        for number, members in enumerate(groups, start=1)
-    )
+    derived = {one.derived for one in registered.values()}
+
+    def key(number: int) -> tuple[bool, tuple[object, ...]]:
+        return number in derived, original_first(rows[number])
+
+    formed = []
+    for number, members in enumerate(groups, start=1):
+        duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike), apart)
+        pairs = {copy: _pair(copy, original) for copy, original in duplicates.items()}
+        kinds = {copy: kind_of[pair].kind for copy, pair in pairs.items() if pair in kind_of}
+        similar = _similar(members - duplicates.keys(), near - kind_of.keys() - apart)
+        formed.append(Group(number, tuple(sorted(members)), linked[group_of[min(members)]], duplicates, kinds, similar))
+    return tuple(formed)
 
 
 def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> bool:
-    """Whether two linked photos are one picture: each shows nearly all of the other, neither slanted nor stretched."""
-    if link.inliers < options.share * min(asked.features, found.features):
-        return False
-    affine = np.array(link.transform).reshape(2, 3)
-    scales = np.linalg.svd(affine[:, :2], compute_uv=False)
-    if not scales[1] > 0 or scales[0] > options.stretch * scales[1]:
-        return False
-    box, other = _box(asked), _box(found)
-    mapped = box @ affine[:, :2].T + affine[:, 2]
-    shared = cv2.intersectConvexConvex(mapped.astype(np.float32), other.astype(np.float32))[0]
-    areas = cv2.contourArea(mapped.astype(np.float32)), cv2.contourArea(other.astype(np.float32))
-    return bool(shared >= options.overlap * max(areas))
+    """Whether each of two linked photos shows nearly all of the other, neither slanted nor stretched."""
+    return min(shown_shares(link, asked, found, options)) >= options.overlap
 
 
 def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
@@ -360,16 +356,26 @@ def _join(rows: Mapping[int, ImageRow], pairs: Iterable[tuple[int, int]]) -> dic
     return {number: smallest[number] for number in sorted(rows)}
 
 
-def _duplicates(
-    members: set[int], picture: Mapping[int, int], alike: Mapping[int, set[int]], rows: Mapping[int, ImageRow]
-) -> dict[int, int]:
-    """For each near duplicate of a group the photo it repeats: originals stand for those that are like them.
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
+
+
+def _similar(members: Several[int], near: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """Sets of photos of one view that are not one picture, each joined to another one of its set."""
+    pairs = [pair for pair in near if pair[0] in members and pair[1] in members]
+    return tuple(sorted(tuple(sorted(joined)) for joined in components(pairs, sorted(members)) if len(joined) > 1))
+
+
+def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mapping[int, set[int]]) -> dict[int, int]:
+    """For each near duplicate of a group, whose photos are given the best first, the photo that it repeats.
+
+    Originals stand for those that are like them.
 
     A photo that is like a near duplicate, but not like its original, is not one itself: in a long row of photos, each
     like the one before, the last need have nothing in common with the first.
     """
     copies: defaultdict[int, list[int]] = defaultdict(list)
-    for photo in sorted(members, key=lambda number: original_first(rows[number])):
+    for photo in ordered:
         copies[picture[photo]].append(photo)
     repeats: dict[int, int] = {}  # from a picture to the original that it repeats
     for one, photos in copies.items():  # by their originals, the best first
@@ -378,13 +384,7 @@ def _duplicates(
             for other in alike.get(one, ()):
                 if other in copies:
                     repeats.setdefault(other, photos[0])
-    return {photo: repeats[picture[photo]] for photo in sorted(members) if repeats[picture[photo]] != photo}
-
-
-def _box(row: ImageRow) -> NDArray[np.float64]:
-    """Corners (4, 2) of a photo in units of its longer side."""
-    width, height = float(row.width or 1), float(row.height or 1)
-    return np.array([[0, 0], [width, 0], [width, height], [0, height]]) / max(width, height)
+    return {photo: repeats[picture[photo]] for photo in sorted(ordered) if repeats[picture[photo]] != photo}
 
 
 def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> Group:
@@ -397,16 +397,22 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
     duplicates = {copy: original for copy, original in pairs if {copy, original} <= known}
     if not {*duplicates, *duplicates.values()} <= set(photos):
         raise ValueError("a photo repeats one of another group")
-    return Group(_count(entry["group"]), photos, _count(entry["links"]), _kept_apart(duplicates, rejected))
+    duplicates = _kept_apart(duplicates, rejected)
+    kinds = {_count(copy): KINDS[KINDS.index(kind)] for copy, kind in entry.get("kinds", ())}
+    similar = [tuple(number for number in map(_count, some) if number in photos) for some in entry.get("similar", ())]
+    return Group(
+        _count(entry["group"]),
+        photos,
+        _count(entry["links"]),
+        duplicates,
+        {copy: kind for copy, kind in kinds.items() if copy in duplicates},
+        tuple(some for some in similar if len(some) > 1),
+    )
 
 
 def _kept_apart(duplicates: Mapping[int, int], rejected: Several[tuple[int, int]]) -> dict[int, int]:
     """Near duplicates without the pairs that people rejected."""
-    return {
-        copy: original
-        for copy, original in duplicates.items()
-        if (min(copy, original), max(copy, original)) not in rejected
-    }
+    return {copy: original for copy, original in duplicates.items() if _pair(copy, original) not in rejected}
 
 
 def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]:
@@ -418,7 +424,12 @@ def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]
             copies = {
                 copy: original for copy, original in group.duplicates.items() if not {copy, original} & set(hidden)
             }
-            shown.append(replace(group, photos=photos, duplicates=copies))
+            similar = [tuple(number for number in some if number not in hidden) for some in group.similar]
+            shown.append(
+                replace(
+                    group, photos=photos, duplicates=copies, similar=tuple(some for some in similar if len(some) > 1)
+                )
+            )
     return tuple(shown)
 
 

@@ -12,6 +12,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+COPY, PART, FRAMED, NEGATIVE, TURNED = KINDS = ("copy", "part", "framed", "negative", "turned")
+"""What a near duplicate is of its original: all of it; a part of it; all of it with a rim or bars around it; all of it,
+dark where the original is light; all of it, turned by quarter turns or mirrored."""
+
 SIDE = 32
 """Rows and columns of a look."""
 
@@ -56,11 +60,17 @@ class Copy:
     other: int
     turn: int  # of the other: 0 to 3 quarter turns clockwise make it the one
     mirrored: bool  # left and right of the other are exchanged before it is turned
+    negative: bool = False  # the other is dark where the one is light
 
     @property
     def pair(self) -> tuple[int, int]:
         """The two photos' numbers, ascending."""
         return min(self.one, self.other), max(self.one, self.other)
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return NEGATIVE if self.negative else TURNED if self.turn or self.mirrored else COPY
 
 
 def look(picture: NDArray[np.uint8], aspect: float | None = None) -> Look | None:
@@ -110,21 +120,22 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
         return []
     search = _nearest(np.stack([looks[number].coarse.ravel() for number in numbers]))
     best: dict[tuple[int, int], tuple[float, Copy]] = {}
-    for turn, mirrored in SYMMETRIES:
-        turned = np.stack([_turned(looks[number].coarse, turn, mirrored).ravel() for number in numbers])
-        closeness, places = search(turned)
+    negatives = ((0, mirrored, -1) for mirrored in (False, True))
+    for turn, mirrored, sign in (*((*one, 1) for one in SYMMETRIES), *negatives):
+        queries = np.stack([sign * _turned(looks[number].coarse, turn, mirrored).ravel() for number in numbers])
+        closeness, places = search(queries)
         rows, columns = np.nonzero((closeness >= options.coarse) & (places >= 0))
         for row, place in zip(rows.tolist(), places[rows, columns].tolist(), strict=True):
             one, other = numbers[place], numbers[row]
             if one >= other or not _same_shape(looks[one], looks[other], turn, options.aspect):
                 continue
             first = looks[one].fine.astype(np.float32)
-            second = _turned(looks[other].fine, turn, mirrored).astype(np.float32)
+            second = sign * _turned(looks[other].fine, turn, mirrored).astype(np.float32)
             alike = float((first * second).sum())
             if alike < max(options.fine, best.get((one, other), (0.0, None))[0]):
                 continue
             if _alike_everywhere(first, second, options.tile):
-                best[one, other] = alike, Copy(one, other, turn, mirrored)
+                best[one, other] = alike, Copy(one, other, turn, mirrored, sign < 0)
     return [copy for _, (_, copy) in sorted(best.items())]
 
 

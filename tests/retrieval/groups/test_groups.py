@@ -190,7 +190,14 @@ EXPECTED = [
     ["chelsea_0.png", "chelsea_1.png", "chelsea_small.jpg"],
     ["coffee_0.png", "coffee_1.png"],
 ]
-REPEATED = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chelsea_0.png"}
+COPIES = {"astronaut_copy.png": "astronaut_0.png", "chelsea_small.jpg": "chelsea_0.png"}
+PARTS = {  # the pictures turned and enlarged by a little, so that each view lacks a rim
+    "astronaut_1.png": "astronaut_0.png",
+    "astronaut_2.png": "astronaut_0.png",
+    "chelsea_1.png": "chelsea_0.png",
+    "coffee_1.png": "coffee_0.png",
+}
+REPEATED = COPIES | PARTS
 
 
 def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> None:
@@ -203,6 +210,9 @@ def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> Non
     repeats = {copy: original for one in found.groups for copy, original in one.duplicates.items()}
     names = {row.number: row.name for row in photos.catalogue.read(all_indexed)}
     assert {names[copy]: names[original] for copy, original in repeats.items()} == REPEATED
+    kinds = {names[copy]: kind for one in found.groups for copy, kind in one.kinds.items()}
+    assert kinds == dict.fromkeys(PARTS, "part") | {"chelsea_small.jpg": "copy", "astronaut_copy.png": "copy"}
+    assert all(one.similar == () for one in found.groups)
     assert read_groups(photos) == found
 
     table = list(csv.DictReader(io.StringIO(groups_table(photos, found.groups))))
@@ -277,7 +287,7 @@ def test_the_command(
         "groups": 3,
         "grouped": 9,
         "links": 10,
-        "duplicates": 2,
+        "duplicates": 6,
         "augmented": None,
         "out": str(table),
     }

@@ -1,0 +1,257 @@
+"""Whether two linked photos are one picture: they are registered, and their pixels compared everywhere.
+
+Geometry alone cannot tell: two photos that are taken from one place, a second apart, are mapped onto each other nearly
+as well as a photo and its copy. Copies agree in all fine details, photos that were taken one after the other do not.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.parallel import run
+from index.progress import Progress
+from retrieval.catalogue.schema import ImageRow
+from retrieval.groups.links import Link
+from retrieval.groups.looks import COPY, FRAMED, PART
+from retrieval.photos.thumbnails import SIZES, thumbnail
+
+STEP = "compare"
+"""What the progress of `register_photos` calls its one step."""
+
+_TILES = 8  # rows and columns of tiles of what both show
+_FEWEST_TILES = 6  # that show something
+_EMPTY = 4.0  # grey levels: standard deviation of a tile that shows next to nothing
+_WHOLE = 0.6  # least part of a tile that both photos show
+_STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 40, 1e-4)
+_BLUR = 5  # pixels, side of the filter while photos are registered: a start that is a little off is drawn to its place
+_PLAIN = 6.0  # grey levels: standard deviation around a pixel of a rim
+_RIM = 0.85  # least part of what surrounds a picture that is plain, if it is a rim
+_PIXELS = 400  # fewest that both photos show
+
+
+@dataclass(frozen=True)
+class DuplicateOptions:
+    """When two linked photos are near duplicates."""
+
+    overlap: float = 0.9  # least part of a photo that the other shows: of each, or of the one that is a part
+    stretch: float = 1.1  # largest ratio of the scales of the map between them, which is 1 for a similarity
+    share: float = 0.1  # least part of the features of the photo with fewer that are inliers
+    median: float = 0.995  # least correlation of half of the tiles
+    most: float = 0.9  # least correlation of four fifths of them: letters may have been put over the others
+
+
+class Registered(NamedTuple):
+    """What two photos that are one picture are of each other."""
+
+    kind: str  # COPY, PART or FRAMED
+    derived: int | None  # number of the one that is a part, or has a rim
+
+
+def shown_shares(link: Link, asked: ImageRow, found: ImageRow, options: DuplicateOptions) -> tuple[float, float]:
+    """Parts of two linked photos, by area, that the other shows; nought where the map between them is no similarity."""
+    if link.inliers < options.share * min(asked.features, found.features):
+        return 0.0, 0.0
+    affine = np.array(link.transform).reshape(2, 3)
+    scales = np.linalg.svd(affine[:, :2], compute_uv=False)
+    if not scales[1] > 0 or scales[0] > options.stretch * scales[1]:
+        return 0.0, 0.0
+    box, other = _box(asked), _box(found)
+    mapped = (box @ affine[:, :2].T + affine[:, 2]).astype(np.float32)
+    shared = cv2.intersectConvexConvex(mapped, other.astype(np.float32))[0]
+    areas = cv2.contourArea(mapped), cv2.contourArea(other.astype(np.float32))
+    return shared / max(areas[0], 1e-12), shared / areas[1]
+
+
+def register_photos(
+    links: Iterable[Link],
+    rows: Mapping[int, ImageRow],
+    cache: Path,
+    options: DuplicateOptions,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> dict[tuple[int, int], Registered]:
+    """Find the linked photos that are one picture, or a part of one, or one with a rim, by their thumbnails.
+
+    Parameters
+    ----------
+    links : iterable of Link
+    rows : mapping of int to ImageRow
+        The photos of the links, by their numbers.
+    cache : Path
+        Folder of the thumbnails, see `thumbnail`: they are made where they are missing.
+    options : DuplicateOptions
+    workers : int
+        Processes; the result does not depend on it.
+    progress : callable, optional
+        Told how many pairs have been compared.
+
+    Returns
+    -------
+    dict of (int, int) to Registered
+        By the two numbers, ascending. Photos that cannot be read now are in none.
+    """
+    wanted = []
+    for link in links:
+        shares = shown_shares(link, rows[link.asked], rows[link.found], options)
+        if max(shares) >= options.overlap:
+            wanted.append((link, shares))
+    places = {number: (rows[number].path, rows[number].sha256) for link, _ in wanted for number in link.pair}
+    tasks = (
+        partial(_compare, places[link.asked], places[link.found], link.transform, shares, cache, options)
+        for link, shares in wanted
+    )
+    found = {}
+    for done, ((link, _), kind) in enumerate(zip(wanted, run(tasks, workers, batch=8), strict=True), start=1):
+        if kind is not None:
+            which = {0: link.asked, 1: link.found, None: None}[kind[1]]
+            found[link.pair] = Registered(kind[0], which)
+        if progress is not None:
+            progress(STEP, done, len(wanted))
+    return found
+
+
+def _compare(
+    one: tuple[str, str | None],
+    other: tuple[str, str | None],
+    transform: tuple[float, ...],
+    shares: tuple[float, float],
+    cache: Path,
+    options: DuplicateOptions,
+) -> tuple[str, int | None] | None:
+    """Compare two photos; return a kind and which of the two is derived, or None where they are different pictures."""
+    try:
+        pictures = _read(*one, cache), _read(*other, cache)
+    except CairnError:
+        return None
+    affine = np.array(transform).reshape(2, 3)
+    registered = register(*pictures, affine)
+    if registered is None or not _is_one(registered[0], options):
+        return None
+    around = registered[1]
+    if min(shares) >= options.overlap:
+        return COPY, None
+    inner = int(np.argmax(shares))  # all of it is shown by the other
+    return (FRAMED, 1 - inner) if around >= _RIM else (PART, inner)
+
+
+def _is_one(tiles: NDArray[np.float64], options: DuplicateOptions) -> bool:
+    return bool(np.median(tiles) >= options.median and np.quantile(tiles, 0.2) >= options.most)
+
+
+def register(
+    one: NDArray[np.float32], other: NDArray[np.float32], affine: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float] | None:
+    """Register two pictures whose map is nearly known, by their enhanced correlation (Evangelidis and Psarakis, 2008).
+
+    Parameters
+    ----------
+    one, other : ndarray, shape (H, W), float32
+        Grey values, 0..255.
+    affine : ndarray, shape (2, 3)
+        From the one to the other, in units of their longer sides, with the corner of the top-left pixel at (0, 0).
+
+    Returns
+    -------
+    tiles : ndarray, shape (N,)
+        Correlations of the two within each tile of what both show that shows something.
+    around : float
+        Part of what the larger one of the two shows alone that is plain, by area: 1 for a rim of one colour.
+
+    None where they cannot be registered, or show next to nothing in common.
+    """
+    units = max(one.shape), max(other.shape)
+    pixels = np.empty((2, 3))
+    pixels[:, :2] = affine[:, :2] * units[1] / units[0]
+    pixels[:, 2] = affine[:, 2] * units[1] + pixels[:, :2] @ [0.5, 0.5] - 0.5
+    scale = np.sqrt(abs(np.linalg.det(pixels[:, :2])))
+    if not 0 < scale < np.inf:
+        return None
+    finer: NDArray[Any]
+    finer, coarser = (one, other) if scale < 1 else (other, one)
+    back = cv2.invertAffineTransform(pixels) if scale < 1 else pixels  # from the coarser to the finer
+    if min(scale, 1 / scale) < 0.6:
+        finer = cv2.GaussianBlur(finer, (0, 0), 0.45 / min(scale, 1 / scale))
+    try:
+        _, warp = cv2.findTransformECC(
+            coarser, finer, back.astype(np.float32), cv2.MOTION_AFFINE, _STEPS, np.array([]), _BLUR
+        )
+    except cv2.error:  # it does not converge, as of pictures that have nothing in common
+        return None
+    size, flags = coarser.shape[::-1], cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    warped = cv2.warpAffine(finer, warp, size, flags=flags)
+    both = cv2.warpAffine(np.ones_like(finer, np.uint8), warp, size, flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP)
+    both = cv2.erode(both, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    if np.count_nonzero(both) < _PIXELS:
+        return None
+    pictures = cv2.GaussianBlur(coarser, (0, 0), 1), cv2.GaussianBlur(warped, (0, 0), 1)
+    # What was made lighter or richer in contrast is toned back; where that lost tones, the other is made as it is.
+    tries = [
+        _correlations(picture, _toned(other, picture, both > 0), both > 0)
+        for picture, other in (pictures, pictures[::-1])
+    ]
+    tiles = max(tries, key=lambda found: float(np.median(found)) if len(found) else -1.0)
+    if len(tiles) < _FEWEST_TILES:
+        return None
+    return tiles, _plain(coarser, both > 0) if (both > 0).mean() < 0.95 else 0.0
+
+
+def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.float64]:
+    rows, columns = np.nonzero(both)
+    down = np.linspace(rows.min(), rows.max() + 1, _TILES + 1).astype(int)
+    across = np.linspace(columns.min(), columns.max() + 1, _TILES + 1).astype(int)
+    found = []
+    for top, bottom in itertools.pairwise(down):
+        for left, right in itertools.pairwise(across):
+            mask = both[top:bottom, left:right]
+            if not mask.size or mask.mean() < _WHOLE:
+                continue
+            first, second = (values[top:bottom, left:right][mask] for values in (one, other))
+            first, second = first - first.mean(), second - second.mean()
+            spread = first.std(), second.std()
+            if max(spread) >= _EMPTY:
+                found.append(float((first * second).mean() / max(spread[0] * spread[1], _EMPTY)))
+    return np.array(found)
+
+
+def _toned(picture: NDArray[Any], model: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Give each grey value of a picture the mean of what its model has there."""
+    values = np.clip(np.rint(picture), 0, 255).astype(np.int64)
+    count = np.bincount(values[both], minlength=256)
+    total = np.bincount(values[both], model[both], minlength=256)
+    known = np.flatnonzero(count)
+    means = np.interp(np.arange(256), known, total[known] / count[known])
+    low = np.clip(np.floor(picture), 0, 254).astype(np.int64)
+    return np.asarray(means[low] + (picture - low) * (means[low + 1] - means[low]))
+
+
+def _plain(picture: NDArray[np.float32], inside: NDArray[np.bool_]) -> float:
+    """Part of what lies around a picture within another one that is plain, but for what is next to it."""
+    outside = cv2.dilate(inside.astype(np.uint8), np.ones((9, 9), np.uint8)) == 0
+    if not outside.any():
+        return 0.0
+    mean = cv2.blur(picture, (5, 5))
+    variance = cv2.blur(picture * picture, (5, 5)) - mean * mean
+    return float((variance[outside] < _PLAIN**2).mean())
+
+
+def _read(path: str, sha256: str | None, cache: Path) -> NDArray[np.float32]:
+    jpeg = thumbnail(Path(path), sha256, SIZES[-1], cache)
+    grey: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
+    if grey is None:
+        raise CairnError(f"The thumbnail of {path} cannot be read.")
+    return grey.astype(np.float32)
+
+
+def _box(row: ImageRow) -> NDArray[np.float64]:
+    """Corners (4, 2) of a photo in units of its longer side."""
+    width, height = float(row.width or 1), float(row.height or 1)
+    return np.array([[0, 0], [width, 0], [width, height], [0, height]]) / max(width, height)
