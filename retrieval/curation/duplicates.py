@@ -14,6 +14,7 @@ from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
+from retrieval.groups.looks import FRAMED, PART
 from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
 from retrieval.photos.listing import leads_elsewhere
 
@@ -125,6 +126,8 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
     for group in groups:
         sets: defaultdict[int, set[int]] = defaultdict(set)
         for copy, original in group.duplicates.items():
+            if group.kinds.get(copy) in (PART, FRAMED):  # of value for what the other does not show
+                continue
             sets[original] |= {copy, original}
         found += [members for members in sets.values() if not any(members <= one for one in decided[min(members)])]
     return sorted(tuple(sorted(members)) for members in found)
