@@ -156,10 +156,13 @@ def undecided_sets(
     page = []
     for numbers in found[offset : offset + limit]:
         rows = {row.number: row for row in rows_there(session, numbers)}
-        judged = judge_set(list(rows.values())) if len(rows) > 1 else None  # others were removed just now
-        different = apart(list(rows.values()), judged.photos) if judged is not None else []
-        if len(different) > 1:
+        if len(rows) < 2:
+            continue  # others were removed just now
+        judged = judge_set(list(rows.values()))
+        different = apart(list(rows.values()), judged.photos)
+        if 1 < len(different) < len(rows):
             judged = judge_set([rows[number] for number in different])
+        if len(different) > 1:
             page.append((judged, [rows[number] for number in judged.photos]))
     return len(found), page
 

@@ -230,7 +230,7 @@ def form_groups(
     rows: Mapping[int, ImageRow],
     links: Mapping[tuple[int, int], Link],
     options: DuplicateOptions,
-    copies: Iterable[Copy] = (),
+    copies: Several[Copy] = (),
     rejected: Several[tuple[int, int]] = (),
     registered: Mapping[tuple[int, int], Registered] | None = None,
 ) -> tuple[Group, ...]:
@@ -245,7 +245,7 @@ def form_groups(
         By the two numbers, ascending.
     options : DuplicateOptions
         What counts as a near duplicate.
-    copies : iterable of Copy
+    copies : collection of Copy
         Photos that are one picture, perhaps turned or mirrored: in one group, and near duplicates.
     rejected : collection of (int, int)
         Pairs, ascending, that are no near duplicates of each other whatever others say of them: those of one content
@@ -266,7 +266,7 @@ def form_groups(
     }
     if registered is None:
         registered = dict.fromkeys(near, Registered(COPY, None))
-    kind_of = {copy.pair: Registered(copy.kind, None) for copy in copies} | dict(registered)
+    kind_of = {copy.pair: copy.kind for copy in copies} | {pair: one.kind for pair, one in registered.items()}
     picture = _join(rows, same)
     alike: defaultdict[int, set[int]] = defaultdict(set)
     for one, other in registered:
@@ -289,6 +289,10 @@ def form_groups(
     groups = sorted((one for one in together.values() if len(one) > 1), key=lambda one: (-len(one), min(one)))
     apart = {(one, other) for one, other in rejected if first_of.get(one, one) != first_of.get(other, other)}
     derived = {one.derived for one in registered.values()}
+    shots: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # similar ones, by the group they are in
+    for pair in near - kind_of.keys() - apart:
+        if group_of[pair[0]] == group_of[pair[1]]:
+            shots[group_of[pair[0]]].append(pair)
 
     def key(number: int) -> tuple[bool, tuple[object, ...]]:
         return number in derived, original_first(rows[number])
@@ -297,9 +301,11 @@ def form_groups(
     for number, members in enumerate(groups, start=1):
         duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike), apart)
         pairs = {copy: _pair(copy, original) for copy, original in duplicates.items()}
-        kinds = {copy: kind_of[pair].kind for copy, pair in pairs.items() if pair in kind_of}
-        similar = _similar(members - duplicates.keys(), near - kind_of.keys() - apart)
-        formed.append(Group(number, tuple(sorted(members)), linked[group_of[min(members)]], duplicates, kinds, similar))
+        kinds = {copy: kind_of[pair] for copy, pair in pairs.items() if pair in kind_of}
+        name = group_of[min(members)]
+        alone = components(pair for pair in shots[name] if duplicates.keys().isdisjoint(pair))
+        similar = tuple(sorted(tuple(sorted(some)) for some in alone))
+        formed.append(Group(number, tuple(sorted(members)), linked[name], duplicates, kinds, similar))
     return tuple(formed)
 
 
@@ -360,12 +366,6 @@ def _pair(one: int, other: int) -> tuple[int, int]:
     return min(one, other), max(one, other)
 
 
-def _similar(members: Several[int], near: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Sets of photos of one view that are not one picture, each joined to another one of its set."""
-    pairs = [pair for pair in near if pair[0] in members and pair[1] in members]
-    return tuple(sorted(tuple(sorted(joined)) for joined in components(pairs, sorted(members)) if len(joined) > 1))
-
-
 def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mapping[int, set[int]]) -> dict[int, int]:
     """For each near duplicate of a group, whose photos are given the best first, the photo that it repeats.
 
@@ -399,15 +399,21 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
         raise ValueError("a photo repeats one of another group")
     duplicates = _kept_apart(duplicates, rejected)
     kinds = {_count(copy): KINDS[KINDS.index(kind)] for copy, kind in entry.get("kinds", ())}
-    similar = [tuple(number for number in map(_count, some) if number in photos) for some in entry.get("similar", ())]
+    similar = [tuple(map(_count, some)) for some in entry.get("similar", ())]
     return Group(
         _count(entry["group"]),
         photos,
         _count(entry["links"]),
         duplicates,
         {copy: kind for copy, kind in kinds.items() if copy in duplicates},
-        tuple(some for some in similar if len(some) > 1),
+        _several(similar, set(photos)),
     )
+
+
+def _several(sets: Iterable[tuple[int, ...]], shown: Several[int]) -> tuple[tuple[int, ...], ...]:
+    """What is shown of each set, as far as two photos are left of it."""
+    left = (tuple(number for number in some if number in shown) for some in sets)
+    return tuple(some for some in left if len(some) > 1)
 
 
 def _kept_apart(duplicates: Mapping[int, int], rejected: Several[tuple[int, int]]) -> dict[int, int]:
@@ -424,12 +430,8 @@ def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]
             copies = {
                 copy: original for copy, original in group.duplicates.items() if not {copy, original} & set(hidden)
             }
-            similar = [tuple(number for number in some if number not in hidden) for some in group.similar]
-            shown.append(
-                replace(
-                    group, photos=photos, duplicates=copies, similar=tuple(some for some in similar if len(some) > 1)
-                )
-            )
+            similar = _several(group.similar, set(photos))
+            shown.append(replace(group, photos=photos, duplicates=copies, similar=similar))
     return tuple(shown)
 
 

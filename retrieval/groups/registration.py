@@ -7,7 +7,7 @@ as well as a photo and its copy. Copies agree in all fine details, photos that w
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,20 +188,19 @@ def register(
         return None
     size, flags = coarser.shape[::-1], cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     warped = cv2.warpAffine(finer, warp, size, flags=flags)
-    both = cv2.warpAffine(np.ones_like(finer, np.uint8), warp, size, flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP)
-    both = cv2.erode(both, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    shown = cv2.warpAffine(np.ones_like(finer, np.uint8), warp, size, flags=cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP)
+    both = cv2.erode(shown, np.ones((3, 3), np.uint8), borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
     if np.count_nonzero(both) < _PIXELS:
         return None
     pictures = cv2.GaussianBlur(coarser, (0, 0), 1), cv2.GaussianBlur(warped, (0, 0), 1)
     # What was made lighter or richer in contrast is toned back; where that lost tones, the other is made as it is.
     tries = [
-        _correlations(picture, _toned(other, picture, both > 0), both > 0)
-        for picture, other in (pictures, pictures[::-1])
+        _correlations(picture, _toned(other, picture, both), both) for picture, other in (pictures, pictures[::-1])
     ]
     tiles = max(tries, key=lambda found: float(np.median(found)) if len(found) else -1.0)
     if len(tiles) < _FEWEST_TILES:
         return None
-    return tiles, _plain(coarser, both > 0) if (both > 0).mean() < 0.95 else 0.0
+    return tiles, _plain(coarser, both) if both.mean() < 0.95 else 0.0
 
 
 def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -243,6 +242,7 @@ def _plain(picture: NDArray[np.float32], inside: NDArray[np.bool_]) -> float:
     return float((variance[outside] < _PLAIN**2).mean())
 
 
+@lru_cache(maxsize=32)  # photos of one view are compared with each other
 def _read(path: str, sha256: str | None, cache: Path) -> NDArray[np.float32]:
     jpeg = thumbnail(Path(path), sha256, SIZES[-1], cache)
     grey: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
