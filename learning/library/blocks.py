@@ -8,7 +8,7 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from index.parallel import processes
-from learning.library.patch_options import BlockChoices
+from learning.library.patch_options import BlockChoices, embedding_named
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import BROWN11, of_blocks, published
 from retrieval.library.progress import Telling, telling
@@ -94,9 +94,7 @@ def _settle(how: BlockChoices) -> "BlockOptions":
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions
 
-    # The paper's name is golde; oglde is in line with the other two.
-    named = "golde" if how.embedding == "oglde" else how.embedding or "none"
-    chosen = Preset(how.blocks or "T3h-S4-25", named, how.dim)
+    chosen = Preset(how.blocks or "T3h-S4-25", embedding_named(how.embedding or "none"), how.dim)
     if how.preset is not None:
         if how.preset not in PRESETS:
             raise CairnError(f"There is no preset {how.preset!r}; choose one of {', '.join(PRESETS)}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
-from learning.library.patch_options import EmbeddingChoices
+from learning.library.patch_options import EmbeddingChoices, embedding_named
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import BROWN11, of_embeddings, published
 from retrieval.library.progress import Telling, telling
@@ -64,7 +64,7 @@ def learn_embedding(
         raise CairnError("{--alpha} is for embeddings that divide by matches' differences: pca takes none.")
     wanted = EmbeddingOptions(
         base=how.base,
-        embedding="golde" if how.embedding == "oglde" else how.embedding,
+        embedding=embedding_named(how.embedding),
         dim=how.dim,
         alphas=tuple(how.alpha) or EmbeddingOptions.alphas,
         centre=how.centre,

@@ -330,3 +330,8 @@ class CodeChoices:
         ),
     ] = None
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
+
+
+def embedding_named(name: str) -> str:
+    """The paper's name of an embedding: golde, which oglde is in line with the others for."""
+    return "golde" if name == "oglde" else name

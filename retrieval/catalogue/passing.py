@@ -13,6 +13,7 @@ from index.errors import CairnError
 from index.text import check_storable, shown
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
+from retrieval.photos.listing import root_of
 from retrieval.photos.passing import Passing
 
 PASSING_KEY = "cairn.passing"
@@ -47,15 +48,19 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
     before = passing_of(session)
     after = before.changed(exclude, include)
     if after != before:
-        keep_setting(session, PASSING_KEY, json.dumps({"exclude": after.exclude, "include": after.include}))
+        _keep(session, after)
+
+
+def _keep(session: Session, passing: Passing) -> None:
+    keep_setting(session, PASSING_KEY, json.dumps({"exclude": passing.exclude, "include": passing.include}))
 
 
 def exclude_folder(session: Session, folder: str, rows: Iterable[ImageRow]) -> None:
     """Pass over a folder from now on, by its name in the collection and photos in it."""
     places = set()
     for row in rows:
-        root = row.path.removesuffix(f"/{row.name}")
-        if root != row.path and str(row.name).startswith(f"{folder.strip('/')}/"):
+        root = root_of(row.path, str(row.name))
+        if root is not None and str(row.name).startswith(f"{folder.strip('/')}/"):
             places.add(escape(f"{root}/{folder.strip('/')}"))
     change_passing(session, sorted(places), ())
 
@@ -71,5 +76,4 @@ def take_folders_again(session: Session, paths: Sequence[Path]) -> None:
         and any(fnmatchcase(f"{path}/", f"{pattern}/*") or pattern.startswith(f"{escape(path)}/") for path in given)
     ]
     if again:
-        after = Passing(tuple(one for one in passing.exclude if one not in again), passing.include)
-        keep_setting(session, PASSING_KEY, json.dumps({"exclude": after.exclude, "include": after.include}))
+        _keep(session, Passing(tuple(one for one in passing.exclude if one not in again), passing.include))

@@ -159,9 +159,8 @@ def find_new(
             except (CairnError, OSError) as error:
                 fail(number, path, error)
                 continue
-            same = before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
-            same = not changes.is_later(str(real[root]), times.of(path, status)) and same
-            if same and before is not None and before.state == INDEXED and not before.missing:
+            is_later = changes.is_later(str(real[root]), times.of(path, status))
+            if not is_later and _is_same(before, status):
                 report.unchanged += 1
                 sound.add(str(path))
                 continue
@@ -170,7 +169,7 @@ def find_new(
                 report.keep_out(str(path), there.reason(str(path), there.sha256))
                 continue
             linked = os.path.realpath(path)
-            if before is None and linked != str(path) and _is_same(known.get(linked), linked):
+            if before is None and linked != str(path) and _is_same(known.get(linked), status):
                 report.places.append({"path": printable(str(path)), "photo": printable(linked)})
                 continue
             yield number, name, path, status
@@ -255,11 +254,10 @@ def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]
     return len(found)
 
 
-def _is_same(before: Known | None, path: str) -> bool:
+def _is_same(before: Known | None, status: os.stat_result) -> bool:
     """Whether a file is what was indexed at its path, as far as that shows without reading it."""
     if before is None or before.state != INDEXED or before.missing:
         return False
-    status = os.stat(path)  # noqa: PTH116 (it is a text)
     return (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 

@@ -51,7 +51,6 @@ def list_photos(
         Counts the other files of the folders, that are not hidden, and the folders that are passed over.
     below : sequence of Path, optional
         A link to a folder that lies in none of these is not followed, and listed as an entry that cannot be read is.
-
     passing : Passing, optional
         What is passed over; a file or folder that is given is not.
 
@@ -85,6 +84,11 @@ def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
     return os.path.realpath(path) != os.fspath(path)
 
 
+def root_of(path: str, name: str) -> str | None:
+    """Return the folder that was indexed with a photo: its path without its name, if it ends in that."""
+    return path.removesuffix(f"/{name}") if path.endswith(f"/{name}") else None
+
+
 def away(path: str, name: str) -> str | None:
     """Return the folder that was indexed with a photo if it is not there, or empty: its drive may not be connected.
 
@@ -100,7 +104,7 @@ def away(path: str, name: str) -> str | None:
     str or None
         None if there is anything in the folder.
     """
-    root = Path(path.removesuffix(f"/{name}") if path.endswith(f"/{name}") else os.path.dirname(path))  # noqa: PTH120
+    root = Path(root_of(path, name) or os.path.dirname(path))  # noqa: PTH120 (it is a text)
     try:
         return None if any(root.iterdir()) else str(root)
     except (FileNotFoundError, NotADirectoryError):
