@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pytest
 from hypothesis import settings
 
 from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
-from retrieval.library.compiled import COMPILED
 from tests.support.made_once import made_once
 
 # Where other programs run, an example may take long, and nothing is wrong.
@@ -31,15 +29,6 @@ settings.load_profile("cairn")
 pytest_plugins = [
     f"tests.support.{name}" for name in ("browser", "picture_views", "postgresql", "written_photos", "sharded")
 ]
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let each process of a large run compile a share of the functions, where none was compiled on this machine yet."""
-    worker, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
-    if worker and workers and len(session.items) > 1000:
-        for module in COMPILED[int(worker.removeprefix("gw")) :: int(workers)]:
-            import_module(module)
-
 
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")
