@@ -1,5 +1,7 @@
 """What end-to-end tests share: a small collection of photos with known homographies, and the command line."""
 
+import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -33,6 +35,18 @@ pytest_plugins = [
 # Few objects, few views: enough for a ranking that can be wrong, and quick.
 OBJECTS = ("cat", "coffee", "coins", "page")
 VIEWS, DISTRACTORS = 3, 4
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let each process import some tests before all: what one has rewritten and kept, the others need not."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    root = session.config.rootpath
+    names = sorted(".".join(file.relative_to(root).with_suffix("").parts) for file in root.glob("tests/**/test_*.py"))
+    for name in names[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 @dataclass(frozen=True)

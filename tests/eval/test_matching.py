@@ -9,7 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -117,7 +117,6 @@ def test_every_descriptor_of_the_views_is_scored_over_the_same_features() -> Non
     assert [score.ap for score in scores] == [1, 1, 0]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_matches_are_those_of_all_distances(seed: int, ratio: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -157,7 +156,6 @@ def test_a_feature_without_a_second_candidate_is_the_surest() -> None:
 # Average precision
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=6))
 def test_average_precision_is_the_mean_over_the_orders_of_ties(ranked: list[tuple[int, bool]]) -> None:
     scores, right = (np.array(each) for each in zip(*ranked, strict=True))

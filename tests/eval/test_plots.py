@@ -155,6 +155,7 @@ def test_codes_are_drawn_beside_what_they_were_made_of(drawn: list[Any], tmp_pat
     assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
 
 
+@pytest.mark.slow
 def test_no_plot_loads_what_opens_windows(tmp_path: Path) -> None:
     import subprocess
 

@@ -130,6 +130,7 @@ def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
     assert "number of photos" in cairn(*command, "--vocabulary-photos", "many").refused()
 
 
+@pytest.mark.slow
 def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cairn: Cairn, work: Path) -> None:
     command = ("evaluate", "roxford5k", "--root", sets.root, "--work", work, *QUICK)
     report = cairn(*command).json
@@ -189,6 +190,7 @@ def test_revisited_has_no_features_of_another_program(sets: FakeSets, cairn: Cai
     assert not (tmp_path / "work").exists()
 
 
+@pytest.mark.slow
 def test_a_share_is_a_smoke_test(sets: FakeSets, cairn: Cairn, tmp_path: Path) -> None:
     command = ("evaluate", "oxford105k", "--root", sets.root, "--work", tmp_path, *QUICK, "--engine", "tf-idf")
     report = cairn(*command, "--share", 0.5, "--discard").json
@@ -208,6 +210,7 @@ class _Stopped(BaseException):
     pass
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it was: while it indexes, while it asks, and with a line half written."""
     located = locate("oxford5k", sets.root)

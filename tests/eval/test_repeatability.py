@@ -21,7 +21,7 @@ def _ellipses(
     return np.column_stack([centres, p * cos**2 + q * sin**2, (p - q) * cos * sin, p * sin**2 + q * cos**2])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.2, 0.4, 0.49]))
 def test_no_correspondence_is_missed(seed: int, max_error: float) -> None:
     """The search for candidates leaves out nothing that all pairs, tried in turn, would give."""
@@ -48,7 +48,7 @@ def test_no_correspondence_is_missed(seed: int, max_error: float) -> None:
     assert (found.regions1, found.regions2) == tuple(int(mask.sum()) for mask in inside)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_regions_that_move_with_the_image_are_all_found_again(seed: int) -> None:
     rng = np.random.default_rng(seed)

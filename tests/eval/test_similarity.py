@@ -99,6 +99,7 @@ def test_splits_are_learnt_from_and_measured_as_searches_are(cairn: Cairn, index
     assert said.code == 0 and "words alone, k = 0: mAP" in said.out and "variables" in said.out
 
 
+@pytest.mark.slow
 def test_objects_are_measured_by_what_others_teach_elsewhere_too(
     cairn: Cairn, indexed: Indexed, tmp_path: Path
 ) -> None:

@@ -59,7 +59,8 @@ def dense_scores(own: Images, borrowed: Images, query: list[int], tf: str) -> np
 words = st.lists(st.integers(0, WORDS - 1), max_size=12)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     own=st.lists(words, min_size=2, max_size=8),
     lent=st.dictionaries(st.integers(0, 9), words, min_size=1),

@@ -75,7 +75,7 @@ def test_three_documents_by_hand(tmp_path: Path) -> None:
 collections = st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=8)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), images=collections, tf=st.sampled_from(["linear", "sqrt"]), block=st.integers(1, 40))
 def test_scores_are_the_dense_ones_whatever_the_segments(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, images: list[list[int]], tf: str, block: int
@@ -123,7 +123,6 @@ def test_scores_are_the_dense_ones_whatever_the_segments(
             index_.images.features(number)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     values=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=30),
     top=st.none() | st.integers(0, 35),
@@ -292,7 +291,8 @@ def dense_similarity(
     return np.sqrt(np.divide(S_ij**2, both, out=np.zeros_like(S_ij), where=both > 0)), np.sqrt(S_jj)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.data(),
     images=collections,

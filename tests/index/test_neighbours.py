@@ -69,7 +69,7 @@ def clustered():
     rng = np.random.default_rng(1)
     means = rng.normal(size=(300, 32))
     points = means[rng.integers(300, size=6000)] + 0.5 * rng.normal(size=(6000, 32))
-    queries = means[rng.integers(300, size=1000)] + 0.5 * rng.normal(size=(1000, 32))
+    queries = means[rng.integers(300, size=250)] + 0.5 * rng.normal(size=(250, 32))
     points, queries = points.astype(np.float32), queries.astype(np.float32)
     return points, queries, scipy.spatial.distance.cdist(queries, points, "sqeuclidean")
 

@@ -67,6 +67,7 @@ def test_where_order_does_not_matter_all_results_come(workers: int, threads: boo
     assert sorted(run(tasks(double, 9), workers, ordered=False, threads=threads)) == list(range(0, 18, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "threads"), WAYS)
 def test_what_a_task_raises_is_raised(workers: int, threads: bool) -> None:
     with pytest.raises(ValueError, match="three"):

@@ -64,7 +64,6 @@ def vocabulary_of(points: np.ndarray) -> Vocabulary:
 # The product
 
 
-@settings(max_examples=60, deadline=None)
 @given(matrix=matrices(9), weights=st.lists(st.sampled_from([0.0, 0.3, 1.0, 4.0]), min_size=9, max_size=9))
 def test_the_product_is_the_dense_one(matrix: SimilarityMatrix, weights: list[float]) -> None:
     vector = np.array(weights)
@@ -155,7 +154,7 @@ def test_the_mask_of_one_word_is_empty_and_a_negative_k_is_none() -> None:
 # Shared postings
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     images=st.lists(st.lists(st.integers(0, 7), max_size=12), min_size=1, max_size=9),
     pairs=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12),
@@ -190,7 +189,7 @@ def test_shared_postings_are_those_of_the_images_with_both_words(
 # The file
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(matrix=matrices(6))
 def test_a_file_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, matrix: SimilarityMatrix) -> None:
     path = tmp_path_factory.mktemp("f") / "s.npz"
@@ -314,6 +313,7 @@ def test_a_damaged_file_is_refused_wherever_the_damage_is(tmp_path: Path) -> Non
         assert back.fingerprint == fingerprint  # the damage was where nothing is kept
 
 
+@pytest.mark.slow
 def test_what_is_no_file_or_far_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CairnError, match="There is no similarity file"):
         SimilarityMatrix.load(tmp_path / "nothing.npz")

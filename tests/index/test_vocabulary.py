@@ -50,6 +50,7 @@ def test_descriptors_get_their_nearest_word(vocabulary):
         vocabulary.assign(queries[:, 1:])
 
 
+@pytest.mark.slow
 def test_recall_and_error_are_those_of_the_training_descriptors(vocabulary):
     points = descriptors(6000)
     exact = squared(points, vocabulary.centres)
@@ -228,7 +229,7 @@ def test_the_words_beside_a_word_are_its_nearest(vocabulary, folder):
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_of_few_words_the_nearest_are_exact(words, seed):
     points = np.random.default_rng(seed).normal(size=(words, 5)).astype(np.float32)
     one = Vocabulary.train(ArraySource(points), VocabularyOptions(words=words, iterations=1))

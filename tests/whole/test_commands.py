@@ -264,6 +264,7 @@ def test_what_is_no_file_is_listed_and_waited_for_by_nobody(tmp_path: Path, cair
     assert cairn("info", tmp_path / "c", "--json").json["failed"] == run["failed"]
 
 
+@pytest.mark.slow
 def test_two_photos_of_one_name_keep_apart(tmp_path: Path, cairn: Cairn) -> None:
     for folder, name in (("x", "coffee"), ("y", "chelsea")):
         (tmp_path / "in" / folder).mkdir(parents=True)
@@ -663,6 +664,7 @@ def test_evaluation_by_a_learnt_similarity(
 # All of it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["query", "index", "info", "demo", "evaluate retrieval", "evaluate oxford5k"])
 def test_the_help_of_a_command_loads_nothing_slow(command: str) -> None:
     code = (
@@ -706,6 +708,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, indexed: Indexed) -> None:
     assert done.stderr.startswith("cairn: ") and done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["typer", "retrieval.commands.console", "numpy"])
 def test_ctrl_c_while_modules_are_imported_is_one_sentence(module: str) -> None:
     script = f"""

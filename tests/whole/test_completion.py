@@ -58,6 +58,7 @@ def test_values_that_are_offered_are_taken() -> None:
     assert find_detector(own["detector"].option.names[0]) and search_backend(own["search"].option.names[0])
 
 
+@pytest.mark.slow
 def test_bash_completes_by_the_script_that_it_is_given(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:

@@ -35,9 +35,9 @@ def campaign(work: Path, kills: int, failures: int, *more: str) -> dict[str, Any
 
 
 def test_a_few_crashes_and_full_disks(tmp_path: Path) -> None:
-    summary = campaign(tmp_path, 2, 2, "--operation", "index", "--operation", "backup")
+    summary = campaign(tmp_path, 2, 1, "--operation", "index")
     assert (summary["killed"], summary["findings"]) == (2, 0)
-    assert summary["failed"] == (2 if shutil.which("strace") else 0)
+    assert summary["failed"] == (1 if shutil.which("strace") else 0)
     # What was tried is not tried again.
     lines = (tmp_path / "tries.jsonl").read_text().splitlines()
     assert len(lines) == 1 + summary["killed"] + summary["failed"]

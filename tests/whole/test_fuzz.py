@@ -170,6 +170,7 @@ def test_the_end_of_a_process_is_a_finding_and_the_next_goes_on(
     assert found == [(finding, tmp_path / "findings" / "arrays-0")] and found[0][1].is_dir()
 
 
+@pytest.mark.slow
 def test_a_finding_is_shrunk_and_can_be_read_again(
     fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -431,6 +432,7 @@ def _sign_index(folder: Path, contents: bytes, name: str = INDEX_FILE) -> None:
     change_json(folder / "search.json", lambda value: value.update(index_sha256=digest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [False, True])
 def test_an_index_that_is_not_of_the_points_is_refused(tmp_path: Path, lists: bool) -> None:
     points, contents = _index(tmp_path, lists)

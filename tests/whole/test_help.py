@@ -84,6 +84,7 @@ def test_values_and_what_must_be_given_are_named(cairn: Cairn) -> None:
     assert "--upright/--rotated" in cairn("index", "--help").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "expected"), [("cairn que", "query"), ("cairn query c --taken-f", "--taken-from")])
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     count = str(len(words.split()) - 1)

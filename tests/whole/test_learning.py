@@ -298,6 +298,7 @@ def test_a_whitening_is_learnt_where_nothing_else_is_asked_for(made: Made, cairn
 HASTY = ("--pairs", 40, "--augment", 0, "--pool-step", 5, "--max-pooled-dim", 64, "--dim", 64, "--hours", 1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_file(made: Made, cairn: Cairn, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()
@@ -327,6 +328,7 @@ def test_requests_that_contradict_themselves_are_refused(
     assert ran.code == 2 and not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dim", "norm"), [(127, "nuclear"), (128, "frobenius")])
 def test_rootsift_is_projected_by_either_norm(made: Made, cairn: Cairn, tmp_path: Path, dim: int, norm: str) -> None:
     """With all dimensions wanted, by the norm that lowers none of them. No time for more than one model."""

@@ -454,6 +454,7 @@ def _change_in_all_ways(album: Album, told: Any) -> None:
             told.send(album.answers())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process that begins at once")
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_whoever_searches_meanwhile_sees_the_collection_of_one_moment(

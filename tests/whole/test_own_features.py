@@ -129,6 +129,7 @@ def test_places_alone_and_bits_find_them_too(kind: str, scenes: Scenes, cairn: C
     assert cairn("group", collection, "--json").json["groups"] == 2
 
 
+@pytest.mark.slow
 def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, cairn: Cairn, tmp_path: Path) -> None:
     collection = make(cairn, tmp_path / "own.cairn", scenes, "sift")
     photo = scenes.photos / "coffee" / "0.png"
@@ -170,6 +171,7 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
     assert "own features" in cairn("index", own, scenes.photos, "--features", sift).refused()
 
 
+@pytest.mark.slow
 def test_photos_fail_one_at_a_time_and_other_features_are_refused_at_once(
     scenes: Scenes, cairn: Cairn, tmp_path: Path
 ) -> None:

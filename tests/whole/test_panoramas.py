@@ -134,6 +134,7 @@ def elongations(collection: Collection) -> dict[str | None, float]:
     return {row.name: collection.index.images.features(row.number).elongation for row in rows}
 
 
+@pytest.mark.slow
 def test_elongations_stay_with_their_photos(made: Path, folder: Path, tmp_path: Path) -> None:
     """Whatever is done to segments; those of other photos alone have no file for them."""
     place = indexed(tmp_path / "c.cairn", [folder / "long", folder / "others"])

@@ -54,7 +54,6 @@ def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int)
     return Searcher(collection, SearchOptions(engine="tf-idf-sp", turns=1)).search([view])
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     features=st.one_of(

@@ -98,6 +98,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_roc_draws_what_is_measured(
     folder: Path, models: Path, draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_roc_draws_what_is_measured(
         np.testing.assert_array_equal(match, report.match)
 
 
+@pytest.mark.slow
 def test_regions_and_metric_draw_what_is_in_the_file(
     models: Path, draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_photo_depends_on_the_seed_and_itself_alone(
         assert path.read_bytes() != (demo.images / path.name).read_bytes(), path.name
 
 
+@pytest.mark.slow
 def test_homographies_map_the_photograph_onto_each_view(demo: DemoCollection) -> None:
     record = json.loads(demo.homographies.read_text())
     assert len(record["views"]) == 8 * len(demo.objects)

@@ -33,6 +33,7 @@ def part(indexed: Indexed) -> Part:
     return Part(photos, queries[:4])
 
 
+@pytest.mark.slow
 def test_kept_views_find_what_searching_finds(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure([part], tmp_path, SEARCH, collection=SMALL)
     assert list(found) == [f"demo/{query.name}" for query in part.queries]
@@ -55,6 +56,7 @@ def test_kept_views_find_what_searching_finds(part: Part, tmp_path: Path, monkey
     assert not list(tmp_path.glob("views/*/*/*.png"))
 
 
+@pytest.mark.slow
 def test_damaged_views_are_told_of(part: Part, tmp_path: Path) -> None:
     measure([part], tmp_path, SEARCH, collection=SMALL)
     for path in tmp_path.glob("views/*/*/*.npz"):

@@ -60,6 +60,7 @@ def test_kinds_are_those_of_the_panel() -> None:
     assert {*GROUPS.values(), *LANDMARKS.values()} <= set(KINDS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("CAIRN_DATASETS" not in os.environ, reason="CAIRN_DATASETS is not set")
 def test_all_kinds_have_scenes_and_no_query_finds_itself() -> None:
     parts = find_parts(Path(os.environ["CAIRN_DATASETS"]))

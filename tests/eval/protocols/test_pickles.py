@@ -174,6 +174,7 @@ def test_what_is_shared_is_read_once(tmp_path: Path) -> None:
     assert found == [1]
 
 
+@pytest.mark.slow
 def test_damage_is_told_or_harmless(tmp_path: Path) -> None:
     """Whatever byte is changed, there is data or one sentence."""
     sound = pickle.dumps({"gnd": [{"easy": np.arange(4), "bbx": [1.0, 2]}], "imlist": ["a", "b"]}, 2)

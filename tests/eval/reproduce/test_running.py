@@ -127,6 +127,7 @@ def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) 
         run_steps(bench, [LEARN])
 
 
+@pytest.mark.slow
 def test_a_real_command_answers_or_says_why_not(tmp_path: Path) -> None:
     assert "experiments" in json.loads(run_command(["reproduce", "list", "--json"]))
     with pytest.raises(CairnError, match="nowhere"):

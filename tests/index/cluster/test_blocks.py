@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(block_rows=st.sampled_from([500, 777, 5_000]), threads=st.integers(1, 5), per_word=st.sampled_from([0, 3, 11]))
 def test_workers_make_the_same_centres_to_the_bit(files, block_rows, threads, per_word):
     source = FileSource(files, block_rows)

@@ -3,7 +3,7 @@ import itertools
 import faiss
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -36,6 +36,7 @@ def test_it_ends_where_lloyds_algorithm_stands_still():
     assert (np.diff(result.errors) <= 1e-7).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["faiss", pytest.param("flann", marks=pytest.mark.slow)])
 def test_its_error_is_within_three_percent_of_exact_lloyd(backend):
     points = blobs(24_000, 600, 32, spread=0.6)
@@ -47,7 +48,7 @@ def test_its_error_is_within_three_percent_of_exact_lloyd(backend):
     assert errors[0] < 1.03 * errors[1]
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.slow
 @given(
     points=hnp.arrays(np.float32, st.tuples(st.integers(1, 40), st.just(2)), elements=st.integers(-2, 2).map(float)),
     words=st.integers(1, 30),
@@ -133,6 +134,7 @@ def test_more_words_than_descriptors():
     assert result.errors[-1] == 0
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_not_threads_blocks_or_files(tmp_path):
     points = blobs(9000, 100, 16).astype(np.float16)
     options = KMeansOptions(words=2100, iterations=5, seed=3, sample_per_word=4)

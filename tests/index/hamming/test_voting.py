@@ -121,7 +121,7 @@ def scores_of(
     ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=st.data(),
     lists=st.lists(st.lists(st.integers(0, 8), max_size=12), min_size=1, max_size=7),

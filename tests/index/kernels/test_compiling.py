@@ -93,10 +93,12 @@ def test_damage_of_what_was_kept_stops_nothing(damage: str, kept: Path, tmp_path
     assert index.stat().st_size and all(path.stat().st_size > 100 for path in folder.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_nothing(tmp_path: Path) -> None:
     run_decoding("NUMBA_CACHE_DIR", tmp_path, "no room")
 
 
+@pytest.mark.slow
 def test_what_was_compiled_is_kept_in_the_folder_that_is_named(kept: Path, tmp_path: Path) -> None:
     run_decoding("CAIRN_CACHE", tmp_path)
     for folder in (kept, tmp_path / "compiled"):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import index.postings.sorted_lists
@@ -33,7 +33,7 @@ def encoded(lists: list[list[int]], universe: int) -> SortedLists:
     return SortedLists(encode_lists(joined(lists), starts, universe), starts)
 
 
-@settings(deadline=None, max_examples=100)
+@pytest.mark.slow
 @given(data=st.data(), case=LISTS, block=st.sampled_from([1, 7, 40, 1 << 18]), long=st.sampled_from([0, 3, 1000]))
 def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) -> None:
     universe, lists = case
@@ -55,7 +55,7 @@ def test_lists_are_read_back_one_by_one_some_and_all(data, case, block, long) ->
         assert following == len(lists) and told == joined(lists).tolist()
 
 
-@settings(deadline=None, max_examples=100)
+@pytest.mark.slow
 @given(data=st.data(), case=LISTS, low_bits=st.sampled_from([None, *LOW_BITS]))
 def test_a_value_is_found_in_a_list(data, case, low_bits) -> None:
     from index.postings.list_kernels import FITS, find_values

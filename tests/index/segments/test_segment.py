@@ -134,7 +134,7 @@ def test_elongations_are_kept_where_an_image_has_one(tmp_path: Path) -> None:
         Segment.open(segment.folder)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**31 - 1), max_size=9), min_size=1, max_size=6),
     gap=st.integers(1, 10**8),
@@ -361,7 +361,8 @@ def signed(data: list[list[int]], length: int = 4) -> tuple[list[np.ndarray], li
     return [np.array(row, np.int64) for row in data], rows
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     images=st.lists(st.lists(st.integers(0, 12) | st.integers(0, 10**6), max_size=9), min_size=1, max_size=9),
     chosen=st.lists(st.integers(0, 8), max_size=9),

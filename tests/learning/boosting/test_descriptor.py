@@ -99,6 +99,7 @@ class TestKinds:
 
 
 class TestRepeatability:
+    @pytest.mark.slow
     def test_neither_workers_nor_a_second_run_change_a_bit_and_the_seed_does(self, sources, tmp_path):
         options = replace(options_of("lbgm"), learners=6, dim=4, candidates=CandidateOptions(50))
 
@@ -175,6 +176,7 @@ class TestCommand:
             measured = cairn("evaluate", "patches", folder, "--descriptor", file, "--pairs", pairs, "--json").json
             assert measured["fpr95"] < 0.9
 
+    @pytest.mark.slow
     def test_a_large_set_is_learnt_from_with_as_many_candidates_as_memory_holds(
         self, folder, cairn: Callable[..., Ran], tmp_path, monkeypatch
     ):

@@ -49,7 +49,7 @@ def products(levels: PairLevels, candidate: int, level: int) -> np.ndarray:
 class TestBoosting:
     @pytest.mark.parametrize("offset", [True, False])
     @given(seed=st.integers(0, 1000))
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     def test_the_loss_is_the_product_of_normalisers_and_falls(self, offset, seed):
         levels, match = some_levels(seed)
         boosting = Boosting(match, SearchOptions(sample=64, finalists=4, offset=offset), np.random.default_rng(seed))

@@ -69,6 +69,7 @@ def test_slanted_and_missing_ones_are_nowhere(exact: Detections) -> None:
     np.testing.assert_array_equal(np.isnan(found.centres).any(axis=1), [False, True, True])
 
 
+@pytest.mark.slow
 def test_a_set_is_made_of_the_first_image_s_points(tmp_path: Path) -> None:
     folder, out = write_sequence(tmp_path / "first", 0), tmp_path / "set"
     splits = SplitOptions(train=200, validation=100, test=100)

@@ -192,6 +192,7 @@ def test_the_same_seed_gives_the_same_bytes(built: Path, sequence: Path, tmp_pat
     assert other.first.tolist() != same.first.tolist()
 
 
+@pytest.mark.slow
 def test_a_split_of_size_0_leaves_its_points_to_the_others(built: Path, sequence: Path, tmp_path: Path) -> None:
     report = build_from_sequences(tmp_path / "set", [sequence], splits=SplitOptions(0, 0, 100_000))
     assert list(report.pairs) == ["test"]
@@ -467,6 +468,7 @@ def test_a_homography_of_other_photos_is_found_out(tmp_path: Path) -> None:
     assert "No two detections match" in refused(folder, tmp_path / "set")
 
 
+@pytest.mark.slow
 def test_pairs_in_folders(tmp_path: Path) -> None:
     source = write_sequence(tmp_path / "one", 2)
     pairs = tmp_path / "pairs"
@@ -508,6 +510,7 @@ def test_impossible_splits_are_refused(sizes: tuple[int, int, int]) -> None:
 DATASETS = Path(os.environ.get("CAIRN_DATASETS") or "nowhere")
 
 
+@pytest.mark.slow
 @pytest.mark.photos
 @pytest.mark.skipif(not DATASETS.is_dir(), reason="CAIRN_DATASETS names no folder of real photos")
 @pytest.mark.parametrize(
@@ -560,6 +563,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     return call
 
 
+@pytest.mark.slow
 def test_the_command_reports_what_it_built(
     command: Callable[..., tuple[int, str, str]], sequence: Path, points_file: Path, tmp_path: Path
 ) -> None:

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
 from learning.codes.binary import centred_code, learn_binary, random_projections, spread_code, tight_frame
 
 
-@settings(deadline=None, max_examples=30)
 @given(dim=st.integers(1, 40), more=st.integers(0, 90), seed=st.integers(0, 99))
 def test_a_frame_is_a_parseval_tight_frame(dim, more, seed):
     frame = tight_frame(dim + more, dim, np.random.default_rng(seed)).astype(np.float64)

@@ -76,7 +76,7 @@ def refused(*arguments):
         (("--bits", 64, "--method", "frame"), 64, 64, 8, "binary-frame"),
         (("--bits", 20, "--method", "lsh"), 20, 20, 3, "binary-lsh"),
         (("--product", 32), DIM, 32, 4, "product-balanced"),
-        (("--product", 32, "--method", "plain"), DIM, 32, 4, "product-plain"),
+        pytest.param(("--product", 32, "--method", "plain"), DIM, 32, 4, "product-plain", marks=pytest.mark.slow),
         (("--product", 1024), DIM, 8 * DIM, DIM, "product-balanced"),
     ],
 )
@@ -100,6 +100,7 @@ def test_a_compressed_descriptor_is_one_like_any_other(file, request_, dim, bits
         assert np.median(np.abs(rows - parent.describe(patches))) < 0.02
 
 
+@pytest.mark.slow
 def test_the_same_request_writes_the_same_file(file):
     for kind in ("--bits", "--product"):
         outs = [file.with_name(f"{name}.npz") for name in "abc"]
@@ -109,6 +110,7 @@ def test_the_same_request_writes_the_same_file(file):
         assert outs[0].read_bytes() != outs[2].read_bytes()
 
 
+@pytest.mark.slow
 def test_the_file_says_what_the_code_was_learnt_from(file):
     run(file, "--out", file.with_name("code.npz"), "--product", 32, "--seed", 5)
     provenance = load_model(file.with_name("code.npz")).provenance

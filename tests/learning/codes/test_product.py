@@ -34,6 +34,7 @@ def options(bits, method="balanced", seed=0):
     return ProductOptions(bits, method, iterations=8, seed=seed)
 
 
+@pytest.mark.slow
 def test_plain_product_quantisation_is_as_good_as_that_of_faiss():
     peer = faiss.ProductQuantizer(DIM, 4, 8)
     peer.train(TRAIN)
@@ -42,14 +43,16 @@ def test_plain_product_quantisation_is_as_good_as_that_of_faiss():
     assert error(learn_product(TRAIN, options(32, "plain")), TEST) == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [gaussian_rows, mixed_rows])
-@pytest.mark.parametrize("bits", [16, 32])
+@pytest.mark.parametrize("bits", [16, pytest.param(32, marks=pytest.mark.slow)])
 def test_balanced_parts_lose_less_than_plain_ones(make, bits):
     train, test = make(6000), make(2000, seed=1)
     errors = {method: error(learn_product(train, options(bits, method)), test) for method in ("balanced", "plain")}
     assert errors["balanced"] < 0.9 * errors["plain"]
 
 
+@pytest.mark.slow
 def test_the_error_falls_as_bits_grow():
     errors = [error(learn_product(TRAIN, options(bits)), TEST) for bits in (8, 16, 32, 80, 160)]
     assert errors == sorted(errors, reverse=True)
@@ -78,7 +81,7 @@ def test_parts_of_any_number_cover_all_dimensions(bits, dim, sizes, method):
     assert code.bytes == min(bits // 8, dim)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(dim=st.integers(1, 30), parts=st.integers(1, 30), flat=st.booleans(), seed=st.integers(0, 99))
 def test_axes_are_dealt_once_each_to_parts_of_like_products(dim, parts, flat, seed):
     parts = min(parts, dim)
@@ -131,6 +134,7 @@ def test_moments_of_less_than_full_rank_give_finite_rows():
     np.testing.assert_allclose(rows, rows[:, 1:2] * np.arange(4), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_rows_drawn_from_moments_serve_as_well_as_the_rows_where_these_are_gaussian():
     train, test = mixed_rows(6000), mixed_rows(2000, seed=1)
     drawn = rows_of_moments(train.mean(axis=0), np.cov(train.T), 6000, np.random.default_rng(0))

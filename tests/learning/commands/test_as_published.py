@@ -151,6 +151,7 @@ def test_what_contradicts_itself_is_refused(
     assert not (tmp_path / "d.learning").exists()  # nothing was learnt before
 
 
+@pytest.mark.slow
 def test_boosted_descriptors_are_compared_by_signed_inner_products(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "b.npz"
     few = ("--learners", 12, "--dim", 12, "--candidates", 80, "--draws", 1, "--orientations", 8, "--workers", 1)

@@ -61,7 +61,7 @@ def test_rings_are_the_orbits_of_the_positions_under_flips(full):
 
 
 @given(options=options)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_flip_maps_every_ring_onto_itself(options):
     pool = candidate_pool(options)
     reach = (options.patch_size - 1) / 2
@@ -127,7 +127,7 @@ class TestSelect:
         np.testing.assert_array_equal(rings, [0, 1])
 
     @given(seed=st.integers(0, 10**6), share=st.floats(0.001, 0.3), symmetric=st.booleans())
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_the_distance_is_that_of_all_rings_together(self, seed, share, symmetric):
         """Σ over regions of w·f(region) is Σ over rings of w Σ f, whatever f: so selecting keeps distances."""
         pool = candidate_pool(PoolOptions(patch_size=9, step=1, angles=8, symmetric=symmetric))

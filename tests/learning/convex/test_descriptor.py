@@ -164,6 +164,7 @@ class TestWhatIsLearnt:
         assert learnt.pooling is not None and learnt.model.pooling is not None
         assert learnt.pooling.rings == len(np.unique(learnt.model.pooling.rings))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("stage", ["pooling", "both", "rootsift"])
     def test_the_errors_told_are_those_of_the_descriptor_made(
         self, sources: list[Source], tmp_path: Path, stage: str
@@ -195,6 +196,7 @@ class TestWhatIsLearnt:
         np.testing.assert_allclose(model.mean, rows.mean(axis=0), rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(model.covariance, np.cov(rows.T), rtol=1e-3, atol=1e-7)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("dim", [1, 3, 20, 40])
     def test_a_dimension_between_those_of_the_grid_is_looked_for(
         self, sources: list[Source], tmp_path: Path, dim: int
@@ -225,7 +227,7 @@ class TestWhatIsLearnt:
         assert learnt.projection is not None and learnt.projection.dim == 10
         assert len(learnt.tried) == len({one.mu for one in learnt.tried})
 
-    @pytest.mark.parametrize("base", ["sift", "rootsift"])
+    @pytest.mark.parametrize("base", ["sift", pytest.param("rootsift", marks=pytest.mark.slow)])
     def test_frobenius_keeps_the_dimension_nuclear_does_not(
         self, sources: list[Source], tmp_path: Path, base: str
     ) -> None:
@@ -257,6 +259,7 @@ class TestWhatIsLearnt:
         other = learn_descriptor(sources, tmp_path, replace(options, augmentation=SMALL.augmentation))
         assert other.model.fingerprint != model.fingerprint
 
+    @pytest.mark.slow
     def test_given_regions_are_projected_as_they_are(self, sources: list[Source], tmp_path: Path) -> None:
         given = some_pooling()
         options = replace(SMALL, stage="projection", dim=60)
@@ -266,6 +269,7 @@ class TestWhatIsLearnt:
         assert all(one.rings == given.rings.max() + 1 for one in learnt.tried)
         assert not (tmp_path / "ring-distances").exists()
 
+    @pytest.mark.slow
     def test_projections_alone_are_learnt_from_distorted_copies(
         self, sources: list[Source], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
@@ -286,11 +290,11 @@ class TestRepeated:
         ("stage", "after"),
         [
             ("psi-train", 50),
-            ("psi-validation", 1),
-            ("pooling", 1),
             ("pooling", 2),
-            ("projection", 1),
-            ("projection", 2),
+            *(
+                pytest.param(*one, marks=pytest.mark.slow)
+                for one in (("psi-validation", 1), ("pooling", 1), ("projection", 1), ("projection", 2))
+            ),
         ],
     )
     def test_a_stopped_run_goes_on_where_it_was(
@@ -371,7 +375,10 @@ class TestRepeated:
         assert len(began["pooling"]) == 2 * computed
         assert other.model.fingerprint != undisturbed[1].model.fingerprint
 
-    @pytest.mark.parametrize("changed", ["pairs", "channels", "base"])
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "changed", ["pairs", *(pytest.param(one, marks=pytest.mark.slow) for one in ("channels", "base"))]
+    )
     def test_models_of_other_data_are_not_taken(
         self, folder: Path, sources: list[Source], began: dict[str, list[Any]], tmp_path: Path, changed: str
     ) -> None:

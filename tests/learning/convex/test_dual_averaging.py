@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -136,7 +136,7 @@ def fit_metric(positive, negative, share, norm="nuclear", gamma=0.1, **more):
 
 
 class TestVector:
-    @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+    @pytest.mark.parametrize("share", [0.1, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.02, 0.4))])
     def test_the_optimum_is_the_solver_s_within_one_percent(self, share):
         cp = pytest.importorskip("cvxpy")
         positive, negative = ring_problem(number=100)
@@ -220,6 +220,7 @@ class TestMetric:
         assert best * (1 - 1e-4) <= reached <= 1.01 * best
         assert best < 0.97 * metric_objective(positive, negative, projection[:0], mu, norm)
 
+    @pytest.mark.slow
     def test_the_rank_falls_as_mu_grows(self):
         positive, negative = difference_problem(number=100, seed=1)
         ranks = []
@@ -230,6 +231,7 @@ class TestMetric:
             ranks.append(len(projection))
         assert ranks == sorted(ranks, reverse=True) and ranks[0] > ranks[-1] > 0
 
+    @pytest.mark.slow
     def test_the_frobenius_norm_keeps_more_dimensions(self):
         positive, negative = difference_problem(number=100, seed=1)
         nuclear, frobenius = (fit_metric(positive, negative, 0.3, norm)[0] for norm in ("nuclear", "frobenius"))
@@ -252,6 +254,7 @@ class TestMetric:
         assert metric_objective(positive, negative, projection, 1) == pytest.approx(1)
         assert len(fit_metric(positive, negative, 0.98, iterations=20)[0]) > 0
 
+    @pytest.mark.slow
     def test_some_pairs_at_a_time_come_to_the_same_optimum(self):
         positive, negative = difference_problem(number=500, seed=4)
         whole, mu = fit_metric(positive, negative, 0.1)
@@ -268,7 +271,6 @@ class TestMetric:
 
 
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 12))
-@settings(max_examples=40, deadline=None)
 def test_the_root_is_that_of_the_nearest_positive_semi_definite_matrix(seed, size):
     rng = np.random.default_rng(seed)
     matrix = rng.normal(size=(size, size))

@@ -65,6 +65,7 @@ def test_the_larger_mu_is_the_lower_the_rank(pairs):
     assert ranks == sorted(ranks, reverse=True) and ranks[0] > ranks[-1] > 0
 
 
+@pytest.mark.slow
 def test_the_frobenius_norm_makes_it_no_lower(pairs):
     units = MetricUnits.of(pairs, "frobenius")
     found = [learn_projection(pairs, units, mu, 0.1, OPTIONS["frobenius"]) for mu in (0.01, 0.1, 0.5, 5)]

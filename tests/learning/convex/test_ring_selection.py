@@ -91,6 +91,7 @@ class TestObjective:
         best = linear_program(positive, negative, mu * share)
         assert best * (1 - 1e-5) <= found.objective <= 1.01 * best
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("balanced", [True, False])
     def test_the_larger_mu_is_the_fewer_rings_there_are(self, balanced):
         pairs, means = ranked(*problem(spread=balanced))
@@ -117,7 +118,8 @@ class TestObjective:
 
 
 class TestUnits:
-    @settings(max_examples=15, deadline=None)
+    @pytest.mark.slow
+    @settings(max_examples=15)
     @given(powers=st.lists(st.integers(-6, 6), min_size=RINGS, max_size=RINGS), seed=st.integers(0, 9))
     def test_how_large_a_ring_s_distances_are_does_not_matter(self, powers, seed):
         positive, negative = problem(seed=seed)
@@ -167,7 +169,7 @@ class TestRefining:
         pairs, means = ranked(positive, negative)
         return positive, negative, pairs, means, options, learn_weights(pairs, means, 0.05, 0.1, options)
 
-    @pytest.mark.parametrize("balanced", [True, False])
+    @pytest.mark.parametrize("balanced", [True, pytest.param(False, marks=pytest.mark.slow)])
     def test_each_step_is_a_minimum_over_the_rings_that_contribute_most(self, balanced):
         positive, negative, pairs, means, options, first = self.start(balanced=balanced)
         steps = list(refined(pairs, means, first, POOL, 8, self.LIMIT, options))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
@@ -34,7 +34,6 @@ def moment(differences: np.ndarray, weights: np.ndarray | None = None) -> np.nda
 
 
 @given(st.integers(0, 10_000), st.integers(2, 12))
-@settings(max_examples=40, deadline=None)
 def test_differences_become_alike_in_all_directions_and_rows_uncorrelated(seed: int, dim: int) -> None:
     rows, differences = cloud(seed, 300, dim), cloud(seed + 1, 200, dim)
     weights = np.random.default_rng(seed).uniform(0.5, 2, 200)

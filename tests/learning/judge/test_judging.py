@@ -89,6 +89,7 @@ def test_scenes_that_were_learnt_from_are_not_asked_for(pictures: Collection, wo
     assert none.outcome == "cannot say" and "none is free" in none.sentence and none.queries == 0
 
 
+@pytest.mark.slow
 def test_where_nothing_overlaps_nothing_can_be_said(tmp_path: Path) -> None:
     with collection_of(tmp_path, APART, words=200) as collection:
         verdict = judge(collection, "sift", [], tmp_path / "work", OPTIONS)
@@ -97,6 +98,7 @@ def test_where_nothing_overlaps_nothing_can_be_said(tmp_path: Path) -> None:
     assert "stay with rootsift" in verdict.sentence
 
 
+@pytest.mark.slow
 def test_photos_that_are_gone_are_left_out(tmp_path: Path) -> None:
     with collection_of(tmp_path, {"coffee": 2, "rocket": 2}, words=100) as collection:
         (tmp_path / "photos" / "rocket_1.png").unlink()

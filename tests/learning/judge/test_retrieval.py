@@ -65,6 +65,7 @@ def test_the_figures_are_those_of_searches_by_hand(pictures: Collection, sift: P
     assert found[:, 1].mean() > 0.95
 
 
+@pytest.mark.slow
 def test_a_photo_that_is_not_there_is_never_found(pictures: Collection, tmp_path: Path) -> None:
     queries, paths = queries_of(pictures)
     without = [row for row in pictures.catalogue.read(all_indexed) if row.name != "coffee_1.png"]

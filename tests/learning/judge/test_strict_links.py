@@ -99,6 +99,7 @@ def test_what_was_matched_before_is_not_matched_again(
         linked(pictures, known=tmp_path / "known.npz")
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(pictures: Collection) -> None:
     one, two = linked(pictures), linked(pictures, workers=2)
     assert one.doubtful == two.doubtful and list(one.inliers) == list(two.inliers)

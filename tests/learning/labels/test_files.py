@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
@@ -109,7 +109,6 @@ def test_a_title_that_is_like_the_name_of_a_photo_is_a_title(table: Table) -> No
     assert named == {"one": 2}
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\0/\r\n"), min_size=1, max_size=8)

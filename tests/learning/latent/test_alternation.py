@@ -247,7 +247,7 @@ def check_state(case: Case, parameters: np.ndarray, features: np.ndarray, matche
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", ["", "negatives"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_no_step_raises_the_objective_and_each_does_what_it_says(kind: str, step: str, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from learning.latent.anchors import Anchors, draw_features
@@ -14,7 +14,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class TestDraw:
-    @settings(max_examples=200, deadline=None)
     @given(
         sizes=st.lists(st.integers(0, 12), min_size=1, max_size=6),
         number=st.integers(0, 50),
@@ -85,7 +84,6 @@ class TestAnchors:
                 row[there] = rng.choice(negatives, there.sum())
         return table
 
-    @settings(max_examples=60, deadline=None)
     @given(seed=seeds)
     def test_they_hold_all_positives_and_each_named_negative_once(self, seed: int) -> None:
         matches, rng = some_mined(seed)
@@ -111,7 +109,6 @@ class TestAnchors:
         assert lists_of(grown.with_negatives(matches, more[kept])) == wanted
         assert lists_of(grown.with_negatives(matches, first[kept])) == wanted
 
-    @settings(max_examples=30, deadline=None)
     @given(seed=seeds)
     def test_the_order_of_negatives_changes_nothing(self, seed: int) -> None:
         matches, rng = some_mined(seed)

@@ -131,7 +131,9 @@ def test_a_descriptor_of_each_base_is_learnt_on_some_image_pairs_and_validated_o
     np.testing.assert_allclose(model.covariance, centred.T @ centred / (len(rows) - 1), atol=1e-4)
 
 
-@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize(
+    "base", ["rootsift", *(pytest.param(one, marks=pytest.mark.slow) for one in ("pooled", "sift"))]
+)
 def test_no_step_of_a_round_raises_the_objective(mined: MinedMatches, tmp_path: Path, base: str) -> None:
     found = learn_unlabelled(mined, tmp_path, replace(BASES[base], alternations=3))
     chosen = {"pooling": found.pooling, "projection": found.projection}
@@ -149,6 +151,7 @@ def test_no_step_of_a_round_raises_the_objective(mined: MinedMatches, tmp_path: 
             assert last.recall == record.recall
 
 
+@pytest.mark.slow
 def test_further_rounds_look_for_nearer_negatives_and_are_kept_only_where_they_help(
     mined: MinedMatches, spy: Spy, tmp_path: Path
 ) -> None:
@@ -184,6 +187,7 @@ def test_each_stage_by_itself(mined: MinedMatches, spy: Spy, tmp_path: Path) -> 
 # Dimensions and time
 
 
+@pytest.mark.slow
 def test_fewer_dimensions_are_met(mined: MinedMatches, spy: Spy, tmp_path: Path) -> None:
     natural = learn_unlabelled(mined, tmp_path, replace(QUICK, dim=64))
     assert natural.projection is not None
@@ -204,6 +208,7 @@ def test_too_few_dimensions_for_any_selection_are_refused(mined: MinedMatches, t
         learn_unlabelled(mined, tmp_path, replace(QUICK, max_pooled_dim=8, selection=replace(QUICK.selection, keep=0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [24, 16])
 def test_without_time_the_first_model_that_fits_is_taken(
     mined: MinedMatches, spy: Spy, tmp_path: Path, dim: int
@@ -249,6 +254,7 @@ def test_a_second_run_learns_nothing_anew(
     assert (whole[1] / "records.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_workers(
     mined: MinedMatches, whole: tuple[Unlabelled, Path, Counter[str]], tmp_path: Path
 ) -> None:
@@ -303,6 +309,7 @@ def test_what_is_tried_later_does_not_mix_with_what_is_there(
     assert spy.learnt["pooling"] >= 1
 
 
+@pytest.mark.slow
 def test_progress_is_told_to_the_end(mined: MinedMatches, tmp_path: Path) -> None:
     steps: dict[str, list[tuple[int, int]]] = {}
     learn_unlabelled(

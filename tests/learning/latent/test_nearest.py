@@ -28,7 +28,6 @@ def without_negatives() -> Arrays:
 
 class TestNearest:
     @pytest.mark.parametrize("projected", [False, True])
-    @settings(max_examples=60, deadline=None)
     @given(seed=seeds, count=st.integers(0, 12))
     def test_it_is_what_comparing_each_with_each_finds(self, projected: bool, seed: int, count: int) -> None:
         matches, rng = some_mined(seed)
@@ -58,7 +57,7 @@ class TestNearest:
             assert sorted(negatives[patch] for patch in named) == sorted(negatives.values())[:count]
         assert found.recall == held / len(features)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(seed=seeds)
     def test_workers_change_nothing(self, seed: int) -> None:
         matches, rng = some_mined(seed)
@@ -108,7 +107,6 @@ class TestNearest:
         assert (found.hardest == -1).all() and found.recall == 1
         assert len(Anchors.of(matches, np.arange(matches.features), found.hardest)) == 0
 
-    @settings(max_examples=40, deadline=None)
     @given(seed=seeds)
     def test_candidates_are_the_features_and_all_of_their_second_photos(self, seed: int) -> None:
         matches, rng = some_mined(seed)

@@ -62,7 +62,7 @@ def solved(case: Case) -> float:
 
 class TestLearning:
     @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("share", [0.02, 0.1])
+    @pytest.mark.parametrize("share", [0.02, pytest.param(0.1, marks=pytest.mark.slow)])
     def test_the_optimum_is_the_solver_s_within_one_percent(self, kind: str, share: float) -> None:
         rng = np.random.default_rng(4)
         case = make_case(kind, *drawn_rows(kind, rng, ([1] * 60, [3] * 60), size=4), share, iterations=1000)
@@ -71,6 +71,7 @@ class TestLearning:
         assert best * (1 - 1e-4) <= found.objective <= 1.01 * best
         assert best < 0.97  # far from nothing, which is worth 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
     def test_some_features_at_a_time_come_to_the_same_optimum_and_the_seed_alone_decides(self, kind: str) -> None:
         rng = np.random.default_rng(5)
@@ -120,8 +121,9 @@ class TestLearning:
         # Not to the last digit: RDA begins at 0, where all distances are equal and the first negative counts.
         assert found[1].objective == pytest.approx(found[0].objective, rel=0.01)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("seed", [0, 1])
+    @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
     def test_unmatchable_features_are_left_out_and_the_model_is_better_for_it(self, kind: str, seed: int) -> None:
         rng = np.random.default_rng(seed)
         matchable, total = 60, 100
@@ -170,7 +172,6 @@ def pairs_of(anchors: Anchors, kind: str) -> list[tuple[int, int]]:
 
 
 class TestMetric:
-    @settings(max_examples=40, deadline=None)
     @given(seed=seeds, chunk=st.integers(1, 9))
     def test_distances_are_those_of_projected_rows(self, seed: int, chunk: int) -> None:
         _, anchors, described, rng = some_anchors(seed)
@@ -269,7 +270,6 @@ def pooling_problem(
 
 
 class TestPooling:
-    @settings(max_examples=40, deadline=None)
     @given(case=rings(), balanced=st.booleans(), kept=st.none() | st.sets(st.integers(0, 6), min_size=1), seed=seeds)
     def test_distances_are_those_of_the_pool_s_own_weights(
         self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool, kept: set[int] | None, seed: int
@@ -289,7 +289,6 @@ class TestPooling:
         else:
             np.testing.assert_array_equal(problem.scale, 1)
 
-    @settings(max_examples=30, deadline=None)
     @given(case=rings(), balanced=st.booleans(), kept=st.sets(st.integers(0, 6), min_size=1))
     def test_of_some_rings_it_is_the_whole_one_whose_other_columns_are_zero(
         self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool, kept: set[int]
@@ -315,7 +314,7 @@ class TestPooling:
         )
         assert not nothing.any() and some.any()
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(case=rings(), balanced=st.booleans())
     def test_in_these_units_those_of_psi_make_no_difference(
         self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool

@@ -91,7 +91,7 @@ def words_of(held: Held, descriptor: Pixels, seed: int) -> tuple[int, np.ndarray
     return vocabulary.words, vocabulary.assign(rows.astype(np.float32))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3))
 def test_figures_are_those_that_are_counted_one_by_one(seed: int, draw: int) -> None:
     held = held_out(seed)

@@ -180,6 +180,7 @@ def _improve_until(place: str, collection: Path) -> None:
         improve(collection, workers=1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")
 @pytest.mark.parametrize(
     ("place", "again"),

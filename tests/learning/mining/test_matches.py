@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
@@ -147,7 +147,7 @@ def test_what_is_no_file_of_matches_is_refused(tmp_path: Path, kind: str) -> Non
         MinedMatches.open(path)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(st.data())
 def test_no_damage_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """A file that is cut short or has a wrong byte is refused, or still holds the same."""
@@ -169,7 +169,6 @@ def test_no_damage_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data
     assert [mined.negatives(x).tolist() for x in range(3)] == [whole.negatives(x).tolist() for x in range(3)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(2, 40), st.floats(0.05, 0.6))
 def test_every_image_pair_is_on_one_side(seed: int, photos: int, number: int, share: float) -> None:
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval.demo.synthetic import DemoCollection
@@ -249,7 +249,6 @@ def test_a_projective_map_is_nearer_to_the_truth_than_an_affine_one(few: Path, t
     assert find_map(one, other, MapOptions(inliers=10**6)) is None
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["projective", "affine"]))
 def test_refinement_finds_the_map_among_wrong_matches(seed: int, model: str) -> None:
     rng = np.random.default_rng(seed)
@@ -276,7 +275,6 @@ def test_refinement_finds_the_map_among_wrong_matches(seed: int, model: str) -> 
 # Proposals
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(2, 40), st.integers(1, 900), st.integers(0, 2**32 - 1))
 def test_random_pairs_are_different_photos_and_none_twice(photos: int, number: int, seed: int) -> None:
     pairs = random_pairs(photos, number, np.random.default_rng(seed))
@@ -384,6 +382,7 @@ def copy(few: Path, folder: Path, pattern: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_gives_too_little_is_one_sentence(
     few: Path, work: Path, command: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -428,6 +427,7 @@ def test_photos_that_cannot_be_read_are_told_and_left_out(
     assert "not two photos that can be read" in command(folder, "--out", tmp_path / "b.npz").refused()
 
 
+@pytest.mark.slow
 def test_a_photo_that_changes_meanwhile_is_noticed(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = copy(few, tmp_path / "photos", "coffee*")
 

@@ -21,6 +21,7 @@ def test_the_file_does_not_depend_on_who_is_at_work(indexed: Indexed, tmp_path: 
     assert (tmp_path / "here.npz").read_bytes() == (tmp_path / "there.npz").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_folder_that_workers_do_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster.connect("local:1") as cluster:
         cluster.check_sees(tmp_path / "made")

@@ -6,7 +6,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skimage import data
 
@@ -38,7 +38,6 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
 def test_a_warp_is_one_that_a_camera_can_see(seed: int) -> None:
     warp = draw_warp((480, 640), np.random.default_rng(seed), ViewOptions())
     corners = np.array([[0, 0, 1], [639, 0, 1], [639, 479, 1], [0, 479, 1]], np.float64) @ warp.T
@@ -178,6 +177,7 @@ def test_requests_that_contradict_themselves_are_refused(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_command_tells_of_views_in_words_and_as_the_contract_has_it(
     photos: Path, cairn: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def test_splits_are_found_by_name(folder: Path) -> None:
     assert opened.pairs().first.tolist() == opened.pairs("train").first.tolist() == [0, 3, 6, 299]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(number=st.integers(1, 700), seed=st.integers(0, 99), data=st.data())
 def test_what_is_written_is_read_back(
     number: int, seed: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -256,6 +256,7 @@ def test_crops_lie_where_they_say(mined: MinedMatches, photos: ImageOf, side: in
             assert bottom >= min(y1, HEIGHT - 0.5) - 1e-6
 
 
+@pytest.mark.slow
 def test_a_closeup_is_drawn_in_the_colours_of_its_kinds(found: list[Closeup]) -> None:
     pytest.importorskip("matplotlib")
     for closeup in found:

@@ -107,6 +107,7 @@ class _Page(HTMLParser):
         return found
 
 
+@pytest.mark.slow
 def test_texts_are_texts_and_nothing_is_loaded(tmp_path: Path) -> None:
     page = _Page(
         _write(
@@ -171,6 +172,7 @@ def test_the_same_content_is_the_same_file(tmp_path: Path) -> None:
     assert _write(tmp_path / "a.html") == _write(tmp_path / "b.html")
 
 
+@pytest.mark.slow
 def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = _write(tmp_path / "a.html")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -44,7 +44,6 @@ def some_triplets(rng: np.random.Generator, images: int, count: int) -> Triplets
 
 
 class TestPairGradients:
-    @settings(max_examples=40, deadline=None)
     @given(seed=seeds, gathered=st.integers(1, 50), block=st.integers(1, 30))
     def test_products_are_the_similarities_and_their_slopes(self, seed: int, gathered: int, block: int) -> None:
         rng = np.random.default_rng(seed)
@@ -83,7 +82,6 @@ class TestPairGradients:
 
 
 class TestProblem:
-    @settings(max_examples=30, deadline=None)
     @given(seed=seeds, power=st.sampled_from([1, 2]), smooth=st.sampled_from([0.0, 0.5]))
     def test_objective_is_that_of_equation_4(self, seed: int, power: int, smooth: float) -> None:
         rng = np.random.default_rng(seed)
@@ -118,7 +116,6 @@ class TestProblem:
         assert problem.refresh(values) == pytest.approx(wanted, rel=1e-4)
         assert problem.evaluate(values)[0] == pytest.approx(wanted, rel=1e-4)
 
-    @settings(max_examples=30, deadline=None)
     @given(seed=seeds, power=st.sampled_from([1, 2]))
     def test_gradient_is_that_of_finite_differences(self, seed: int, power: int) -> None:
         rng = np.random.default_rng(seed)
@@ -147,7 +144,6 @@ class TestProblem:
 
 
 class TestTriplets:
-    @settings(max_examples=40, deadline=None)
     @given(seed=seeds)
     def test_hard_ones_are_what_tf_idf_gets_wrong(self, seed: int) -> None:
         rng = np.random.default_rng(seed)

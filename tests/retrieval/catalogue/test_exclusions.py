@@ -146,6 +146,7 @@ def test_one_that_fails_when_it_is_asked_for_leaves_the_list_with_its_failure(fi
     assert filled.index().kept_out == [str(filled.photos / "a/one.jpg")]
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_run_took_in_leaves_the_list_though_a_copy_of_it_has_gone(
     filled: Album, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def interrupted_at_second(real: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+@pytest.mark.slow
 def test_a_copy_that_stays_is_not_mistaken_for_one_that_was_removed(filled: Album) -> None:
     filled.put(c=14, d=14)
     assert filled.index().added == 2

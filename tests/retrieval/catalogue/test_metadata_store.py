@@ -280,6 +280,7 @@ OTHERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 def test_other_filters(filled: Catalogue) -> None:
     for wanted, names in OTHERS:
         assert _found(filled, **wanted) == names, wanted

@@ -475,6 +475,7 @@ for address in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_processes_that_open_at_once_all_succeed(old: str, new_address: NewAddress) -> None:
     new, count = new_address(), 3
     processes = [
@@ -589,6 +590,7 @@ print("alembic" in sys.modules, len(statements))
 """
 
 
+@pytest.mark.slow
 def test_opening_a_current_catalogue_is_cheap(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", OPENS_CURRENT, str(tmp_path)], cwd=ROOT, timeout=120, capture_output=True, text=True

@@ -97,6 +97,7 @@ def test_four_writers_at_once_lose_and_double_nothing(postgresql: Callable[[], s
         assert sum(str(row.name) == "0/1.jpg" for row in catalogue.read(all_indexed)) == 1
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_the_others_undisturbed(postgresql: Callable[[], str]) -> None:
     address = postgresql()
     victim = start_writer(address, "victim", 10_000)

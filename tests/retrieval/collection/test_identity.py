@@ -77,6 +77,7 @@ def test_a_copy_of_a_whole_folder_works(copy: Path, cairn: Cairn, one: Path) -> 
         assert check_collection(folder).ok
 
 
+@pytest.mark.slow
 def test_a_wrong_address_changes_nothing(copy: Path, one: Path, address: str, cairn: Cairn, tmp_path: Path) -> None:
     """Neither the folder, nor the collection whose address it is, nor a new one."""
     mine = tmp_path / "mine.cairn"
@@ -104,6 +105,7 @@ def test_a_wrong_address_changes_nothing(copy: Path, one: Path, address: str, ca
     assert check_collection(mine, catalogue=address).ok and check_collection(copy).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sealed", [True, False])
 def test_nor_where_neither_has_an_identity(copy: Path, one: Path, address: str, tmp_path: Path, sealed: bool) -> None:
     mine = tmp_path / "mine.cairn"

@@ -135,6 +135,7 @@ def test_a_date_that_is_not_understood_is_told_and_kept(cairn: Cairn, collection
     assert "um 1923" in cairn("metadata", collection, "--photo", "coffee_001.jpg").out
 
 
+@pytest.mark.slow
 def test_a_bare_name_finds_the_one_photo_that_it_fits(cairn: Cairn, indexed: Indexed, tmp_path: Path) -> None:
     photos, collection = tmp_path / "photos", tmp_path / "c.cairn"
     for folder, stems in (("rome", ("coffee_001", "coffee_002")), ("paris", ("coffee_002",))):

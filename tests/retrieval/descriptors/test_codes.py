@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
@@ -63,7 +63,6 @@ def test_no_rows_give_no_codes(code):
     assert code.apply(rows).shape == code.decode(code.encode(rows)).shape == (0, code.dim)
 
 
-@settings(deadline=None, max_examples=30)
 @given(name=st.sampled_from(sorted(CODES)), number=st.integers(1, 400), seed=st.integers(0, 9), data=st.data())
 def test_a_row_has_the_same_code_whatever_else_is_in_the_batch(name, number, seed, data):
     code, rows = CODES[name], rows_of(number, seed)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -376,6 +376,7 @@ def test_arrays_of_objects_are_never_unpickled(good, tmp_path):
     assert not (tmp_path / "sprung").exists()
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_far_more_is_refused_unread(good, tmp_path):
     path = tmp_path / "bomb.npz"
     path.write_bytes(packed({**good["pooled-proj"], "surplus.npy": bytes((1 << 28) + 1)}))
@@ -426,8 +427,8 @@ def test_a_file_cut_short_anywhere_is_refused(name, good, tmp_path):
             load_model(path)
 
 
+@pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=250, deadline=None)
 def test_bytes_that_changed_are_refused_or_make_no_difference(data, tmp_path_factory, good):
     """Whatever happens to a file, it gives a descriptor or a CairnError; nothing else ever comes out."""
     name = data.draw(st.sampled_from(sorted(CASES)))
@@ -448,8 +449,8 @@ def test_bytes_that_changed_are_refused_or_make_no_difference(data, tmp_path_fac
     assert np.isfinite(rows).all()
 
 
+@pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=250, deadline=None)
 def test_contents_that_changed_are_refused_or_can_be_applied(data, tmp_path_factory, good):
     """The same behind sound checksums: whatever a file says, it is refused as a whole or describes patches."""
     entries = dict(good[data.draw(st.sampled_from(sorted(CASES)))])
@@ -608,6 +609,7 @@ def describers():
 class TestBesideVgg:
     """Its regions were learnt and ours are laid out by hand: they are alike in kind, not in every distance."""
 
+    @pytest.mark.slow
     def test_both_tell_matches_from_others_and_rank_pairs_alike(self, pairs, describers):
         first, second = pairs
         others = np.roll(np.arange(400), 1)

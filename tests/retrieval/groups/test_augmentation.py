@@ -152,6 +152,7 @@ def test_a_search_may_go_without(copy: Collection) -> None:
     assert (with_loans.scored_norms[numbers] > without.norms[numbers]).any()
 
 
+@pytest.mark.slow
 def test_only_what_is_new_is_done_and_it_is_the_same_as_at_once(augmented: Collection, tmp_path: Path) -> None:
     before = loans(augmented)
     more = tmp_path / "more"
@@ -204,6 +205,7 @@ def test_compaction_takes_what_was_removed_off_the_disk(augmented: Collection, d
     assert check_collection(augmented.folder).ok
 
 
+@pytest.mark.slow
 def test_a_new_vocabulary_forgets_it_until_the_next_groups(augmented: Collection) -> None:
     report = retrain(augmented, RetrainOptions(words=60, signature="frame-32"))
     assert report.forgotten and loans(augmented) == {}
@@ -213,6 +215,7 @@ def test_a_new_vocabulary_forgets_it_until_the_next_groups(augmented: Collection
     assert set(loans(augmented)) == linked_numbers(augmented)
 
 
+@pytest.mark.slow
 def test_a_new_vocabulary_takes_no_segment_from_who_lets_photos_borrow(
     copy: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +249,7 @@ def test_a_repair_leaves_what_photos_borrow_to_who_lets_them_borrow(copy: Collec
     assert repair_collection(copy.folder).ok and not segment.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [MANIFEST, "000001/meta.json", "000001/posting_lists.npy", "000001/notes.npy", "gone"])
 def test_damage_stops_no_search_and_is_mended(augmented: Collection, file: str) -> None:
     before = loans(augmented)
@@ -270,6 +274,7 @@ def test_damage_stops_no_search_and_is_mended(augmented: Collection, file: str) 
         assert loans(collection) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["manifest", "segment"])
 def test_what_a_later_version_wrote_is_no_damage(augmented: Collection, part: str) -> None:
     before = loans(augmented)
@@ -366,6 +371,7 @@ def test_small_segments_are_merged(copy: Collection) -> None:
     assert loans(copy) == parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signature", ["none", "frame-32"])
 def test_a_photo_that_has_lost_its_links_borrows_nothing(copy: Collection, signature: str) -> None:
     if signature != "none":

@@ -301,6 +301,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(photos: Path, whole: Path, t
     assert index(tmp_path / "c.cairn", photos).unchanged == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [150, 1e-3])
 def test_a_run_whose_time_is_up_is_picked_up_and_looks_at_no_photo_twice(
     photos: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: float
@@ -476,6 +477,7 @@ def test_progress_is_told_to_the_end(photos: Path, tmp_path: Path) -> None:
     assert all(value >= 0 for value in report.seconds.values())
 
 
+@pytest.mark.slow
 def test_batches_change_nothing_and_a_sample_makes_the_vocabulary(photos: Path, whole: Path, tmp_path: Path) -> None:
     options = CollectionOptions(words=100, iterations=4, batch=1, image=SMALL.image, signature="none")
     index(tmp_path / "one" / "c.cairn", photos, options)

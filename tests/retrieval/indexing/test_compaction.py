@@ -124,6 +124,7 @@ def test_notes_and_metadata_stay_with_the_photos(filled: Album) -> None:
         assert collection.catalogue.read(metadata_of, [number])[number].others == {"place": ("Ghent",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [None, [1, 3]], ids=["all", "some"])
 def test_segments_of_the_first_format_are_searched_and_brought_up_to_date(
     filled: Album, which: list[int] | None
@@ -222,6 +223,7 @@ def flip(file: Path) -> None:
     file.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -295,6 +297,7 @@ def test_a_segment_that_is_sound_but_not_of_the_collection_is_not_merged(album: 
         assert collection.catalogue.read(segments_in) == before
 
 
+@pytest.mark.slow
 def test_index_tells_of_damage_on_standard_error(album: Album, cairn: Callable[..., Ran]) -> None:
     grow(album, 10)
     with album.open() as collection:
@@ -346,6 +349,7 @@ def full_database(*_: object, **__: object) -> None:
     raise DatabaseError("The catalogue cannot be used.") from OperationalError(None, None, error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "name", "fail", "of"),
     [
@@ -499,6 +503,7 @@ def test_the_command_tells_what_it_did(filled: Album, cairn: Callable[..., Ran])
     assert (ran.code, ran.out) == (0, f"{filled.place}: there is nothing to compact.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signature", ["hamming-32", "frame-64"])
 def test_signatures_stay_with_their_features(album: Album, signature: str) -> None:
     """When segments are merged as photos are added, and when what was removed leaves the disk."""
@@ -529,6 +534,7 @@ def test_signatures_stay_with_their_features(album: Album, signature: str) -> No
     assert check_collection(album.place).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["none", "hamming-32"])
 def test_where_some_segments_have_other_signatures_or_none_a_sentence_says_so(
     album: Album, other: str, cairn: Callable[..., Ran]

@@ -35,6 +35,7 @@ def paths(collection: Path) -> list[str]:
         return sorted(row.path for row in opened.opened.catalogue.read(all_indexed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["links", "hard", "files"])
 @pytest.mark.parametrize("second", ["links", "hard", "files"])
 def test_one_file_is_one_photo_in_whatever_order_its_paths_are_found(

@@ -107,6 +107,7 @@ def test_words_of_few_features_have_the_same_signatures_everywhere(photos: Path,
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_another_was_stopped(
     photos: Path, whole: dict[str, Any], place_of: Callable[[Path], str], tmp_path: Path
 ) -> None:

@@ -378,6 +378,7 @@ def test_signatures_are_given_changed_and_taken(album: Album, keep: bool) -> Non
     assert [answer[0][0] for answer in found] == ["p01.jpg", "p02.jpg"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["_rewrite", "_switch_over", "publish_folder"])
 def test_a_run_that_gives_signatures_and_is_stopped_is_picked_up(
     filled: Album, monkeypatch: pytest.MonkeyPatch, place: str
@@ -411,6 +412,7 @@ def descriptor_in_use(album: Album) -> str:
         return collection.descriptor.name
 
 
+@pytest.mark.slow
 def test_another_descriptor_takes_over_with_its_words_and_photos_keep_all_that_is_known_of_them(filled: Album) -> None:
     with filled.open() as collection:
         collection.catalogue.write(import_values, {1: {"place": ["Ghent"]}})
@@ -441,6 +443,7 @@ def test_another_descriptor_takes_over_with_its_words_and_photos_keep_all_that_i
     assert check_collection(filled.place).ok
 
 
+@pytest.mark.slow
 def test_a_learnt_descriptor_lies_beside_the_words_and_is_restored(filled: Album, tmp_path: Path) -> None:
     learnt = model_file("cairn")
     assert learnt is not None

@@ -25,6 +25,7 @@ def made(folder: Path, photos: list[Path], options: CollectionOptions) -> Vocabu
         return collection.vocabulary
 
 
+@pytest.mark.slow
 def test_distractors_have_no_part_in_the_vocabulary_where_a_folder_is_named(album: Album, tmp_path: Path) -> None:
     album.put(**{f"set__s{i}": i for i in range(6)}, **{f"noise__n{i}": i for i in range(11, 30)})
     own, both = album.photos / "set", [album.photos / "noise", album.photos / "set"]

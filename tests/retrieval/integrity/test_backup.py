@@ -139,6 +139,7 @@ def test_a_backup_is_a_collection_that_answers_the_same(folder: Path, target: Pa
     assert not [path for path in target.rglob("*") if path.name.endswith((".tmp", "-wal", "-journal"))]
 
 
+@pytest.mark.slow
 def test_what_was_copied_is_kept_and_what_has_gone_is_removed(folder: Path, photos: Path, target: Path) -> None:
     first = back(folder, target)
     before = contents(target)
@@ -170,6 +171,7 @@ def test_what_was_copied_is_kept_and_what_has_gone_is_removed(folder: Path, phot
     assert {path.name for path in target.glob("vocabulary*")} == {path.name for path in folder.glob("vocabulary*")}
 
 
+@pytest.mark.slow
 def test_what_people_decided_and_what_photos_borrow_comes_along(folder: Path, target: Path) -> None:
     back(folder, target)
     with library.open(folder) as collection:
@@ -228,6 +230,7 @@ def test_a_catalogue_on_a_server_is_copied_into_a_file(
     assert "p9.png" in state_of(tmp_path / "restored.cairn")["names"]
 
 
+@pytest.mark.slow
 def test_a_restored_collection_goes_on(folder: Path, photos: Path, target: Path, tmp_path: Path) -> None:
     back(folder, target)
     whole = state_of(folder)
@@ -387,6 +390,7 @@ def flip(path: Path) -> None:
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file", ["words.npy", "catalogue.sqlite", "collection.sums", "backup.json", "collection.id", ""]
 )
@@ -409,6 +413,7 @@ def test_what_the_disk_of_the_backup_damaged_is_copied_again(folder: Path, targe
     assert state_of(target) == state_of(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_damaged_collection_leaves_the_earlier_backup_whole(
     folder: Path, photos: Path, target: Path, lost: bool
@@ -474,6 +479,7 @@ def test_backups_while_photos_are_indexed_removed_and_merged(folder: Path, photo
     assert files_of_parts(target) == files_of_parts(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["compact", "retrain"])
 def test_segments_that_go_while_they_are_copied_are_not_missed(
     folder: Path, target: Path, monkeypatch: pytest.MonkeyPatch, change: str
@@ -531,6 +537,7 @@ def _events(folder: Path, target: Path, at: int, dies: bool) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="victims are forked")
 @pytest.mark.parametrize(
     ("dies", "tries"),
@@ -614,6 +621,7 @@ def test_damage_that_a_backup_cannot_mend_ends_with_1(cairn: Callable[..., Ran],
     assert (ran.code, ran.err) == (1, "") and "damaged: collection.toml" in ran.out
 
 
+@pytest.mark.slow
 def test_a_server_goes_on_while_a_backup_is_made_and_told(folder: Path, target: Path) -> None:
     """Also on standard error, where a program reads the progress."""
     ready, told = os.pipe()

@@ -170,6 +170,7 @@ def test_truncated_missing_and_exchanged_files_are_found(folder: Path, sealed: P
     assert "cairn repair" in report.damaged[0].remedy
 
 
+@pytest.mark.slow
 def test_a_stale_seal_is_no_damage_and_what_it_cannot_tell_is_found_otherwise(folder: Path) -> None:
     with Collection.open(folder) as collection:
         collection.catalogue.write(keep_setting, "some", "thing")
@@ -425,6 +426,7 @@ def test_leftovers_and_strangers_are_notes(folder: Path) -> None:
         assert name in told
 
 
+@pytest.mark.slow
 def test_a_search_for_damage_while_others_write_finds_none(folder: Path) -> None:
     """Sealing, removing and merging segments in a loop, in a thread: each state that is met is a sound one."""
     stop = threading.Event()
@@ -488,6 +490,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_log_of_a_killed_process(folder: Path) -> None:
     """Of a damaged log SQLite leaves out, without a word, what was committed after the first damaged byte."""
     ran = subprocess.run([sys.executable, "-c", KILLED, folder], cwd=ROOT, capture_output=True, text=True)
@@ -563,6 +566,7 @@ def test_a_catalogue_in_postgresql_is_checked_by_its_rows(
     assert [one["file"] for one in told.json["damaged"]] == ["catalogue"]
 
 
+@pytest.mark.slow
 def test_segments_without_a_vocabulary_are_not_sound(folder: Path, cairn: Callable[..., Ran]) -> None:
     shutil.rmtree(folder / "vocabulary")
     for name in (CATALOGUE, SEAL, SNAPSHOT):

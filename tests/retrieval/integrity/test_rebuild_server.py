@@ -122,6 +122,7 @@ def test_what_segments_know_too_is_restored(folder: Path, address: str, before: 
         assert catalogue.read(tombstones_in) <= {5} and catalogue.read(counts_of_photos)["indexed"] == len(numbers)
 
 
+@pytest.mark.slow
 def test_what_was_there_is_kept_beside_it(folder: Path, address: str) -> None:
     for number in (1, 2):
         execute(address, "UPDATE images SET features = 99999 WHERE number = 4")

@@ -326,6 +326,7 @@ def as_of_format_4(folder: Path) -> None:
     (folder / SNAPSHOT).unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_sealed", [True, False])
 def test_a_damaged_catalogue_of_an_earlier_version_loses_nothing(
     folder: Path, before: dict[str, Any], is_sealed: bool, cairn: Callable[..., Ran]
@@ -346,6 +347,7 @@ def test_a_damaged_catalogue_of_an_earlier_version_loses_nothing(
     assert check_collection(folder).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["info", "check"])
 def test_an_upgraded_catalogue_is_sealed_and_copied(
     folder: Path, before: dict[str, Any], command: str, cairn: Callable[..., Ran]
@@ -379,6 +381,7 @@ def test_rows_that_are_not_what_was_written_are_left_out_of_those_that_are_read(
     assert check_collection(folder).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_what_was_written_after_the_snapshot_is_read_from_the_damaged_catalogue(folder: Path, is_whole: bool) -> None:
     old = (folder / SNAPSHOT).read_bytes()
@@ -413,6 +416,7 @@ def test_a_snapshot_of_another_collection_is_not_believed(folder: Path, before: 
     assert repair_collection(folder).ok  # by the snapshot of what was made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_a_lost_snapshot_is_made_again(folder: Path, before: dict[str, Any], how: str) -> None:
     lose(folder / SNAPSHOT, how)
@@ -455,6 +459,7 @@ def test_a_snapshot_that_holds_damage_is_not_believed(folder: Path, before: dict
     assert contents(folder) == before  # the segments note what the rows should say
 
 
+@pytest.mark.slow
 def test_what_was_committed_after_the_snapshot_comes_back_from_the_segments(
     folder: Path, before: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -578,6 +583,7 @@ def test_damaged_segments_of_the_first_format_are_mended(folder: Path, names: li
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["flipped", "missing"])
 def test_damaged_notes_need_no_photos(
     folder: Path, before: dict[str, Any], how: str, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ def test_a_photo_is_found_the_same_however_it_is_given(indexed: Indexed) -> None
             assert [one.name for one in answer.found] == [one["name"] for one in expected if one["found"]]
 
 
+@pytest.mark.slow
 def test_images_in_memory_leave_no_files(indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with library.open(indexed.folder) as collection:
@@ -135,6 +136,7 @@ def test_photos_are_meant_in_many_ways(indexed: Indexed, tmp_path: Path) -> None
             collection.photo(group)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_photos_may_be_removed_while_they_are_listed(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(photos, "_PAGE", 3)
     with library.open(copied) as collection:

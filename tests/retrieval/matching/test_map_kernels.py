@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.matching.map_kernels import own_maps, points_and_scales, promising_maps
@@ -46,7 +46,6 @@ def points_of(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([source.T, target.T]), np.float32)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_who_agrees_is_what_the_symmetric_error_and_the_scale_say(seed: int, number: int) -> None:
     generator = np.random.default_rng(seed)
@@ -61,7 +60,6 @@ def test_who_agrees_is_what_the_symmetric_error_and_the_scale_say(seed: int, num
     assert (np.isin(np.arange(number), found) == agree)[sure].all()
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.integers(1, 9))
 def test_near_matches_are_the_closest_of_each_map_and_features_are_counted_once(
     seed: int, number: int, most: int
@@ -88,7 +86,6 @@ def test_nothing_agrees_with_a_singular_map() -> None:
         assert not len(found) and np.isinf(error).all()
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 60))
 def test_the_most_voted_maps_are_those_that_most_agree_with_in_place_and_scale_together(seed: int, number: int) -> None:
     generator = np.random.default_rng(seed)
@@ -108,7 +105,6 @@ def test_the_most_voted_maps_are_those_that_most_agree_with_in_place_and_scale_t
         assert fewest[np.setdiff1d(np.arange(20), found[:place])].max() <= most[one]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(1, 12))
 def test_each_feature_takes_part_in_one_match_the_closest_first(seed: int, number: int, features: int) -> None:
     generator = np.random.default_rng(seed)
@@ -216,7 +212,6 @@ def test_a_photo_passes_by_the_fewest_matches_asked_for() -> None:
         assert bool(given[0]) == passes
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 30), min_size=1, max_size=4), st.sampled_from([3, 4, 5]))
 def test_maps_come_from_the_least_ambiguous_matches_of_the_largest_regions(
     seed: int, sizes: list[int], freedom: int

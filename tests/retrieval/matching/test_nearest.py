@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.matching import nearest
@@ -21,7 +21,6 @@ def plainly(query: np.ndarray, image: np.ndarray, ratio: float) -> set[tuple[int
     return matches
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.tuples(st.integers(1, 25), st.integers(2, 25)),

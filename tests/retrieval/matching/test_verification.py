@@ -158,7 +158,6 @@ def tangled(generator, number, features, inliers, noise=0.004):
     return query.at(pairs[:, 0]), Frames(centres, linear).at(pairs[:, 1]), pairs
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1), number=st.integers(0, 400), features=st.integers(4, 60), inliers=st.integers(0, 40)
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.metadata.containers import find_blocks
@@ -408,6 +408,7 @@ def test_texts_are_clean() -> None:
     assert len(clean_tags(str(i) for i in range(10_000))) == 200
 
 
+@pytest.mark.slow
 def test_what_is_no_photo_has_no_metadata(tmp_path: Path, read: Any) -> None:
     assert read_metadata(tmp_path / "none.jpg") == read_metadata(tmp_path) == Metadata()
     assert read_metadata(Path("a\0b.jpg")) == read_metadata(Path("\udcff.jpg")) == Metadata()
@@ -426,7 +427,6 @@ GOOD = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     which=st.integers(0, len(GOOD) - 1),
     edits=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=6)), max_size=8),
@@ -531,6 +531,7 @@ def test_a_header_that_is_cut_off_or_odd_keeps_its_blocks(read: Any) -> None:
     assert read(data[: data.index(b"Exif") + 60]).title == BRIDGE.title  # EXIF, behind XMP, is cut off
 
 
+@pytest.mark.slow
 def test_layers_of_a_tiff_file_are_not_read(tmp_path: Path) -> None:
     layered = exif(
         {MAKE: "NIKON CORPORATION", MODEL: "NIKON D70", 37724: bytes(40 << 20)},

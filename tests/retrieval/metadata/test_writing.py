@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.metadata.fields import Metadata
@@ -152,7 +152,6 @@ def test_what_is_no_sidecar_is_left_as_it_is(photo: Path, contents: bytes, reaso
     assert sidecar.read_bytes() == contents
 
 
-@settings(max_examples=150, deadline=None)
 @given(edits=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=8)), max_size=6))
 def test_of_a_damaged_sidecar_nothing_is_made_or_one_that_says_what_was_decided(
     edits: list[tuple[float, bytes]],

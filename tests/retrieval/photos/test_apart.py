@@ -138,6 +138,7 @@ def test_a_process_that_dies_of_a_photo_is_that_photos_reason(
     assert read_photo(small).width == 96
 
 
+@pytest.mark.slow
 def test_photos_are_read_again_where_the_process_that_forks_was_killed(slow_photo: Path, small: Path) -> None:
     read_photo(small)
     for server in _servers():  # of earlier tests, too

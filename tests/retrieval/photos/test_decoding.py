@@ -404,7 +404,7 @@ SMALL = {
 } | {"TIFF-LZW": encode(photo(size=(24, 18)), "TIFF", compression="tiff_lzw")}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(sorted(SMALL)),
     edits=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=6)), max_size=6),

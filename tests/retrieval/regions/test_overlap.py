@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.regions.overlap import overlap_candidates, overlap_error, overlap_sets, transfer_ellipses
@@ -53,7 +53,7 @@ def rows(pairs: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(pair) for pair in pairs.tolist()]
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.floats(0, 7), st.floats(0, 1.5))
 def test_overlap_error_is_that_of_rasterised_areas(seed: int, ratio: float, distance: float) -> None:
     rng = np.random.default_rng(seed)
@@ -83,7 +83,6 @@ def test_normalisation_scales_regions_about_their_centres() -> None:
     assert overlap_error(small, beside, PAIR, radius=30)[0] == pytest.approx(expected, abs=0.01)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_transfer_is_exact_for_affine_maps_and_tangent_for_others(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -107,7 +106,6 @@ def test_transfer_to_infinity_is_no_number() -> None:
     assert np.isnan(transfer_ellipses(np.array([[100.0, 5, 1, 0, 1]]), horizon)[0, :2]).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.9), st.floats(1, 60), st.sampled_from([6.0, 60.0]))
 def test_no_candidate_is_missed(seed: int, least: float, ratio: float, largest: float) -> None:
     rng = np.random.default_rng(seed)
@@ -127,7 +125,6 @@ def test_most_pairs_are_no_candidates() -> None:
     assert len(overlap_candidates(one, other, 0.3)) < 2.5 * (overlap >= 0.3).sum() < 0.2 * len(pairs)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_sets_are_those_of_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import warnings
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.regions.detectors.dog import difference_of_gaussians
@@ -89,7 +89,6 @@ def test_level_numbers_run_from_fine_to_coarse_and_finest_picks_the_last_that_do
     assert space.finest(np.array([1e9]))[0] == options.levels * len(space.octaves) - 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     sigma=st.floats(2, 10),
     x=st.floats(0, 1),
@@ -301,7 +300,6 @@ def assert_extrema(found, expected):
         np.testing.assert_array_equal(getattr(found, name), row)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     shape=st.tuples(st.integers(13, 60), st.integers(13, 400)),
     levels=st.integers(3, 6),

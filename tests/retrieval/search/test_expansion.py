@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -37,7 +37,6 @@ def image_features(number: int, generator: np.random.Generator, side: float = 64
     )
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), number=st.integers(0, 40))
 def test_features_land_where_the_transform_puts_them(seed: int, number: int) -> None:
     generator = np.random.default_rng(seed)
@@ -153,7 +152,6 @@ def test_the_words_are_kept_that_can_add_the_most(tmp_path: Path) -> None:
     assert index.score(every.words, every.weights).scores == pytest.approx(index.score(words, weights).scores)
 
 
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1), number=st.integers(0, 40), places=st.integers(0, 5))
 def test_features_near_to_what_agrees_are_kept(seed: int, number: int, places: int) -> None:
     generator = np.random.default_rng(seed)

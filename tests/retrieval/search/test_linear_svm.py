@@ -1,7 +1,7 @@
 """The support vector machine, beside a case worked out by hand and a minimum found by other means."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -13,7 +13,6 @@ def test_two_samples_by_hand() -> None:
     np.testing.assert_allclose(train(np.eye(2), np.array([True, False]), 1.0), [2 / 3, -2 / 3])
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(2, 40),

@@ -499,6 +499,7 @@ def test_what_upright_found_stays_where_turned_views_crowd_it_out(collection: Co
 # Turned queries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("angle", [90, 45, -135, 180])
 def test_a_turned_query_is_found_with_its_geometry(
     indexed: Indexed, collection: Collection, tmp_path: Path, angle: int
@@ -643,6 +644,7 @@ def test_photos_are_verified_until_none_of_the_last_ones_passes(
 # Some photos alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["tf-idf", "tf-idf-sp", "raw"])
 def test_a_search_among_some_photos_ranks_these_as_among_all(
     collection: Collection, indexed: Indexed, engine: str

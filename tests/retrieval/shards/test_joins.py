@@ -13,6 +13,7 @@ from retrieval.shards.shards import Patience
 from tests.support.sharded import LocalHolders, SharedAlbum, local_shards
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shards", "holders"), [(1, 1), (3, 2), (8, 3)])
 def test_links_are_those_of_one_machine(shared_album: SharedAlbum, shards: int, holders: int) -> None:
     collection = shared_album.collection

@@ -55,6 +55,7 @@ def own(indexed: Indexed, roots: Path, tmp_path_factory: pytest.TempPathFactory)
         yield client, folder
 
 
+@pytest.mark.slow
 def test_work_is_named_in_the_language_of_who_asks(own: tuple[httpx.Client, Path]) -> None:
     client, _ = own
     job = client.post("/api/jobs", json={"kind": "check"}, headers={"Accept-Language": "de-AT"}).json()
@@ -153,6 +154,7 @@ def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Cli
     assert client.post("/api/jobs/9999999/pause").status_code == 404
 
 
+@pytest.mark.slow
 def test_what_is_being_added_is_shown_before_it_can_be_searched(
     own: tuple[httpx.Client, Path], roots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def answer(page: Any, label: str, text: str, button: str) -> None:
     dialog.wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_two_photos_become_an_album_that_is_renamed_and_tagged(visit: Visit) -> None:
     page = visit.open("/groups")
     ticks = page.locator(".pick")

@@ -139,6 +139,7 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
         assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
+@pytest.mark.slow
 def test_a_wall_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     total = 100_000
     page = visit.page

@@ -36,6 +36,7 @@ def _numbers(folder: Path) -> list[int]:
         return [row.number for row in catalogue.read(all_indexed)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="files that are mapped cannot be cut short")
 @pytest.mark.usefixtures("looks")
 def test_a_file_that_is_cut_short_under_the_server_is_named(indexed: Indexed, tmp_path: Path) -> None:

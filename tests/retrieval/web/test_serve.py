@@ -101,6 +101,7 @@ def test_without_a_password_the_network_is_told_that_it_is_not_answered(indexed:
         assert err.count("\n") == (1 if is_confined() else 2) and "no password" in err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served_is_one_sentence(indexed: Indexed, cairn: Cairn, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
@@ -210,6 +210,7 @@ def test_what_is_exported_is_imported_again(catalogue: Catalogue, table: Any, tm
     assert catalogue.read(metadata_of, range(len(NAMES))) == known
 
 
+@pytest.mark.slow
 def test_later_imports_add_or_replace(catalogue: Catalogue, table: Any) -> None:
     import_table(catalogue, table("name,title,tags\na.jpg,one,x;y\nrome/1.jpg,two,\n"))
     import_table(catalogue, table("name,tags,camera\na.jpg,z,Leica\n"))
@@ -519,7 +520,6 @@ def test_a_column_that_another_one_beats_is_found_by_its_name(catalogue: Catalog
 CELLS = st.text(max_size=12) | st.sampled_from(["1923", "a;b", "1,5", '"', "\0", "\ud7ff", "=1+1", "<b>"])
 
 
-@settings(max_examples=40, deadline=None)
 @given(rows=st.lists(st.lists(CELLS, min_size=3, max_size=3), max_size=6), delimiter=st.sampled_from([",", ";", "tab"]))
 def test_any_table_that_a_program_writes_is_read(
     tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], delimiter: str

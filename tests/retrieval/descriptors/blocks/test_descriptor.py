@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
@@ -104,7 +104,6 @@ def limit(row, threshold):
 
 
 class TestNormalisation:
-    @settings(deadline=None, max_examples=60)
     @given(st.integers(0, 10_000), st.integers(16, 200), st.floats(1.1, 4), st.floats(0.2, 1.5))
     def test_it_converges_to_the_clipped_row_of_unit_length(self, seed, dim, ratio, sigma):
         rows = np.random.default_rng(seed).lognormal(sigma=sigma, size=(3, dim)).astype(np.float32)

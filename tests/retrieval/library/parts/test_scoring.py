@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
@@ -15,7 +15,6 @@ WORDS = 12
 bags = st.lists(st.integers(0, WORDS - 1), max_size=15)
 
 
-@settings(max_examples=40)
 @given(st.lists(bags, min_size=1, max_size=8), bags, st.sampled_from(["linear", "sqrt"]), st.booleans(), st.randoms())
 def test_scores_are_those_of_an_index_on_disk(
     images: list[list[int]], query: list[int], tf: str, weighted: bool, random: object

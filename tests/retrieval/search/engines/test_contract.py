@@ -254,6 +254,7 @@ def test_the_command_line_takes_a_new_engine(cairn: Callable[..., Ran], indexed:
     assert f"one of {', '.join([BEST, *ENGINES])}" in cairn(*asked, "--engine", "magic").refused()
 
 
+@pytest.mark.slow
 def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, indexed: Indexed) -> None:
     number = number_of(collection, ASKED)
     request: dict[str, Any] = {
@@ -278,6 +279,7 @@ def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, index
         pool.close()
 
 
+@pytest.mark.slow
 def test_help_the_api_and_the_page_offer_a_new_engine() -> None:
     """In a process of its own: they are made when their modules are imported."""
     script = """

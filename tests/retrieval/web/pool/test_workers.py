@@ -316,6 +316,7 @@ def _settle(pool: Pool) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_a_job_has_a_successor_that_need_not_open(
     reader: tuple[Pool, Path], way: str
 ) -> None:

@@ -52,6 +52,7 @@ def running(app: FastAPI) -> Iterator[Callable[..., httpx.Response]]:
             runner.run(lifespan.__aexit__(None, None, None))
 
 
+@pytest.mark.slow
 def test_several_collections_in_one_server(tmp_path: Path, indexed: Indexed) -> None:
     home = tmp_path / "home"
     home.mkdir()

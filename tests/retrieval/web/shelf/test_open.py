@@ -26,6 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.patience import patience
 
 
+@pytest.mark.slow
 def test_a_second_one_leads_to_the_first(tmp_path: Path, cairn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
