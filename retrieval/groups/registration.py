@@ -22,6 +22,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import Link
 from retrieval.groups.looks import COPY, FRAMED, PART
 from retrieval.photos.thumbnails import SIZES, thumbnail
+from retrieval.search.outlines import area, clip_polygon
 
 STEP = "compare"
 """What the progress of `register_photos` calls its one step."""
@@ -32,7 +33,7 @@ _EMPTY = 4.0  # grey levels: standard deviation of a tile that shows next to not
 _WHOLE = 0.6  # least part of a tile that both photos show
 _STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 40, 1e-4)
 _BLUR = 5  # pixels, side of the filter while photos are registered: a start that is a little off is drawn to its place
-_PLAIN = 6.0  # grey levels: standard deviation around a pixel of a rim
+_PLAIN = 8.0  # grey levels that a pixel of a rim may be off its colour
 _RIM = 0.85  # least part of what surrounds a picture that is plain, if it is a rim
 _PIXELS = 400  # fewest that both photos show
 
@@ -63,11 +64,10 @@ def shown_shares(link: Link, asked: ImageRow, found: ImageRow, options: Duplicat
     scales = np.linalg.svd(affine[:, :2], compute_uv=False)
     if not scales[1] > 0 or scales[0] > options.stretch * scales[1]:
         return 0.0, 0.0
-    box, other = _box(asked), _box(found)
-    mapped = (box @ affine[:, :2].T + affine[:, 2]).astype(np.float32)
-    shared = cv2.intersectConvexConvex(mapped, other.astype(np.float32))[0]
-    areas = cv2.contourArea(mapped), cv2.contourArea(other.astype(np.float32))
-    return shared / max(areas[0], 1e-12), shared / areas[1]
+    width, height = found.width or 1, found.height or 1
+    outline = (_box(asked) @ affine[:, :2].T + affine[:, 2]) * max(width, height) - 0.5
+    shared = abs(area(clip_polygon(outline, width, height)))
+    return shared / max(abs(area(outline)), 1e-12), shared / (width * height)
 
 
 def register_photos(
@@ -164,7 +164,7 @@ def register(
     tiles : ndarray, shape (N,)
         Correlations of the two within each tile of what both show that shows something.
     around : float
-        Part of what the larger one of the two shows alone that is plain, by area: 1 for a rim of one colour.
+        Part of what the one that shows more shows alone that is plain, by area: 1 for a rim of one colour.
 
     None where they cannot be registered, or show next to nothing in common.
     """
@@ -200,7 +200,9 @@ def register(
     tiles = max(tries, key=lambda found: float(np.median(found)) if len(found) else -1.0)
     if len(tiles) < _FEWEST_TILES:
         return None
-    return tiles, _plain(coarser, both) if both.mean() < 0.95 else 0.0
+    within = cv2.warpAffine(np.ones_like(coarser, np.uint8), warp, finer.shape[::-1], flags=cv2.INTER_NEAREST) > 0
+    outer, inside = min((coarser, both), (finer, within), key=lambda one: float(one[1].mean()))
+    return tiles, _plain(outer, inside) if inside.mean() < 0.95 else 0.0
 
 
 def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -232,14 +234,13 @@ def _toned(picture: NDArray[Any], model: NDArray[Any], both: NDArray[np.bool_]) 
     return np.asarray(means[low] + (picture - low) * (means[low + 1] - means[low]))
 
 
-def _plain(picture: NDArray[np.float32], inside: NDArray[np.bool_]) -> float:
-    """Part of what lies around a picture within another one that is plain, but for what is next to it."""
+def _plain(picture: NDArray[Any], inside: NDArray[np.bool_]) -> float:
+    """Part of what lies around a picture within another one that is of one colour, but for what is next to it."""
     outside = cv2.dilate(inside.astype(np.uint8), np.ones((9, 9), np.uint8)) == 0
     if not outside.any():
         return 0.0
-    mean = cv2.blur(picture, (5, 5))
-    variance = cv2.blur(picture * picture, (5, 5)) - mean * mean
-    return float((variance[outside] < _PLAIN**2).mean())
+    around = picture[outside]
+    return float((np.abs(around - np.median(around)) < _PLAIN).mean())
 
 
 @lru_cache(maxsize=32)  # photos of one view are compared with each other

@@ -11,7 +11,7 @@ from skimage import data
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import Link
 from retrieval.groups.looks import find_copies, look
-from retrieval.groups.registration import DuplicateOptions, Registered, register, register_photos
+from retrieval.groups.registration import DuplicateOptions, Registered, register, register_photos, shown_shares
 
 Picture = NDArray[np.uint8]
 OPTIONS = DuplicateOptions()
@@ -88,6 +88,34 @@ def test_versions_of_a_picture_are_known_for_what_they_are(
     original = cv2.cvtColor(getattr(data, picture)(), cv2.COLOR_RGB2BGR)
     found = related(tmp_path, original, *version(original, name))
     assert found == expected
+
+
+def test_no_photo_shows_more_of_another_than_there_is() -> None:
+    """A photo on a screen of the same width: three of its sides nearly lie on those of the screen."""
+    map_ = (0.5714181654, -2.2e-5, 5e-5, 2.15e-5, 0.571392, 0.285922)
+    photo = row(0, Path("photo.png"), np.empty((384, 512, 3), np.uint8))
+    screen = row(1, Path("screen.png"), np.empty((896, 512, 3), np.uint8))
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        near = tuple((np.array(map_) + rng.normal(0, 3e-5, 6)).tolist())
+        assert shown_shares(Link(0, 1, 60, near), photo, screen, OPTIONS) == pytest.approx((1.0, 0.4286), abs=0.01)
+
+
+def test_what_is_around_a_small_picture_in_a_large_one_is_seen_there(tmp_path: Path) -> None:
+    """A screen has more pixels than a photo that was sent: the photo is no part of it."""
+    picture = cv2.cvtColor(data.coffee(), cv2.COLOR_RGB2BGR)
+    small = cv2.resize(picture, None, fx=0.25, fy=0.25, interpolation=cv2.INTER_AREA)
+    screen, map_ = version(picture, "screenshot")
+    assert related(tmp_path, small, screen, map_ @ moved(0, 0, 4)) == Registered("framed", 1)
+
+
+def test_what_surrounds_a_part_may_be_smooth_but_a_rim_is_of_one_colour(tmp_path: Path) -> None:
+    """A sky, say, which is darker above than below."""
+    picture = cv2.cvtColor(data.coffee(), cv2.COLOR_RGB2BGR)
+    height, width = picture.shape[:2]
+    sky = np.linspace(60, 220, 2 * height)[:, None, None].repeat(2 * width, 1).repeat(3, 2).astype(np.uint8)
+    sky[height // 2 : height // 2 + height, width // 2 : width // 2 + width] = picture
+    assert related(tmp_path, picture, sky, moved(width // 2, height // 2)) == Registered("part", 0)
 
 
 @pytest.mark.parametrize("picture", PICTURES)
