@@ -22,7 +22,8 @@ def group(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a table (CSV) of the groups: group, name, path, duplicate_of.")
+        Path | None,
+        typer.Option(help="Write a table (CSV) of the groups: group, name, path, duplicate_of, kind, similar_to."),
     ] = None,
     workers: Workers = 0,
     cluster: ClusterAddress = None,

@@ -1,20 +1,24 @@
-"""Near duplicates to be decided about: sets of photos of one picture, the best of each, and why it is the best."""
+"""Near duplicates and similar shots to be decided about: the best photo of each set, and which others may go."""
 
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from retrieval.catalogue.browsing import rows_there
-from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.curation.albums import in_albums
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.metadata_store import TAG, values_by_number
+from retrieval.catalogue.schema import IMPORTED, ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
-from retrieval.groups.looks import FRAMED, PART
+from retrieval.groups.looks import COPY, FRAMED, PART, TURNED
 from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
 from retrieval.photos.listing import leads_elsewhere
 
@@ -32,9 +36,20 @@ _FORMATS = (
 _RANKS = {suffix: rank for rank, suffixes in enumerate(_FORMATS) for suffix in suffixes}
 
 
+SAID, KIND = "said", "kind"
+"""Why a photo is not proposed to be cleared away, see `DuplicateSet`."""
+
+
+class Said(NamedTuple):
+    """What is said of a photo."""
+
+    words: frozenset[tuple[str, str]] = frozenset()  # key and value of its title, caption and tags
+    by_people: bool = False  # some of these were typed in or imported, or it is in an album
+
+
 @dataclass(frozen=True)
 class DuplicateSet:
-    """Photos of one picture.
+    """Photos of one picture, or similar shots.
 
     Attributes
     ----------
@@ -42,13 +57,44 @@ class DuplicateSet:
         Their numbers, the best first.
     reasons : tuple of str
         Why the first is the best, by what tells it from the others: "there" (files of others are gone), "link" (others
-        are links), "copy" (names
-        of others say that they are copies), "resolution", "date", "name" (names of others are numbered), "format",
-        "folder" (others lie in a folder of copies), "size".
+        are links), "kind" (others are parts, framed, negatives, turned or mirrored), "said" (of equal files it is the
+        one that somebody titled, tagged or captioned, or put into an album), "copy" (names of others say that they are
+        copies), "resolution", "date", "name" (names of others are numbered), "format", "folder" (others lie in a folder
+        of copies), "size".
+    kinds : mapping of int to str
+        What near duplicates are of the original of the set, which is the one photo without: one of
+        `retrieval.groups.looks.KINDS`. Empty for similar shots.
+    stays : mapping of int to str
+        Photos that are not proposed to be cleared away, and why: `SAID`, where somebody titled, tagged or captioned it
+        or put it into an album, or its file has words that the best photo lacks; or `KIND`, where it shows what others
+        do not: it is a part or framed, or the upright whole where the best is not.
+    is_sure : bool
+        Whether the others may well go: not if one is turned, and nothing but the size of its file tells whether it or
+        the first is the upright original, and not if all of them stay.
     """
 
     photos: tuple[int, ...]
     reasons: tuple[str, ...]
+    kinds: Mapping[int, str]
+    stays: Mapping[int, str]
+    is_sure: bool
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Sets that nobody has decided about.
+
+    Attributes
+    ----------
+    copies, similar : int
+        How many sets of near duplicates there are, and of similar shots.
+    page : list of (DuplicateSet, list of ImageRow)
+        Some of those that were asked for, with their photos, the best first.
+    """
+
+    copies: int
+    similar: int
+    page: list[tuple[DuplicateSet, list[ImageRow]]]
 
 
 def format_of(row: ImageRow) -> str:
@@ -57,33 +103,74 @@ def format_of(row: ImageRow) -> str:
     return {"jpeg": "jpg", "tiff": "tif"}.get(suffix, suffix)
 
 
-# What speaks for a photo, in this order: the smaller the better.
+# What speaks for a photo of one kind that is there, in this order: the smaller the better.
 _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
-    ("there", lambda row: row.missing_since is not None),
-    ("link", lambda row: leads_elsewhere(row.path)),
+    # These may tell an original from what was made of it;
     ("copy", lambda row: says_copy(_stem(row))),
     ("resolution", lambda row: -(row.width or 0) * (row.height or 0)),
     ("date", lambda row: row.taken or "~"),
     ("name", lambda row: is_numbered(_stem(row))),
     ("format", lambda row: _RANKS.get(format_of(row), len(_FORMATS))),
     ("folder", is_among_copies),
+    # these do not.
     ("size", lambda row: -(row.size or 0)),
     ("", lambda row: (len(_stem(row)), row.number)),
 )
 
 
-def judge_set(rows: Sequence[ImageRow]) -> DuplicateSet:
-    """Return which of some photos of one picture is the best, and why.
+def judge_set(
+    rows: Sequence[ImageRow], kinds: Mapping[int, str] | None = None, said: Mapping[int, Said] | None = None
+) -> DuplicateSet:
+    """Return which of some photos of one picture is the best, why, and which others are not to be cleared away.
 
-    A photo whose file is gone comes last, before it a link, and one whose name says that it is a copy. Of the others
+    A photo whose file is gone comes last, before it a link. Of the others those come first that show the whole picture
+    upright, without a frame, and no negative of it, then those whose name does not say that they are copies. Of these
     the one of most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format
-    that loses less, then one that does not lie in a folder of copies, then the largest file.
+    that loses less, then one that does not lie in a folder of copies, then the largest file. Of files that are the same
+    byte for byte, the one comes first that somebody titled, tagged or captioned, or put into an album.
+
+    Parameters
+    ----------
+    rows : sequence of ImageRow
+    kinds : mapping of int to str, optional
+        What near duplicates are of the original of the set; none for similar shots.
+    said : mapping of int to Said, optional
+        What is said of the photos.
     """
-    ordered = sorted(rows, key=lambda row: tuple(measure(row) for _, measure in _CRITERIA))
-    best, others = ordered[0], ordered[1:]
-    deciding = {next(word for word, measure in _CRITERIA if measure(best) != measure(one)) for one in others}
+    kinds, said = kinds or {}, said or {}
+    known = {row.number: said.get(row.number, Said()) for row in rows}
+    kind = {row.number: kinds.get(row.number, COPY) for row in rows}
+    first: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
+        ("there", lambda row: row.missing_since is not None),
+        ("link", lambda row: leads_elsewhere(row.path)),
+        ("kind", lambda row: kind[row.number] != COPY),
+    )
+    best = min(rows, key=lambda row: [measure(row) for _, measure in (*first, *_CRITERIA)])
+
+    def unsaid(row: ImageRow) -> bool:
+        is_twin = row is best or (row.sha256 is not None and row.sha256 == best.sha256)
+        return not (is_twin and known[row.number].by_people)
+
+    criteria = (*first, ("said", unsaid), *_CRITERIA)
+    best, *others = ordered = sorted(rows, key=lambda row: [measure(row) for _, measure in criteria])
+    deciding = {next(word for word, measure in criteria if measure(best) != measure(one)) for one in others}
+    is_whole = kind[best.number] == COPY
+    stays = {}
+    for row in ordered:
+        words, by_people = known[row.number]
+        if by_people or not words <= known[best.number].words:
+            stays[row.number] = SAID
+        elif kind[row.number] in (PART, FRAMED) or (kind[row.number] == COPY and not is_whole):
+            stays[row.number] = KIND
+    going = [row for row in others if row.number not in stays]
+    turned = [row for row in going if kind[row.number] == TURNED]
+    told = all(any(measure(row) != measure(best) for _, measure in _CRITERIA[:-2]) for row in turned)
     return DuplicateSet(
-        tuple(row.number for row in ordered), tuple(word for word, _ in _CRITERIA if word and word in deciding)
+        tuple(row.number for row in ordered),
+        tuple(word for word, _ in criteria if word and word in deciding),
+        {row.number: kinds[row.number] for row in ordered if row.number in kinds},
+        stays,
+        bool(going) and told,
     )
 
 
@@ -104,14 +191,18 @@ def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
     return kept
 
 
-def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ()) -> list[tuple[int, ...]]:
-    """Return the sets of near duplicates of groups, without those that somebody keeps.
+def duplicate_sets(
+    groups: Iterable[Group], kept: Iterable[frozenset[int]] = (), *, similar: bool = False
+) -> list[tuple[int, ...]]:
+    """Return the sets of near duplicates of groups, or of similar shots, without those that somebody keeps.
 
     Parameters
     ----------
     groups : iterable of Group
     kept : iterable of frozenset of int
         Sets that were decided about: what is part of one is not given.
+    similar : bool
+        Similar shots in place of near duplicates.
 
     Returns
     -------
@@ -122,49 +213,80 @@ def duplicate_sets(groups: Iterable[Group], kept: Iterable[frozenset[int]] = ())
     for one in kept:
         for number in one:
             decided[number].append(one)
-    found = []
+    found: list[frozenset[int]] = []
     for group in groups:
         sets: defaultdict[int, set[int]] = defaultdict(set)
         for copy, original in group.duplicates.items():
-            if group.kinds.get(copy) in (PART, FRAMED):  # of value for what the other does not show
-                continue
             sets[original] |= {copy, original}
-        found += [members for members in sets.values() if not any(members <= one for one in decided[min(members)])]
-    return sorted(tuple(sorted(members)) for members in found)
+        found += map(frozenset, group.similar if similar else sets.values())
+    return sorted(tuple(sorted(some)) for some in found if not any(some <= one for one in decided[min(some)]))
 
 
 def undecided_sets(
-    session: Session, groups: Iterable[Group], offset: int, limit: int
-) -> tuple[int, list[tuple[DuplicateSet, list[ImageRow]]]]:
-    """Find the sets of near duplicates that nobody has decided about.
+    session: Session, groups: Sequence[Group], offset: int, limit: int, *, similar: bool = False
+) -> Undecided:
+    """Find the sets of near duplicates, or of similar shots, that nobody has decided about.
 
     Parameters
     ----------
     session : Session
-    groups : iterable of Group
+    groups : sequence of Group
     offset, limit : int
-        Which of them are judged.
-
-    Returns
-    -------
-    total : int
-        How many sets there are.
-    page : list of (DuplicateSet, list of ImageRow)
-        Those that are judged, with their photos, the best first.
+        Which of them are judged. Those with files that are the same byte for byte come first, then those with other
+        plain copies.
+    similar : bool
+        Similar shots in place of near duplicates.
     """
-    found = duplicate_sets(groups, kept_sets(session))
+    kept = kept_sets(session)
+    copies, shots = (duplicate_sets(groups, kept, similar=which) for which in (False, True))
+    kinds = {copy: kind for group in groups for copy, kind in group.kinds.items()}
+    found = shots if similar else _plainest_first(session, copies, kinds)
     page = []
     for numbers in found[offset : offset + limit]:
         rows = {row.number: row for row in rows_there(session, numbers)}
         if len(rows) < 2:
             continue  # others were removed just now
-        judged = judge_set(list(rows.values()))
+        context = {} if similar else kinds, said_of(session, list(rows))
+        judged = judge_set(list(rows.values()), *context)
         different = apart(list(rows.values()), judged.photos)
         if 1 < len(different) < len(rows):
-            judged = judge_set([rows[number] for number in different])
+            judged = judge_set([rows[number] for number in different], *context)
         if len(different) > 1:
             page.append((judged, [rows[number] for number in judged.photos]))
-    return len(found), page
+    return Undecided(len(copies), len(shots), page)
+
+
+def said_of(session: Session, numbers: Sequence[int]) -> dict[int, Said]:
+    """What is said of some photos: titles, captions and tags that count, and whether they are in albums."""
+    shelved = in_albums(session, numbers)
+    found = {}
+    for number, values in values_by_number(session, numbers, ("title", "caption", TAG)).items():
+        words = {
+            (key, value.casefold())
+            for (source, key), some in values.items()
+            if source == IMPORTED or key == TAG or (IMPORTED, key) not in values
+            for value in some
+            if value
+        }
+        typed = any(any(some) for (source, _), some in values.items() if source == IMPORTED)
+        found[number] = Said(frozenset(words), typed or number in shelved)
+    return found
+
+
+def _plainest_first(
+    session: Session, sets: Sequence[tuple[int, ...]], kinds: Mapping[int, str]
+) -> list[tuple[int, ...]]:
+    """Sets of near duplicates: with files that are the same first, then with other plain copies, then all others."""
+    content: dict[int, str] = {}
+    for some in chunks([number for members in sets for number in members]):
+        query = sa.select(ImageRow.number, ImageRow.sha256).where(ImageRow.number.in_(some))
+        content.update((number, sha256) for number, sha256 in session.execute(query) if sha256 is not None)
+
+    def key(members: tuple[int, ...]) -> tuple[bool, bool]:
+        known = [content[number] for number in members if number in content]
+        return len(set(known)) == len(known), COPY not in (kinds.get(number) for number in members)
+
+    return sorted(sets, key=key)
 
 
 def kept_sets(session: Session) -> list[frozenset[int]]:

@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 import json
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection as Several
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Asker, Link, components, link_photos
-from retrieval.groups.looks import COPY, KINDS, Copy, find_copies
+from retrieval.groups.looks import COPY, FRAMED, KINDS, PART, Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.registration import (
     DuplicateOptions,
@@ -44,7 +44,7 @@ FILE = "groups.json"
 EARLIER_LOG = "links.jsonl"
 """Where earlier versions kept the links."""
 FORMAT = 1
-_RULES = 3  # how groups are made: those of other rules are out of date
+_RULES = 4  # how groups are made: those of other rules are out of date
 # Links of this many inliers are always kept, so that fewer can be asked for later.
 KEPT_INLIERS = 10
 _ROWS = 1_000  # rows of photos that are read at a time
@@ -71,7 +71,7 @@ class Group:
     photos: tuple[int, ...]  # image numbers, ascending; at least two
     links: int  # pairs of them that are linked
     duplicates: Mapping[int, int]  # from a near duplicate to its original, which is not one itself
-    kinds: Mapping[int, str] = field(default_factory=dict)  # from a near duplicate to one of `KINDS`: "copy" by default
+    kinds: Mapping[int, str] = field(default_factory=dict)  # from each near duplicate to one of `KINDS`
     similar: tuple[tuple[int, ...], ...] = ()  # sets of photos of one view that are not one picture, ascending
 
 
@@ -266,7 +266,8 @@ def form_groups(
     }
     if registered is None:
         registered = dict.fromkeys(near, Registered(COPY, None))
-    kind_of = {copy.pair: copy.kind for copy in copies} | {pair: one.kind for pair, one in registered.items()}
+    relations = {pair: Registered(COPY, None) for pair in same}
+    relations |= {copy.pair: Registered(copy.kind, None) for copy in copies} | dict(registered)
     picture = _join(rows, same)
     alike: defaultdict[int, set[int]] = defaultdict(set)
     for one, other in registered:
@@ -290,7 +291,7 @@ def form_groups(
     apart = {(one, other) for one, other in rejected if first_of.get(one, one) != first_of.get(other, other)}
     derived = {one.derived for one in registered.values()}
     shots: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # similar ones, by the group they are in
-    for pair in near - kind_of.keys() - apart:
+    for pair in near - relations.keys() - apart:
         if group_of[pair[0]] == group_of[pair[1]]:
             shots[group_of[pair[0]]].append(pair)
 
@@ -300,8 +301,7 @@ def form_groups(
     formed = []
     for number, members in enumerate(groups, start=1):
         duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike), apart)
-        pairs = {copy: _pair(copy, original) for copy, original in duplicates.items()}
-        kinds = {copy: kind_of[pair] for copy, pair in pairs.items() if pair in kind_of}
+        kinds = _kinds(duplicates, relations)
         name = group_of[min(members)]
         alone = components(pair for pair in shots[name] if duplicates.keys().isdisjoint(pair))
         similar = tuple(sorted(tuple(sorted(some)) for some in alone))
@@ -315,16 +315,24 @@ def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: Dup
 
 
 def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
-    """Groups as a table (CSV): group, name, path, and the name of the photo that one is a near duplicate of."""
+    """Groups as a table (CSV).
+
+    Its columns are group, name, path, the name of the photo that one is a near duplicate of, what it is of that, and
+    the name of the first photo of those that it is a similar shot to.
+    """
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["group", "name", "path", "duplicate_of"])
+    table.writerow(["group", "name", "path", "duplicate_of", "kind", "similar_to"])
     for group in groups:
         rows = {row.number: row for row in collection.catalogue.read(rows_of, group.photos)}
+        names = {number: row.name for number, row in rows.items()}
+        similar_to = {number: names[first] for first, *others in group.similar for number in others}
         for number in group.photos:
             original = group.duplicates.get(number)
-            duplicate_of = "" if original is None else rows[original].name
-            table.writerow([group.number, rows[number].name, rows[number].path, duplicate_of])
+            duplicate_of = "" if original is None else names[original]
+            kind = group.kinds.get(number, "")
+            shot = similar_to.get(number, "")
+            table.writerow([group.number, names[number], rows[number].path, duplicate_of, kind, shot])
     return text.getvalue()
 
 
@@ -387,6 +395,31 @@ def _duplicates(ordered: Sequence[int], picture: Mapping[int, int], alike: Mappi
     return {photo: repeats[picture[photo]] for photo in sorted(ordered) if repeats[picture[photo]] != photo}
 
 
+def _kinds(duplicates: Mapping[int, int], relations: Mapping[tuple[int, int], Registered]) -> dict[int, str]:
+    """What each near duplicate is of its original, perhaps by way of others that were compared with both.
+
+    Of several ways the one counts that has the fewest steps from a photo to one that is no plain copy of it.
+    """
+    steps: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for pair, (kind, derived) in sorted(relations.items()):
+        for one, other in (pair, pair[::-1]):
+            if derived in (None, other) and duplicates.get(one, one) == duplicates.get(other, other):
+                steps[one].append((other, kind))
+    kinds: dict[int, str] = {}
+    waiting = deque((original, COPY) for original in sorted(set(duplicates.values())))
+    while waiting:
+        one, known = waiting.popleft()
+        if one in kinds:
+            continue
+        kinds[one] = known
+        for other, kind in steps[one]:
+            if kind == COPY:
+                waiting.appendleft((other, known))
+            else:
+                waiting.append((other, known if known in (PART, FRAMED) else kind))
+    return {copy: kinds.get(copy, PART) for copy in sorted(duplicates)}
+
+
 def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> Group:
     """A group of the file, without unknown photos; raises ValueError or TypeError if it is malformed."""
     photos = tuple(_count(number) for number in entry["photos"])
@@ -405,7 +438,7 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
         photos,
         _count(entry["links"]),
         duplicates,
-        {copy: kind for copy, kind in kinds.items() if copy in duplicates},
+        {copy: kinds.get(copy, COPY) for copy in duplicates},
         _several(similar, set(photos)),
     )
 
@@ -430,8 +463,9 @@ def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]
             copies = {
                 copy: original for copy, original in group.duplicates.items() if not {copy, original} & set(hidden)
             }
+            kinds = {copy: group.kinds[copy] for copy in copies}
             similar = _several(group.similar, set(photos))
-            shown.append(replace(group, photos=photos, duplicates=copies, similar=similar))
+            shown.append(replace(group, photos=photos, duplicates=copies, kinds=kinds, similar=similar))
     return tuple(shown)
 
 

@@ -1,5 +1,6 @@
 """Groups of photos that show the same, as `import cairn` gives them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,12 +29,19 @@ class Group(Sequence[Photo]):
         Pairs of them that geometry links.
     duplicates : mapping of str to str
         From the name of a near duplicate to that of the photo that it repeats.
+    kinds : mapping of str to str
+        From the name of a near duplicate to what it is of that photo: "copy" for all of it, "part", "framed" for all
+        of it with a frame or bars, "negative", or "turned" where it was turned or mirrored.
+    similar : tuple of tuple of str
+        Names of photos that are similar shots: different photos of nearly the same view.
     """
 
     number: int
     photos: tuple[Photo, ...]
     links: int
     duplicates: Mapping[str, str] = field(repr=False, hash=False)
+    kinds: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    similar: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
     @property
     def cover(self) -> Photo:
@@ -55,12 +63,14 @@ class Group(Sequence[Photo]):
         return self.photos[place]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return number, names of the photos, links and duplicates, as plain values."""
+        """Return number, names of the photos, links, duplicates, their kinds and similar shots, as plain values."""
         return {
             "group": self.number,
             "photos": [one.name for one in self.photos],
             "links": self.links,
             "duplicates": dict(self.duplicates),
+            "kinds": dict(self.kinds),
+            "similar": [list(names) for names in self.similar],
         }
 
     def _repr_html_(self) -> str:
@@ -123,11 +133,13 @@ class Groups(Sequence[Group]):
             "grouped": sum(len(one.photos) for one in self.groups),
             "links": sum(one.links for one in self.groups),
             "duplicates": sum(len(one.duplicates) for one in self.groups),
+            "kinds": dict(sorted(Counter(kind for one in self.groups for kind in one.kinds.values()).items())),
+            "similar": sum(len(names) for one in self.groups for names in one.similar),
             "augmented": self.augmented,
         }
 
     def save_table(self, path: str | Path) -> Path:
-        """Write a table (CSV) of the groups: group, name, path, duplicate_of.
+        """Write a table (CSV) of the groups: group, name, path, duplicate_of, kind, similar_to.
 
         Parameters
         ----------
@@ -162,6 +174,8 @@ def make_groups(collection: Collection, found: Found) -> Groups:
                 tuple(photos[number] for number in group.photos),
                 group.links,
                 {photos[one].name: photos[other].name for one, other in sorted(group.duplicates.items())},
+                {photos[one].name: kind for one, kind in sorted(group.kinds.items())},
+                tuple(tuple(photos[one].name for one in some) for some in group.similar),
             )
             for group in found.groups
         ),

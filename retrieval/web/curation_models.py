@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from retrieval.web.models import MAX_QUERIES, Box, HowToSearch, Number, Photo
+from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
 """Photos that are decided about at once."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tag = Annotated[str, StringConstraints(max_length=200)]
-Reason = Literal["there", "link", "copy", "resolution", "date", "name", "format", "folder", "size"]
+Reason = Literal["there", "link", "kind", "said", "copy", "resolution", "date", "name", "format", "folder", "size"]
 
 
 class Numbers(BaseModel):
@@ -125,23 +125,35 @@ class Seen(BaseModel):
 
 
 class DuplicatePhoto(Photo):
-    """A photo of a set of near duplicates."""
+    """A photo of a set of near duplicates, or of similar shots."""
 
     size: int | None = Field(description="Bytes of its file.")
     format: str = Field(description="By the ending of its file's name.")
+    kind: Kind | None = Field(description=f"{KIND_HELP} Null for that photo, and for similar shots.")
+    stays: Literal["said", "kind"] | None = Field(
+        description="Why it is not proposed to be cleared away: a title, a caption or tags were typed in or imported, "
+        "or its file has some that the best photo lacks, or it is in an album (said); it is a part or has a frame, or "
+        "is the upright whole where the best is not (kind). Null: it may go."
+    )
 
 
 class DuplicateSet(BaseModel):
-    """Photos of one picture."""
+    """Photos of one picture, or similar shots."""
 
     photos: list[DuplicatePhoto] = Field(description="The best first.")
     reasons: list[Reason] = Field(description="Why the first is the best: what tells it from the others.")
+    proposed: Literal["hide", "keep"] = Field(
+        description="What is proposed: to hide the others, but for those that stay; or to keep all, of similar shots, "
+        "where all others stay, and where one is turned and nothing tells whether it or the first is upright."
+    )
 
 
 class DuplicatePage(BaseModel):
-    """Some sets of near duplicates."""
+    """Some sets of near duplicates, or of similar shots."""
 
-    total: int = Field(description="Sets that nobody has decided about.")
+    total: int = Field(description="Sets that nobody has decided about, of those that were asked for.")
+    copies: int = Field(description="Sets of near duplicates that nobody has decided about.")
+    similar: int = Field(description="Sets of similar shots that nobody has decided about.")
     out_of_date: bool = Field(description="Whether photos changed since groups were found.")
     bin: bool = Field(description="Whether photos may be moved to a bin.")
     sets: list[DuplicateSet]

@@ -388,10 +388,18 @@ class MatchAnswer(BaseModel):
     matches: list[MatchedFeatures]
 
 
+Kind = Literal["copy", "part", "framed", "negative", "turned"]
+KIND_HELP = (
+    "What it is of the photo that it is a near duplicate of: a copy of all of it, a part of it, all of it with a frame "
+    "or bars, a negative, turned or mirrored."
+)
+
+
 class GroupedPhoto(Photo):
     """A photo in a group."""
 
     duplicate_of: int | None = Field(description="Number of the photo that it is a near duplicate of.")
+    kind: Kind | None = Field(description=f"{KIND_HELP} Null where it is none.")
 
 
 class Group(BaseModel):
@@ -400,6 +408,9 @@ class Group(BaseModel):
     group: int
     photos: list[GroupedPhoto]
     links: int = Field(description="Pairs of the photos that are linked.")
+    similar: list[list[int]] = Field(
+        description="Numbers of photos that are similar shots: different photos of nearly the same view."
+    )
 
 
 class GroupPage(BaseModel):

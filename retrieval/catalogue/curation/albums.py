@@ -65,6 +65,14 @@ def albums_of_photo(session: Session, number: int) -> list[int]:
     return list(session.scalars(query))
 
 
+def in_albums(session: Session, numbers: Sequence[int]) -> frozenset[int]:
+    """Those of some photos that are in an album."""
+    query = sa.select(AlbumPhotoRow.number)
+    return frozenset(
+        one for some in chunks(numbers) for one in session.scalars(query.where(AlbumPhotoRow.number.in_(some)))
+    )
+
+
 def album_row(session: Session, album: int) -> AlbumRow | None:
     """The row of an album, to be changed in a transaction that writes; None if there is none."""
     return session.get(AlbumRow, album)

@@ -44,20 +44,38 @@ def duplicates(
     request: Request,
     offset: Annotated[int, Query(ge=0, le=MAX_NUMBER)] = 0,
     limit: Annotated[int, Query(ge=0, le=100)] = 20,
+    similar: Annotated[
+        bool, Query(description="Similar shots, which are different photos of one view, in place of near duplicates.")
+    ] = False,
 ) -> DuplicatePage:
-    """List sets of near duplicates that nobody has decided about, each with the best photo first."""
+    """List sets of near duplicates that nobody has decided about, those of equal files first, or of similar shots."""
     service = service_of(request)
     groups = read_groups(service.collection)
-    total, page = service.collection.catalogue.read(undecided_sets, groups.groups, offset, limit)
+    found = service.collection.catalogue.read(undecided_sets, groups.groups, offset, limit, similar=similar)
     sets = []
-    for judged, rows in page:
+    for judged, rows in found.page:
         photos = [
-            DuplicatePhoto(**photo.model_dump(), size=row.size, format=format_of(row))
+            DuplicatePhoto.model_validate(
+                {
+                    **photo.model_dump(),
+                    "size": row.size,
+                    "format": format_of(row),
+                    "kind": judged.kinds.get(row.number),
+                    "stays": judged.stays.get(row.number),
+                }
+            )
             for photo, row in zip(describe_photos(service, rows), rows, strict=True)
         ]
-        sets.append(DuplicateSet.model_validate({"photos": photos, "reasons": judged.reasons}))
-    is_there = service.options.bin is not None
-    return DuplicatePage(total=total, out_of_date=groups.out_of_date, bin=is_there, sets=sets)
+        proposed = "hide" if judged.is_sure and not similar else "keep"
+        sets.append(DuplicateSet.model_validate({"photos": photos, "reasons": judged.reasons, "proposed": proposed}))
+    return DuplicatePage(
+        total=found.similar if similar else found.copies,
+        copies=found.copies,
+        similar=found.similar,
+        out_of_date=groups.out_of_date,
+        bin=service.options.bin is not None,
+        sets=sets,
+    )
 
 
 @router.post("/duplicates/kept", dependencies=WRITING)

@@ -30,11 +30,18 @@ def groups(
         Group(
             group=group.number,
             photos=[
-                GroupedPhoto(**described[number], duplicate_of=group.duplicates.get(number))
+                GroupedPhoto.model_validate(
+                    {
+                        **described[number],
+                        "duplicate_of": group.duplicates.get(number),
+                        "kind": group.kinds.get(number),
+                    }
+                )
                 for number in group.photos
                 if number in described
             ],
             links=group.links,
+            similar=[list(some) for some in group.similar],
         )
         for group in page
     ]

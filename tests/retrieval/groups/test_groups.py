@@ -34,6 +34,8 @@ from retrieval.groups.groups import (
     read_groups,
 )
 from retrieval.groups.links import Link
+from retrieval.groups.looks import Copy
+from retrieval.groups.registration import Registered
 
 DUPLICATES = DuplicateOptions()
 SAME = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -142,6 +144,7 @@ def test_groups_are_parts_of_the_connected_components(found: dict[tuple[int, int
         assert len(within) <= one.links <= len({*within, *(pair for pair in same if pair[0] in one.photos)})
         assert one.links >= len(one.photos) - 1
         assert {*one.duplicates, *one.duplicates.values()} <= set(one.photos)
+        assert one.kinds == dict.fromkeys(sorted(one.duplicates), "copy")
     assert not set(repeats) & set(repeats.values())
     for i, j in same:
         # One of them repeats the other, or both repeat the same.
@@ -164,6 +167,21 @@ def test_a_copy_never_stands_for_what_it_is_a_copy_of() -> None:
     assert one.duplicates == {1: 4, 2: 4, 3: 4}
     (one,) = form_groups({number: rows[number] for number in (1, 2)}, {}, DUPLICATES)
     assert one.duplicates == {1: 2}
+
+
+def test_kinds_are_known_by_way_of_photos_that_were_compared_with_both() -> None:
+    rows = {number: row(number, 1000 - 100 * number, 750 - 75 * number) for number in range(7)}
+    registered = {
+        (1, 2): Registered("part", 2),
+        (0, 3): Registered("framed", 3),
+        (2, 3): Registered("part", 2),  # a way that is no shorter
+        (4, 5): Registered("part", 5),
+    }
+    copies = [Copy(0, 1, 0, False), Copy(0, 4, 1, False), Copy(1, 6, 0, False, negative=True)]
+    links = {pair: link(*pair) for pair in registered}
+    (one,) = form_groups(rows, links, DUPLICATES, copies, registered=registered)
+    assert one.duplicates == dict.fromkeys(range(1, 7), 0)
+    assert one.kinds == {1: "copy", 2: "part", 3: "framed", 4: "turned", 5: "part", 6: "negative"}
 
 
 def test_a_row_of_photos_each_like_the_one_before_is_no_set_of_duplicates_of_the_first() -> None:
@@ -218,6 +236,7 @@ def test_groups_are_the_objects_and_copies_are_marked(photos: Collection) -> Non
     table = list(csv.DictReader(io.StringIO(groups_table(photos, found.groups))))
     assert sorted(entry["name"] for entry in table) == sorted(name for names in EXPECTED for name in names)
     assert {entry["name"]: entry["duplicate_of"] for entry in table if entry["duplicate_of"]} == REPEATED
+    assert {entry["name"]: entry["kind"] for entry in table if entry["kind"]} == kinds
     assert [int(entry["group"]) for entry in table] == [1] * 4 + [2] * 3 + [3] * 2
     assert all(Path(entry["path"]).name == entry["name"] for entry in table)
 
@@ -288,6 +307,8 @@ def test_the_command(
         "grouped": 9,
         "links": 10,
         "duplicates": 6,
+        "kinds": {"copy": 2, "part": 4},
+        "similar": 0,
         "augmented": None,
         "out": str(table),
     }

@@ -436,7 +436,10 @@ def test_groups_are_what_was_found(
         assert [_get(copied, "/api/groups", offset=k, limit=1)["groups"][0] for k in range(page["total"])] == page[
             "groups"
         ]
-        rows = [{name: row[name] for name in ("group", "name", "duplicate_of")} for row in _rows(table.read_text())]
+        columns = ("group", "name", "duplicate_of", "kind", "similar_to")
+        rows = [{name: row[name] for name in columns} for row in _rows(table.read_text())]
+        kinds = {photo["name"]: photo["kind"] or "" for group in page["groups"] for photo in group["photos"]}
+        assert kinds == {row["name"]: row["kind"] for row in rows}
         assert _rows(copied.get("/api/groups.csv").text) == rows
         with Collection.open(folder) as collection:
             collection.catalogue.write(make_tombstones, [numbers["coffee_001.jpg"]])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.retrieval.web.test_decisions import Served, home  # noqa: F401
+from tests.retrieval.web.test_decisions import Served, home, several_kinds  # noqa: F401
 from tests.support.browser import DESKTOP, PHONE, chromium, violations, visiting  # noqa: F401
 from tests.support.live import serving
 
@@ -78,36 +78,97 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
     with visiting(chromium, home.base, DESKTOP) as visit:
         page = visit.open("/duplicates")
         heading = page.locator("#set-title")
-        assert heading.text_content() == "Set 1 of 2"
-        assert page.locator("#why").text_content() == "Proposed: the names of others say that they are copies."
+        why = page.locator("#why")
+        assert heading.text_content() == "Set 1 of 3"
+        parts = "others are parts, framed, negatives, turned or mirrored"
+        assert why.text_content() == f"Proposed: {parts}, the names of others say that they are copies."
         shoot(page, "duplicates")
         page.keyboard.press("f")
         page.locator("#stage").wait_for()
         page.locator("#stage figure").nth(1).wait_for()
         page.keyboard.press("f")
         page.keyboard.press("h")
-        page.get_by_text("Set 1 of 1").wait_for()
-        assert "astronaut_copy.png" not in home.numbers()
-        assert page.locator("#why").text_content() == "Proposed: it has the most pixels."
+        page.get_by_text("Set 1 of 2").wait_for()
+        assert list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
+        assert why.text_content() == f"Proposed: {parts}, it has the most pixels."
         page.keyboard.press("2")
         assert page.locator(".candidate.kept .name").text_content() == "chelsea_small.jpg"
         page.keyboard.press("1")
         page.keyboard.press("Delete")
-        page.get_by_text("All is decided").wait_for()
-        assert not (home.photos / "chelsea_small.jpg").exists()
-        page.keyboard.press("z")
         page.get_by_text("Set 1 of 1").wait_for()
-        assert (home.photos / "chelsea_small.jpg").is_file()
+        assert not (home.photos / "chelsea_small.jpg").exists() and (home.photos / "chelsea_1.png").exists()
         page.keyboard.press("k")
         page.get_by_text("All is decided").wait_for()
         page.keyboard.press("z")
         page.get_by_text("Set 1 of 1").wait_for()
         page.keyboard.press("z")
         page.get_by_text("Set 1 of 2").wait_for()
+        assert (home.photos / "chelsea_small.jpg").is_file()
+        page.keyboard.press("z")
+        page.get_by_text("Set 1 of 3").wait_for()
         assert "astronaut_copy.png" in home.numbers()
         page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         shoot(page, "duplicates-phone")
+
+
+def test_copies_and_similar_shots_are_two_lists(
+    chromium: Any,  # noqa: F811
+    home: Served,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with several_kinds(home, monkeypatch) as of, visiting(chromium, home.base, DESKTOP, bypass_csp=True) as visit:
+        page = visit.open("/duplicates")
+        assert page.locator("#set-title").text_content() == "Set 1 of 1"
+        assert page.locator("#lists a").all_text_contents() == ["Copies (1)", "Similar shots (1)"]
+        assert page.locator("#lists [aria-current=page]").text_content() == "Copies (1)"
+        assert page.locator(".candidate .name").all_text_contents()[0] == "coffee_0.png"
+        kinds = {"a part of coffee_0.png", "a negative of coffee_0.png"}
+        assert set(page.locator(".kind").all_text_contents()) == kinds
+        assert page.locator("#different").is_hidden()
+        assert page.locator(".stays").all_text_contents() == ["stays: shows what others do not"]
+        assert page.locator("#stay").text_content() == "1 other stays, whichever you keep."
+        assert page.locator(".primary").text_content().startswith("Hide the others")
+        assert not violations(page)
+        page.keyboard.press("h")  # of two others, the one that is no part
+        page.get_by_text("1 photo hidden.").wait_for()
+        assert list(home.numbers(hidden=True)) == ["chelsea_0.png"]
+        page.get_by_text("All is decided").wait_for()  # what stays is not asked about again
+        page.keyboard.press("z")
+        page.get_by_text("Undone").wait_for()
+        assert list(home.numbers(hidden=True)) == []
+        page.get_by_text("Set 1 of 1").wait_for()
+
+        # All others stay: none is hidden, nor moved to the bin.
+        home.ask("PATCH", "/api/photos", json={"photos": [of["chelsea_0.png"]], "tags_add": ["cup"]})
+        page.reload()
+        page.get_by_text("2 others stay, whichever you keep.").wait_for()
+        stays = ["stays: has a title, a caption, tags or an album", "stays: shows what others do not"]
+        assert sorted(page.locator(".stays").all_text_contents()) == stays
+        assert page.locator("#hide-others").is_disabled() and page.locator("#bin-others").is_disabled()
+        assert page.locator(".primary").text_content().startswith("Keep all")
+        shoot(page, "duplicates-stay")
+        page.keyboard.press("h")
+        page.keyboard.press("Delete")
+        home.ask("PATCH", "/api/photos", json={"photos": [of["chelsea_0.png"]], "tags_remove": ["cup"]})
+        assert home.numbers() == of
+
+        page.get_by_role("link", name="Similar shots (1)").focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("These are different photos of one view").wait_for()
+        assert page.locator("#lists [aria-current=page]").text_content() == "Similar shots (1)"
+        assert page.locator(".primary").text_content().startswith("Keep all")
+        assert page.locator(".kind").count() == 0 and page.locator("#why").text_content() == ""
+        for width, height in (DESKTOP, PHONE):
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            shoot(page, f"similar-{width}")
+            assert not violations(page)
+        page.keyboard.press("k")
+        page.get_by_text("All is decided").wait_for()
+        assert page.locator("#lists a").all_text_contents() == ["Copies (1)", "Similar shots (0)"]
+        page.keyboard.press("z")
+        page.get_by_text("Set 1 of 1").wait_for()
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,13 @@ from PIL import Image
 
 import cairn as library
 from retrieval.catalogue.changes import Move, move_photos
+from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.photos import all_indexed
+from retrieval.collection.collection import Collection
 from retrieval.curation.standing import ask_standing
+from retrieval.groups.groups import Group, Groups
 from retrieval.jobs.child import NICE
+from retrieval.web.routes import duplicates as routes
 from tests.support.live import serving
 from tests.support.patience import patience
 
@@ -150,17 +155,38 @@ def test_a_search_is_saved_with_the_pixels_of_an_upload(home: Served) -> None:
 def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -> None:
     page = home.ask("GET", "/api/duplicates")
     sets = [[photo["name"] for photo in one["photos"]] for one in page["sets"]]
-    assert sets == [["astronaut_0.png", "astronaut_copy.png"], ["chelsea_0.png", "chelsea_small.jpg"]]
-    assert page["total"] == 2 and page["bin"] and [one["reasons"] for one in page["sets"]] == [["copy"], ["resolution"]]
+    assert [one[:2] for one in sets] == [
+        ["astronaut_0.png", "astronaut_copy.png"],
+        ["chelsea_0.png", "chelsea_small.jpg"],
+        ["coffee_0.png", "coffee_1.png"],
+    ]
+    assert [set(one[2:]) for one in sets] == [{"astronaut_1.png", "astronaut_2.png"}, {"chelsea_1.png"}, set()]
+    assert page["total"] == 3 and page["bin"]
+    assert [one["reasons"] for one in page["sets"]] == [["kind", "copy"], ["kind", "resolution"], ["kind"]]
+    told = {photo["name"]: (photo["kind"], photo["stays"]) for one in page["sets"] for photo in one["photos"]}
+    assert {name for name, (kind, stays) in told.items() if (kind, stays) == (None, None)} == {
+        "astronaut_0.png",
+        "chelsea_0.png",
+        "coffee_0.png",
+    }
+    assert told["astronaut_copy.png"] == told["chelsea_small.jpg"] == ("copy", None)
+    assert told["astronaut_1.png"] == told["chelsea_1.png"] == told["coffee_1.png"] == ("part", "kind")
+    assert (page["copies"], page["similar"]) == (3, 0)
+    assert [one["proposed"] for one in page["sets"]] == ["hide", "hide", "keep"]
+    assert home.ask("GET", "/api/duplicates", params={"similar": True}) == page | {"total": 0, "sets": []}
     small = page["sets"][1]["photos"][1]
     assert small["format"] == "jpg" and small["size"] == (home.photos / "chelsea_small.jpg").stat().st_size
 
-    both = [photo["number"] for photo in page["sets"][0]["photos"]]
-    home.ask("POST", "/api/duplicates/kept", json={"photos": both})
-    assert home.ask("GET", "/api/duplicates")["total"] == 1
-    home.ask("POST", "/api/duplicates/ask", json={"photos": both})
+    every = [photo["number"] for photo in page["sets"][0]["photos"]]
+    home.ask("POST", "/api/duplicates/kept", json={"photos": every})
+    assert home.ask("GET", "/api/duplicates")["total"] == 2
+    home.ask("POST", "/api/duplicates/ask", json={"photos": every})
+    assert home.ask("GET", "/api/duplicates")["total"] == 3
+    both = every[:2]
     home.ask("POST", "/api/hidden", json={"photos": both[1:], "because": "duplicate"})
-    assert home.ask("GET", "/api/duplicates")["total"] == 1
+    assert [photo["number"] for photo in home.ask("GET", "/api/duplicates")["sets"][1]["photos"]] == every[:1] + every[
+        2:
+    ]
     assert "astronaut_copy.png" not in home.numbers() and list(home.numbers(hidden=True)) == ["astronaut_copy.png"]
     home.ask("PATCH", "/api/photos", json={"photos": both, "tags_add": ["moon"]})
     assert {"tag": "moon", "photos": 1} in home.ask("GET", "/api/tags")["tags"]  # as many as are shown
@@ -184,6 +210,54 @@ def test_duplicates_are_kept_hidden_or_moved_to_the_bin_and_back(home: Served) -
     assert [one["name"] for one in back["moved"]] == ["chelsea_small.jpg"] and back["job"] is None
     assert (home.photos / "chelsea_small.jpg").is_file() and home.numbers() == before
     assert home.ask("GET", "/api/bin") == [] and list(home.bin.iterdir()) == []
+
+
+def test_copies_say_what_they_are_and_similar_shots_are_a_list_of_their_own(
+    home: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with several_kinds(home, monkeypatch) as of:
+        page = home.ask("GET", "/api/duplicates")
+        copies = {photo["name"]: (photo["kind"], photo["stays"]) for photo in page["sets"][0]["photos"]}
+        assert copies == {
+            "coffee_0.png": (None, None),
+            "coffee_1.png": ("part", "kind"),
+            "chelsea_0.png": ("negative", None),
+        }
+        assert (page["total"], page["copies"], page["similar"]) == (1, 1, 1)
+        (shots,) = home.ask("GET", "/api/duplicates", params={"similar": True})["sets"]
+        assert {photo["name"] for photo in shots["photos"]} == {"astronaut_0.png", "astronaut_1.png"}
+        assert {(photo["kind"], photo["stays"]) for photo in shots["photos"]} == {(None, None)}
+        assert shots["proposed"] == "keep"
+
+        titled = of["chelsea_0.png"]
+        home.ask("PATCH", "/api/photos", json={"photos": [titled], "title": "A cup"})
+        (one,) = home.ask("GET", "/api/duplicates")["sets"]
+        assert one["photos"][0]["name"] == "coffee_0.png"
+        assert {photo["name"]: photo["stays"] for photo in one["photos"]} == {
+            "coffee_0.png": None,
+            "coffee_1.png": "kind",
+            "chelsea_0.png": "said",
+        }
+        home.ask("PATCH", "/api/photos", json={"photos": [titled], "title": ""})
+
+
+@contextmanager
+def several_kinds(home: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Photos by name, while copies of several kinds and similar shots are said to be found among them."""
+    of = home.numbers()
+    photos = tuple(of[name] for name in ("coffee_0.png", "coffee_1.png", "chelsea_0.png"))
+    first, *versions = photos
+    shots = tuple(sorted(of[name] for name in ("astronaut_0.png", "astronaut_1.png")))
+
+    def read(collection: Collection) -> Groups:
+        hidden = collection.catalogue.read(hidden_photos)
+        kinds = {one: kind for one, kind in zip(versions, ("part", "negative"), strict=True) if one not in hidden}
+        copies = Group(1, photos, 2, dict.fromkeys(kinds, first), kinds)
+        return Groups((copies, Group(2, shots, 1, {}, {}, (shots,))), 20, len(of))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(routes, "read_groups", read)
+        yield of
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_no_answer_tells_where_things_lie(live: Served) -> None:
     assert {entry["name"] for entry in failed} == {"trip to Rome/broken one.jpg", "empty.jpg"}
     assert all(entry.keys() == {"name", "reason"} for entry in failed)
     table = live.client.get("/api/groups.csv").text
-    assert table.startswith("group,name,duplicate_of\n") and COFFEE in table
+    assert table.startswith("group,name,duplicate_of,kind,similar_to\n") and COFFEE in table
 
 
 def test_no_refusal_tells_where_things_lie(live: Served, home: Path) -> None:

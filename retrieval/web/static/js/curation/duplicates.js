@@ -1,4 +1,5 @@
-// Near duplicates, one set after another: side by side or flickering, the best one proposed; keep, hide, or to the bin.
+// Near duplicates, or similar shots, one set after another: side by side or flickering, the best one proposed; keep,
+// hide, or to the bin.
 
 import { address, change, image, json } from "../api.js";
 import { at, complain, el } from "../dom.js";
@@ -10,6 +11,8 @@ import { advise } from "../jobs/jobs.js";
 
 const FAST = 450; // milliseconds that each photo is shown for while they flicker
 const SIDE = 1024; // pixels of the pictures
+
+const similar = new URLSearchParams(location.search).get("list") === "similar"; // shots, in place of copies
 
 let total = 0;
 let place = 0; // of the set that is shown, among those that are not decided
@@ -24,6 +27,8 @@ const done = []; // what was decided, to be taken back
 const WHY = {
   there: () => t("the files of others are gone"),
   link: () => t("others are links"),
+  kind: () => t("others are parts, framed, negatives, turned or mirrored"),
+  said: () => t("it has a title, a caption, tags or an album"),
   copy: () => t("the names of others say that they are copies"),
   resolution: () => t("it has the most pixels"),
   date: () => t("it was taken first"),
@@ -34,6 +39,26 @@ const WHY = {
 };
 
 const reasons = (words) => words.length ? t("Proposed: {reasons}.", { reasons: words.map((word) => WHY[word]()).join(", ") }) : t("Proposed: nothing tells them apart.");
+
+// What a photo is of the original of its set.
+const KINDS = {
+  copy: (name) => t("a copy of {name}", { name }),
+  part: (name) => t("a part of {name}", { name }),
+  framed: (name) => t("{name} with a frame or bars", { name }),
+  negative: (name) => t("a negative of {name}", { name }),
+  turned: (name) => t("{name}, turned or mirrored", { name }),
+};
+
+// Why it is not cleared away.
+const STAYS = {
+  said: () => t("stays: has a title, a caption, tags or an album"),
+  kind: () => t("stays: shows what others do not"),
+};
+
+function kindLine({ kind }) {
+  const original = shown.photos.find((one) => !one.kind) ?? shown.photos[0];
+  return kind && el("p", { class: "kind" }, KINDS[kind](original.name));
+}
 
 const megabytes = (bytes) => bytes === null ? null : t("{size} MB", { size: figure(bytes / 1e6, { maximumFractionDigits: 1, minimumFractionDigits: 1 }) });
 
@@ -57,6 +82,8 @@ function candidate(photo, index) {
     el("a", { class: "frame", href: address("/photo", { number: photo.number }) }, el("img", { src: image(photo.number, SIDE), alt: photo.name })),
     el("label", { class: "tick writes" }, radio, el("kbd", {}, String(index + 1)), el("span", { class: "badge" }, photo.number === chosen ? t("Kept") : t("Keep this one"))),
     nameLine("span", photo.name),
+    kindLine(photo),
+    photo.stays && el("p", { class: "stays" }, STAYS[photo.stays]()),
     facts(photo));
 }
 
@@ -68,6 +95,24 @@ function choose(number) {
     node.querySelector("input").checked = is;
     node.querySelector(".badge").textContent = is ? t("Kept") : t("Keep this one");
   }
+  propose();
+}
+
+/** Numbers of the photos beside the chosen one: of those that stay whatever is done, and of those that may go. */
+function others() {
+  const left = (shown?.photos ?? []).filter(({ number }) => number !== chosen);
+  const numbers = (photos) => photos.map(({ number }) => number);
+  return { stay: numbers(left.filter(({ stays }) => stays)), go: numbers(left.filter(({ stays }) => !stays)) };
+}
+
+/** Say which of the others stay, and propose to hide the others or to keep all. */
+function propose() {
+  const { stay, go } = others();
+  at("stay").hidden = !stay.length;
+  at("stay").textContent = tn(stay.length, "{n} other stays, whichever you keep.", "{n} others stay, whichever you keep.");
+  for (const id of ["hide-others", "bin-others"]) at(id).disabled = !go.length;
+  const proposed = shown?.proposed === "hide" && go.length ? "hide-others" : "keep-all";
+  for (const id of ["hide-others", "keep-all"]) at(id).classList.toggle("primary", id === proposed);
 }
 
 // Flicker
@@ -100,32 +145,44 @@ function flicker() {
 
 // Sets
 
-async function show(next, focus = true) {
+const read = (offset) => json("/api/duplicates", { offset, limit: 1, similar: similar || null });
+
+/** Show a set, or the next one in a direction: files that several photos lead to are counted, but are no set. */
+async function show(next, focus = true, step = 1) {
   stopFlicker();
   place = Math.max(0, next);
   const mine = (asked += 1);
-  let page = await json("/api/duplicates", { offset: place, limit: 1 });
-  if (mine !== asked) return;
-  if (!page.sets.length && page.total) {
-    place = page.total - 1;
-    page = await json("/api/duplicates", { offset: place, limit: 1 });
-    if (mine !== asked) return;
+  let page = await read(place);
+  while (mine === asked && !page.sets.length && page.total) {
+    const last = page.total - 1;
+    if (place > last) place = last;
+    else if (step > 0 ? place < last : place > 0) place += step;
+    else break;
+    page = await read(place);
   }
+  if (mine !== asked) return;
   ({ total, bin: canBin } = page);
   [shown = null] = page.sets;
   advise(at("note"), page.out_of_date && t("Photos were added, hidden or removed since these groups were found."), t("Find groups again"), "group");
-  at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : t("There are no duplicates to decide about.");
+  at("copies").textContent = t("Copies ({count})", { count: figure(page.copies) });
+  at("similar").textContent = t("Similar shots ({count})", { count: figure(page.similar) });
+  at(similar ? "similar" : "copies").setAttribute("aria-current", "page");
+  at("lists").hidden = false;
+  const none = similar ? t("There are no similar shots to decide about.") : t("There are no duplicates to decide about.");
+  at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : none;
   at("review").hidden = !shown && !done.length;
   at("candidates").hidden = !shown;
-  for (const id of ["hide-others", "keep-all", "bin-others", "flicker"]) at(id).disabled = !shown;
+  at("different").hidden = !shown || !similar;
+  for (const id of ["keep-all", "flicker"]) at(id).disabled = !shown;
   at("bin-others").hidden = !canBin;
   at("to-bin").hidden = !canBin;
   at("undo-last").disabled = !done.length;
   at("previous-set").disabled = place === 0;
   at("next-set").disabled = place >= total - 1;
-  at("why").textContent = shown ? reasons(shown.reasons) : "";
+  at("why").textContent = shown?.proposed === "hide" ? reasons(shown.reasons) : "";
   at("set-title").textContent = shown ? t("Set {place} of {total}", { place: figure(place + 1), total: figure(total) }) : t("All is decided");
   chosen = shown?.photos[0].number ?? 0;
+  propose();
   at("candidates").replaceChildren(...(shown?.photos ?? []).map(candidate));
   if (focus) at("set-title").focus({ preventScroll: true });
 }
@@ -136,7 +193,7 @@ async function decide(act) {
   busy = true;
   try {
     complain(null);
-    const { said, undo } = await act(shown.photos.map(({ number }) => number), shown.photos.map(({ number }) => number).filter((number) => number !== chosen));
+    const { said, undo } = await act();
     if (undo) done.push({ undo, place });
     await show(place);
     notice(said, undo && takeBack);
@@ -162,18 +219,35 @@ async function takeBack() {
   busy = false;
 }
 
-const keepAll = () => decide(async (photos) => {
-  await change("POST", "/api/duplicates/kept", { photos });
-  return { said: t("All are kept."), undo: () => change("POST", "/api/duplicates/ask", { photos }) };
+const keep = (photos) => change("POST", "/api/duplicates/kept", { photos });
+const askAgain = (photos) => change("POST", "/api/duplicates/ask", { photos });
+
+const keepAll = () => decide(async () => {
+  const photos = shown.photos.map(({ number }) => number);
+  await keep(photos);
+  return { said: t("All are kept."), undo: () => askAgain(photos) };
 });
 
-const hideOthers = () => decide(async (_, others) => {
-  const { changed } = await change("POST", "/api/hidden", { photos: others, because: "duplicate" });
+/** Decide by clearing the others away; what stays of them is kept with the chosen one, and not asked about again. */
+function clear(act) {
+  const { stay, go } = others();
+  if (!go.length) return null;
+  return decide(async () => {
+    const { said, undo } = await act(go);
+    if (!stay.length || !undo) return { said, undo };
+    const left = [chosen, ...stay];
+    await keep(left);
+    return { said, undo: async () => { await undo(); await askAgain(left); } };
+  });
+}
+
+const hideOthers = () => clear(async (photos) => {
+  const { changed } = await change("POST", "/api/hidden", { photos, because: "duplicate" });
   return { said: tn(changed.length, "{n} photo hidden.", "{n} photos hidden."), undo: () => change("POST", "/api/hidden/show", { photos: changed }) };
 });
 
-const binOthers = () => canBin && decide(async (_, others) => {
-  const { moved, failed } = await change("POST", "/api/bin", { photos: others });
+const binOthers = () => canBin && clear(async (photos) => {
+  const { moved, failed } = await change("POST", "/api/bin", { photos });
   const said = [moved.length && tn(moved.length, "{n} photo moved to the bin.", "{n} photos moved to the bin."), ...failed.map(({ reason }) => reason)];
   const back = async () => {
     const { failed: left } = await change("POST", "/api/bin/back", { entries: moved.map(({ id }) => id) });
@@ -186,7 +260,7 @@ const binOthers = () => canBin && decide(async (_, others) => {
 
 const KEYS = {
   f: flicker, " ": flicker, h: hideOthers, k: keepAll, z: takeBack, Delete: binOthers,
-  ArrowLeft: () => place > 0 && show(place - 1), ArrowRight: () => place < total - 1 && show(place + 1),
+  ArrowLeft: () => place > 0 && show(place - 1, true, -1), ArrowRight: () => place < total - 1 && show(place + 1),
 };
 const WRITING = new Set(["h", "k", "z", "Delete"]);
 
@@ -206,6 +280,7 @@ function press(event) {
 }
 
 start(async () => {
+  if (similar) at("hide-others").before(at("keep-all"));
   const listen = (id, act) => at(id).addEventListener("click", () => Promise.resolve(act()).catch(complain));
   listen("hide-others", hideOthers);
   listen("keep-all", keepAll);
