@@ -52,8 +52,8 @@ class PhotoLookup:
         return ()
 
     def find_stems(self, stem: str) -> Sequence[int]:
-        """Numbers of the photos whose files are called so, without extension."""
-        return self._exact_stems.get(stem, ())
+        """Numbers of the photos whose files are called so, without extension; else of those that `find_all` finds."""
+        return self._exact_stems.get(stem) or self.find_all(stem)
 
     def _paths_of(self, called: str) -> Iterator[str]:
         yield called
