@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
-from eval.protocols.truth import PLAIN, plain_truth, read_truth
+from eval.protocols.truth import PLAIN, Truth, plain_truth, read_truth
 from eval.retrieval.kept import Answers, RunFolder, Work, discard, folder_name, key_of, run_folder, size_of
-from eval.retrieval.photos import BenchmarkPhotos, choose_photos, states_of
+from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
 from index.errors import CairnError
@@ -46,6 +46,8 @@ class BenchmarkReport:
     images: int
     failed: list[dict[str, str]]
     missing: list[str]  # photos of the ground truth that are not there
+    truth: Truth  # with the stems of files as the names of photos
+    left_out: list[str] = field(default_factory=list)  # queries that are not scored: see `Truth.answerable`
     seconds: dict[str, float] = field(default_factory=dict)
     similarity: dict[str, Any] | None = None  # the learnt similarity: file, fingerprint, neighbours, pairs
     origin: dict[str, Any] = field(default_factory=dict)  # of the vocabulary: see `origin_of`
@@ -90,6 +92,7 @@ class BenchmarkReport:
             "every_turn": self.every_turn,
             "failed": self.failed,
             "missing": self.missing,
+            "left_out": self.left_out,
             "work": self.work,
             "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
         }
@@ -179,10 +182,14 @@ def run_benchmark(
     truth = read_truth(ground_truth)
     if not truth.queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
+    whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
     photos, truth = choose_photos(
-        images, truth, queries=queries, distractors=distractors, share=share, seed=options.seed
+        images, whole, queries=queries, distractors=distractors, share=share, seed=options.seed
     )
-    lost = [query for query in truth.queries if query.stem not in photos.queries]
+    asked = truth
+    if photos.image_files:
+        asked, _ = truth.answerable({path.stem for path in photos.image_files})
+    lost = [query for query in asked.queries if query.stem not in photos.queries]
     if collection is None and photos.image_files and lost:
         raise no_photo_of(lost[0])
     if collection is None and not photos.image_files:
@@ -223,6 +230,8 @@ def run_benchmark(
                 images=len(run.rows),
                 failed=failed,
                 missing=run.missing,
+                truth=whole,
+                left_out=run.left_out,
                 seconds=seconds,
                 similarity=similarity,
                 origin=origin_of(opened, source, made, photos),
@@ -338,10 +347,10 @@ def run_queries(
     progress: Progress | None = None,
 ) -> tuple[list[QueryScore], list[str]]:
     """Search for queries; give each one's score, and the ground truth's photos that are missing."""
-    truth = plain_truth(list(queries))
-    listed = [path for _, path in list_photos([folder])] if folder is not None else []
-    beside = {path.stem: path for path in listed}
-    known = {Path(row.path).stem: Path(row.path) for row in collection.catalogue.read(all_indexed)}
+    listed = list_photos([folder]) if folder is not None else []
+    indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
+    truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
+    beside, known = ({path.stem: path for _, path in places} for places in (listed, indexed))
     photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:

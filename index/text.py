@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from index.errors import CairnError
@@ -88,6 +89,25 @@ def printable_name(name: str) -> str:
     return "".join(
         character if character.isprintable() or character == " " else repr(character)[1:-1] for character in name
     )
+
+
+def loose_name(name: str) -> str:
+    r"""Return the name of a photo whatever its case, how its letters are composed, and which slashes part its folders.
+
+    >>> loose_name("Fotos\\Cafe\u0301.JPG")
+    'fotos/café.jpg'
+    """
+    return unicodedata.normalize("NFC", name).casefold().replace("\\", "/")
+
+
+def bare_name(name: str) -> str:
+    """Return a name without its extension.
+
+    >>> bare_name("a.b/1.jpg"), bare_name("a.b/1")
+    ('a.b/1', 'a.b/1')
+    """
+    bare, dot, extension = name.rpartition(".")
+    return bare if dot and "/" not in extension else name
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from eval.library.benchmark import NOT_MEASURED
 from eval.library.benchmark_options import BenchmarkChoices
 from index.errors import CairnError
 from index.options.panels import MEASURED
+from index.text import shown
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, given, grouped, shown_option
@@ -109,6 +110,11 @@ def _print_report(report: "BenchmarkReport", json: bool) -> None:
         say(f"{report.distractors} of the {report.images} photos are distractors.")
     if report.missing:
         say(f"{len(report.missing)} photos of the ground truth are not among the images.")
+    if report.left_out:
+        say(
+            f"{len(report.left_out)} queries, such as {shown(report.left_out[0])}, are not scored: none of the photos "
+            "that they should find is among the images."
+        )
     for entry in report.failed:
         say(f"failed: {entry['path']}: {entry['reason']}")
     _tell_where(report)

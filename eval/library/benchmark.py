@@ -94,15 +94,12 @@ def measure(
         progress=progress,
     )
     beside = [*([queries] if queries is not None else []), *(chosen["distractors"] or ())]
-    _write(outputs, report, gt, [*images, *beside], name, progress)
+    _write(outputs, report, [*images, *beside], name, progress)
     return replace(report, published=published)
 
 
-def _write(
-    outputs: "Outputs", report: "BenchmarkReport", gt: Path, folders: Sequence[Path], name: str, tell: Progress
-) -> None:
+def _write(outputs: "Outputs", report: "BenchmarkReport", folders: Sequence[Path], name: str, tell: Progress) -> None:
     """Write what is to be kept of the rankings."""
-    from eval.protocols.truth import read_truth
     from eval.rankings.ground_truth import of_truth
 
     ranked = {
@@ -114,7 +111,7 @@ def _write(
         "engine": f"{report.engine}, expansion {report.expand}",
         "vocabulary": f"{report.words:,} words from {report.trained_on}",
     }
-    outputs.write_benchmark(ranked, of_truth(read_truth(gt)), folders, title=name, facts=facts, progress=tell)
+    outputs.write_benchmark(ranked, of_truth(report.truth), folders, title=name, facts=facts, progress=tell)
 
 
 def _check_made(published: str, chosen: Mapping[str, Any]) -> None:

@@ -207,12 +207,11 @@ def evaluate_retrieval(
         from eval.retrieval.vocabulary import title_of
 
         found = measure(folders, gt, asked, chosen, given, tell, name=title_of(folders))
-    from eval.protocols.truth import read_truth
     from eval.rankings.benchmark import report_of
     from eval.rankings.ground_truth import of_truth
 
     ranked = {protocol: {score.name: score.ranking for score in scores} for protocol, scores in found.protocols.items()}
-    return _evaluation(report_of(ranked, of_truth(read_truth(gt))), [], found.as_json())
+    return _evaluation(report_of(ranked, of_truth(found.truth)), [], found.as_json())
 
 
 _ASKED = ("photos", "truth", "queries", "progress")

@@ -1,10 +1,12 @@
 """What a retrieval benchmark asks, and what it takes for right: one form of all ground truths."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eval.protocols.revisited import Revisited, read_revisited
+from index.errors import CairnError
+from index.text import shown
 from learning.labels.ground_truth import Query, read_ground_truth
 
 PLAIN = ""
@@ -82,6 +84,64 @@ class Truth:
     def of(self, queries: tuple[BenchmarkQuery, ...]) -> "Truth":
         """The same ground truth with some of its queries."""
         return replace(self, queries=queries)
+
+    def called(self, names: Mapping[str, str]) -> "Truth":
+        """The same ground truth with other names for some photos.
+
+        Raises
+        ------
+        CairnError
+            A photo is to be found by a query and is its junk.
+        """
+
+        def renamed(photos: frozenset[str]) -> frozenset[str]:
+            return frozenset(names.get(photo, photo) for photo in photos)
+
+        queries = []
+        for query in self.queries:
+            labels = {name: Labels(renamed(one.positives), renamed(one.junk)) for name, one in query.labels.items()}
+            for one in labels.values():
+                if both := one.positives & one.junk:
+                    raise CairnError(
+                        f"The photo {shown(min(both))} is to be found by the query {shown(query.name)} and is its "
+                        "junk: keep one of them."
+                    )
+            queries.append(replace(query, stem=names.get(query.stem, query.stem), labels=labels))
+        database = renamed(self.database) if self.database is not None else None
+        return replace(self, queries=tuple(queries), database=database)
+
+    def answerable(self, photos: Set[str]) -> tuple["Truth", list[str]]:
+        """Leave out queries of which no photo that should be found is there: whatever is found, they score 0.
+
+        Parameters
+        ----------
+        photos : set of str
+            Stems of the photos that are searched.
+
+        Returns
+        -------
+        truth : Truth
+        left_out : list of str
+            Names of the queries, followed by a slash and the protocol where there are several.
+
+        Raises
+        ------
+        CairnError
+            That goes for all.
+        """
+        queries, left_out = [], []
+        for query in self.queries:
+            labels = {name: one for name, one in query.labels.items() if one.positives & photos}
+            left_out += [f"{query.name}/{name}" if name else query.name for name in query.labels if name not in labels]
+            if labels:
+                queries.append(replace(query, labels=labels))
+        if self.queries and not queries:
+            wanted = min(frozenset().union(*(one.positives for one in self.queries[0].labels.values())))
+            raise CairnError(
+                f"No query can be scored: none of the photos that should be found, such as {shown(wanted)}, is among "
+                "the images; give the photos of this ground truth."
+            )
+        return self.of(tuple(queries)), left_out
 
 
 def read_truth(path: Path) -> Truth:

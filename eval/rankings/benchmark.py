@@ -44,10 +44,12 @@ def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
     ----------
     ranked : mapping of str to mapping of str to sequence of str
     truth : GroundTruth
-        Of the same protocols; it may have more queries.
+        It may have more protocols and queries.
     """
     asked = {
-        name: [query for query in queries if query.name in ranked[name]] for name, queries in truth.protocols.items()
+        name: [query for query in queries if query.name in ranked[name]]
+        for name, queries in truth.protocols.items()
+        if name in ranked
     }
     return RankingReport(
         score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database)), [], "", [], truth.cutoffs

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 
 from eval.rankings.files import Rankings
 from eval.rankings.judged import Judged
 from index.errors import CairnError
 from index.text import shown
+from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 _PREFIX = "oxc1_"  # what the query files of Oxford5K, and they alone, write before the names of photos
@@ -24,13 +26,32 @@ def plain_name(name: str) -> str:
 
 
 def known_as(name: str, named: Set[str]) -> str:
-    """Return the name by which a ground truth knows a photo, or the name as it is where it knows none."""
-    if name in named:
-        return name
-    for plain in (plain_name(name), plain_name(name).removeprefix(_PREFIX)):
-        if plain in named:
-            return plain
-    return name
+    """Return the name by which a ground truth knows a photo, or the name as it is where it knows none.
+
+    Where none is the same but for folder and ending, case does not count, nor how letters are composed, and the ground
+    truth's name may have the ending: see `PhotoLookup`.
+    """
+    return _known_exactly(name, named) or _known_loosely(name, frozenset(named)) or name
+
+
+def _known_exactly(name: str, named: Set[str]) -> str | None:
+    ways = (name, plain_name(name), plain_name(name).removeprefix(_PREFIX))
+    return next((way for way in ways if way in named), None)
+
+
+def _known_loosely(name: str, named: frozenset[str]) -> str | None:
+    lookup, names = _lookup_of(named)
+    for way in (name, plain_name(name)):
+        found = lookup.find(way)
+        if isinstance(found, int):
+            return names[found]
+    return None
+
+
+@lru_cache(maxsize=2)
+def _lookup_of(named: frozenset[str]) -> tuple[PhotoLookup, list[str]]:
+    names = sorted(named)
+    return PhotoLookup([(number, name, name) for number, name in enumerate(names)]), names
 
 
 def settle_photos(
@@ -53,6 +74,13 @@ def settle_photos(
         if photo not in known:
             known[photo] = photo if photo in distractors else known_as(photo, named)
     settled = [known[photo] for photo in photos]
+    if len(set(settled)) < len(settled):
+        # Of two photos whose names differ in case alone, the ground truth may know one.
+        exact = {found for photo in photos if (found := _known_exactly(photo, named)) is not None}
+        settled = [
+            photo if name in exact and _known_exactly(photo, named) is None else name
+            for photo, name in zip(photos, settled, strict=True)
+        ]
     if len(set(settled)) < len(settled):
         first: dict[str, int] = {}
         for place, name in enumerate(settled):
@@ -84,7 +112,7 @@ def settle_queries(photos: Mapping[str, list[str]], queries: Sequence[Judged], s
     settled: dict[str, list[str]] = {}
     written: dict[str, str] = {}
     for name, ranked in photos.items():
-        found = _query_of(name, by_name) or _query_of(name, by_photo)
+        found = _query_of(name, by_name) or _query_of(name, by_photo) or by_photo.get(known_as(name, by_photo.keys()))
         if found is None:
             raise CairnError(
                 f"{source} has a ranking for {shown(name)}, which is no query of the ground truth: its "

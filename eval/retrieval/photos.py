@@ -10,7 +10,9 @@ import numpy as np
 
 from eval.protocols.truth import Truth
 from index.errors import CairnError
+from index.text import shown
 from learning.labels.ground_truth import Query
+from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
 from retrieval.photos.listing import list_photos
 from retrieval.search.searcher import Answer
@@ -109,6 +111,38 @@ def choose_photos(
         also = tuple(path for _, path in beside)
     asked = _query_photos(truth, everything, queries)
     return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked), truth
+
+
+def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
+    """Return a ground truth that knows photos by the stems of their files, however it writes their names.
+
+    A name that is no stem may have an ending, other case or letters composed otherwise, as in tables of metadata: see
+    `PhotoLookup`.
+
+    Parameters
+    ----------
+    truth : Truth
+        As it was read.
+    photos : iterable of (Path, Path)
+        All photos that it may name, as `list_photos` gives them.
+
+    Raises
+    ------
+    CairnError
+        A name may be that of either of two photos, or the names contradict each other.
+    """
+    listed = list(photos)
+    places = [(number, path.relative_to(root).as_posix(), str(path)) for number, (root, path) in enumerate(listed)]
+    stems = {path.stem for _, path in listed}
+    lookup = PhotoLookup(places)
+    names = {}
+    for name in (truth.named | (truth.database or frozenset())) - stems:
+        found = sorted({listed[number][1].stem for number in lookup.find_all(name)})
+        if len(found) > 1:
+            raise CairnError(f"The ground truth's {shown(name)} may be {shown(found[0])} or {shown(found[1])}.")
+        if found:
+            names[name] = found[0]
+    return truth.called(names)
 
 
 def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:

@@ -49,6 +49,8 @@ class QueryRun:
         How many of these are distractors.
     missing : list of str
         Photos that the ground truth names, or says are searched, and the collection lacks, sorted.
+    left_out : list of str
+        Queries that are not asked: see `Truth.answerable`.
     engine : str
         Which engine searches.
     jobs : dict of str to (BenchmarkQuery, str)
@@ -63,7 +65,7 @@ class QueryRun:
         search: SearchOptions,
         single_ranking: bool = False,
     ) -> None:
-        self._collection, self._truth, self._search = collection, truth, search
+        self._collection, self._search = collection, search
         self._cuts: dict[str, Path] = {}
         self.rows = collection.catalogue.read(all_indexed)
         beside = {str(path) for path in photos.distractor_files}
@@ -74,12 +76,13 @@ class QueryRun:
         self._paths.update(photos.queries)
         listed = (truth.database or frozenset()).union(*(query.named for query in truth.queries))
         self.missing = sorted(listed - set(self._names.values()))
+        self._truth, self.left_out = truth.answerable(self._numbers.keys())
         self.engine = settle(search, collection).engine
         # What is verified, or expands a query, depends on what else there is.
         depends = find_engine(self.engine).verified is Verified.BEST or search.expand != "none"
         self._apart = depends and not single_ranking and truth.protocols != (PLAIN,)
         self.jobs = {
-            self._job(query, protocol): (query, protocol) for query in truth.queries for protocol in query.labels
+            self._job(query, protocol): (query, protocol) for query in self._truth.queries for protocol in query.labels
         }
 
     def _job(self, query: BenchmarkQuery, protocol: str) -> str:

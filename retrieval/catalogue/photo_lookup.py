@@ -1,13 +1,13 @@
 """Look photos of a collection up by what people call them, in tables and on the command line."""
 
 import os
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from index.errors import CairnError
+from index.text import bare_name, loose_name
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
@@ -37,7 +37,7 @@ class PhotoLookup:
         """Numbers of the photos that are called so: several where the best way to understand it fits several."""
         if exact := self.find_exactly(called):
             return exact
-        loose = _loose(called)
+        loose = loose_name(called)
         for among in (self._loose_names, self._loose_paths, self._bare_names, self._files, self._stems):
             if loose in among:
                 return among[loose]
@@ -52,8 +52,8 @@ class PhotoLookup:
         return ()
 
     def find_stems(self, stem: str) -> Sequence[int]:
-        """Numbers of the photos whose files are called so, without extension."""
-        return self._exact_stems.get(stem, ())
+        """Numbers of the photos whose files are called so, without extension; else of those that `find_all` finds."""
+        return self._exact_stems.get(stem) or self.find_all(stem)
 
     def _paths_of(self, called: str) -> Iterator[str]:
         yield called
@@ -76,23 +76,23 @@ class PhotoLookup:
 
     @cached_property
     def _loose_names(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(name))
+        return self._by(lambda name, path: loose_name(name))
 
     @cached_property
     def _loose_paths(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(path))
+        return self._by(lambda name, path: loose_name(path))
 
     @cached_property
     def _bare_names(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _bare(_loose(name)))
+        return self._by(lambda name, path: bare_name(loose_name(name)))
 
     @cached_property
     def _files(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _loose(path).rpartition("/")[2])
+        return self._by(lambda name, path: loose_name(path).rpartition("/")[2])
 
     @cached_property
     def _stems(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: _bare(_loose(path).rpartition("/")[2]))
+        return self._by(lambda name, path: bare_name(loose_name(path).rpartition("/")[2]))
 
     def _by(self, called: Callable[[str, str], str]) -> dict[str, list[int]]:
         index: dict[str, list[int]] = {}
@@ -122,26 +122,15 @@ def photo_called(catalogue: Catalogue, called: str) -> ImageRow | None:
 
 def _called_so(catalogue: Catalogue, called: str) -> Sequence[tuple[int, str]]:
     """Numbers and names of the photos that `PhotoLookup.find_all` finds among all: no index is made."""
-    loose = _loose(called)
+    loose = loose_name(called)
     ways: list[list[tuple[int, str]]] = [[] for _ in range(_EXACT_WAYS + 5)]
     for number, name, path in catalogue.places():
-        loose_name, loose_path = _loose(name), _loose(path)
-        file = loose_path.rpartition("/")[2]
-        keys = (loose_name, loose_path, _bare(loose_name), file, _bare(file))
+        by_name, by_path = loose_name(name), loose_name(path)
+        file = by_path.rpartition("/")[2]
+        keys = (by_name, by_path, bare_name(by_name), file, bare_name(file))
         is_so = (name == called, path == called, Path(path).stem == called, *(key == loose for key in keys))
         for way, so in zip(ways, is_so, strict=True):
             if so:
                 way.append((number, name))
     exact, others = ways[:_EXACT_WAYS], ways[_EXACT_WAYS:]
     return next((way for way in exact if len(way) == 1), next((way for way in others if way), []))
-
-
-def _loose(name: str) -> str:
-    """A name whatever its case, how its letters are composed, and which slashes part its folders."""
-    return unicodedata.normalize("NFC", name).casefold().replace("\\", "/")
-
-
-def _bare(name: str) -> str:
-    """A name without its extension."""
-    bare, dot, extension = name.rpartition(".")
-    return bare if dot and "/" not in extension else name

@@ -125,6 +125,8 @@ def _rows(arrays: dict[str, NDArray[Any]], count: int, columns_first: bool) -> N
         return np.zeros((0, 0), rows.dtype)
     if rows.ndim != 2 or count not in rows.shape:
         raise CairnError(f"its descriptors have the shape {rows.shape} where it has {count} keypoints")
+    if rows.size and not rows.any():
+        raise CairnError("all its descriptors are zeros, which tell no place from another")
     if columns_first if rows.shape == (count, count) else rows.shape[0] != count:
         rows = rows.T
     return rows

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +14,25 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.files.reading import refuse_irregular_database
 from retrieval.foreign.arrays import MOST, entry_of
-from retrieval.foreign.contract import Entry, missing
+from retrieval.foreign.contract import Entry, missing, stored_name
 
 MAGIC = b"SQLite format 3\0"
 _TABLES = ("images", "cameras", "keypoints", "descriptors")
 # What a module, or a formula, would stand behind in place of values; columns of COLMAP's have no such names.
 _COMPUTED = re.compile(r"\b(VIRTUAL|AS)\b", re.IGNORECASE)
+_WIDEST = 4 * 4096  # columns of an array
+_FLOATS = np.dtype("<f4")
+_SIFT = 0
 _ORIGIN = 0.5  # coordinate of the centre of the top-left pixel
 
 
 @dataclass(frozen=True)
 class ColmapDatabase:
-    """A database of COLMAP's: keypoints with 2, 4 (and scale, orientation) or 6 columns (an affine frame), and SIFT.
+    """A database of COLMAP's: keypoints with 2, 4 (and scale, orientation) or 6 columns (an affine frame).
 
-    It is opened read-only. COLMAP takes photos as they are stored, whatever their EXIF says of turns.
+    Descriptors are bytes (SIFT) or float32: COLMAP 4 tells by a type which, and keeps a float as four bytes; other
+    programs write floats without a type. It is opened read-only. COLMAP takes photos as they are stored, whatever their
+    EXIF says of turns.
     """
 
     path: Path
@@ -36,10 +42,12 @@ class ColmapDatabase:
         try:
             with _opened(self.path) as database:
                 row = next((row for name in names if (row := _image(database, name)) is not None), None)
+                if row is None and (name := stored_name(self.path, names, photo, _names)) is not None:
+                    row = _image(database, name)
                 if row is None:
                     raise missing(self.path)
-                keypoints = _array(database, "keypoints", row[0], np.dtype("<f4"))
-                arrays = {"keypoints": keypoints, "descriptors": _array(database, "descriptors", row[0], np.uint8)}
+                keypoints = _array(database, "keypoints", row[0], _FLOATS)
+                arrays = {"keypoints": keypoints, "descriptors": _descriptors(database, row[0])}
             if keypoints.shape[1] == 6:
                 arrays["frames"] = arrays.pop("keypoints")
             entry = entry_of(arrays, origin=_ORIGIN)
@@ -70,18 +78,47 @@ def _image(database: sqlite3.Connection, name: str) -> tuple[int, object, object
     return tuple(found) if found is not None else None
 
 
-def _array(database: sqlite3.Connection, table: str, number: int, dtype: np.typing.DTypeLike) -> NDArray[np.generic]:
+def _names(path: Path) -> list[str]:
+    """All names of images."""
+    with _opened(path) as database:
+        return [name for (name,) in database.execute("SELECT name FROM images") if isinstance(name, str)]
+
+
+def _array(database: sqlite3.Connection, table: str, number: int, dtype: np.typing.DTypeLike) -> NDArray[Any]:
     """An array (rows, cols) of an image; CairnError or ValueError if it is missing or damaged."""
-    row = database.execute(f"SELECT rows, cols, length(data) FROM {table} WHERE image_id = ?", (number,)).fetchone()
-    if row is None:
-        raise CairnError(f"it has no {table} in the database")
-    rows, columns, length = row
-    width = np.dtype(dtype).itemsize
-    if not all(type(one) is int for one in (rows, columns)) or not 0 <= rows <= MOST or not 0 <= columns <= 4096:
-        raise ValueError("the array is of no size that makes sense")
-    if (length or 0) != rows * columns * width:
+    rows, columns, length = _shape(database, table, number)
+    if length != rows * columns * np.dtype(dtype).itemsize:
         raise ValueError("the array is not as long as it says")
     if not length:
         return np.zeros((rows, columns), dtype)
     (data,) = database.execute(f"SELECT data FROM {table} WHERE image_id = ?", (number,)).fetchone()
     return np.frombuffer(data, dtype).reshape(rows, columns)
+
+
+def _shape(database: sqlite3.Connection, table: str, number: int) -> tuple[int, int, int]:
+    """Rows, columns and bytes of an array."""
+    row = database.execute(f"SELECT rows, cols, length(data) FROM {table} WHERE image_id = ?", (number,)).fetchone()
+    if row is None:
+        raise CairnError(f"it has no {table} in the database")
+    rows, columns, length = row
+    if not all(type(one) is int for one in (rows, columns)) or not 0 <= rows <= MOST or not 0 <= columns <= _WIDEST:
+        raise ValueError("the array is of no size that makes sense")
+    return rows, columns, length or 0
+
+
+def _descriptors(database: sqlite3.Connection, number: int) -> NDArray[Any]:
+    """Descriptors of an image, bytes or floats."""
+    rows, columns, length = _shape(database, "descriptors", number)
+    if length and length == 4 * rows * columns:
+        return _array(database, "descriptors", number, _FLOATS)
+    found = _array(database, "descriptors", number, np.uint8)
+    return found.view(_FLOATS) if _type(database, number) > _SIFT else found
+
+
+def _type(database: sqlite3.Connection, number: int) -> int:
+    """Which extractor of COLMAP's made descriptors: -1 unknown, 0 SIFT; those of all others are floats."""
+    columns = {name for _, name, *_ in database.execute("PRAGMA table_info(descriptors)")}
+    if "type" not in columns:
+        return _SIFT
+    (found,) = database.execute("SELECT type FROM descriptors WHERE image_id = ?", (number,)).fetchone()
+    return int(found)

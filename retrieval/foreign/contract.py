@@ -1,7 +1,8 @@
 """What every file of features offers: the features of a photo, found by the photo's name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from index.text import loose_name, shown
 from retrieval.regions.detectors.registry import FOREIGN
 
 POINTS, SCALES, ORIENTED, ELLIPSES, AFFINE = (
@@ -123,6 +125,57 @@ def names_of(photo: Path, roots: Sequence[Path]) -> Iterator[str]:
     parts = path.parts[1:]
     for count in range(len(parts), min(within, default=1) - 1, -1):
         yield "/".join(parts[-count:])
+
+
+def stored_name(
+    source: Path, names: Iterable[str], photo: Path, stored: Callable[[Path], Iterable[str]], ending: str = ""
+) -> str | None:
+    r"""Return the name under which a file of features has a photo that it has under none of its exact names.
+
+    It may be written in other case, with letters composed otherwise (a Mac writes é as e and an accent) or with
+    backslashes between folders, as tables of metadata may: see `index.text.loose_name`.
+
+    Parameters
+    ----------
+    source : Path
+        The file or folder.
+    names : sequence of str
+        What the photo may be called: see `names_of`.
+    photo : Path
+        Its file.
+    stored : callable
+        Gives the names that the file or folder has. Called once for all photos of an unchanged file.
+    ending : str
+        Of photos, where names have none.
+
+    Raises
+    ------
+    CairnError
+        It may be either of two.
+    """
+    known = _loose_names(source, source.stat().st_mtime_ns, stored)
+    for name in names:
+        found = known.get(loose_name(name), ())
+        if len(found) > 1:
+            raise CairnError(f"{shown(found[0])} and {shown(found[1])} in {source} may both be its features")
+        if found and not _is_anothers(found[0] + ending, photo):
+            return found[0]
+    return None
+
+
+@lru_cache(maxsize=2)
+def _loose_names(source: Path, changed: int, stored: Callable[[Path], Iterable[str]]) -> dict[str, list[str]]:
+    known: dict[str, list[str]] = {}
+    for name in stored(source):
+        known.setdefault(loose_name(name), []).append(name)
+    return known
+
+
+def _is_anothers(name: str, photo: Path) -> bool:
+    """Whether another photo beside this one has exactly the name: on Linux a.jpg and A.jpg are two."""
+    parts = Path(name.replace("\\", "/")).parts
+    other = photo.absolute().parents[len(parts) - 1].joinpath(*parts)
+    return other.exists() and not other.samefile(photo)
 
 
 def missing(path: Path) -> CairnError:

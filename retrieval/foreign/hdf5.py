@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.extras import install_command
 from retrieval.foreign.arrays import MOST, entry_of
-from retrieval.foreign.contract import Entry, missing
+from retrieval.foreign.contract import Entry, missing, stored_name
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 _LARGEST = MOST * 4096  # entries of an array
+_END = "/keypoints"
 _ARRAYS = ("keypoints", "descriptors", "scores", "image_size", "scales", "oris", "frames", "lafs")
 
 
@@ -46,6 +47,8 @@ class HlocFile:
         try:
             with h5py.File(self.path, "r") as file:
                 found = next((one for name in names if (one := _inside(file, name)) is not None), None)
+                if found is None and (name := stored_name(self.path, names, photo, _names)) is not None:
+                    found = _inside(file, name)
                 if found is None:
                     raise missing(self.path)
                 arrays = {name: _array(found, name) for name in _ARRAYS if name in found}
@@ -68,6 +71,16 @@ def _inside(group: Any, name: str) -> Any:
             return None
         group = group[part]
     return group if isinstance(group, h5py.Group) and "keypoints" in group else None
+
+
+def _names(path: Path) -> list[str]:
+    """Names of all groups with keypoints."""
+    import h5py
+
+    found: list[str] = []
+    with h5py.File(path, "r") as file:
+        file.visit(lambda name: found.append(name) if isinstance(name, str) else None)  # by links within the file alone
+    return [name.removesuffix(_END) for name in found if name.endswith(_END)]
 
 
 def _array(group: Any, name: str) -> NDArray[Any]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from index.archive import open_archive
 from index.errors import CairnError
+from index.text import bare_name
 from retrieval.foreign.arrays import entry_of
-from retrieval.foreign.contract import Entry, missing
+from retrieval.foreign.contract import Entry, missing, stored_name
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
 SUFFIX = ".npz"
@@ -23,15 +24,20 @@ class NpzFolder:
 
     def entry(self, photo: Path, names: Sequence[str]) -> Entry:
         """Read the features of a photo: see `FeatureSource.entry`."""
-        for name in names:
-            whole = self.path / (name + SUFFIX)
-            if whole.is_file():
-                return read_npz(whole)
-            stem = self.path / Path(name).with_suffix(SUFFIX)
-            if stem.is_file():
-                _refuse_twin(photo, stem)
-                return read_npz(stem)
-        raise missing(self.path)
+        ways = [way for name in names for way in (name, bare_name(name))]
+        found = (
+            next((name for name in ways if self._file(name).is_file()), None)
+            or stored_name(self.path, names, photo, _names)
+            or stored_name(self.path, map(bare_name, names), photo, _names, photo.suffix)
+        )
+        if found is None:
+            raise missing(self.path)
+        if not found.lower().endswith(photo.suffix.lower()):
+            _refuse_twin(photo, self._file(found))
+        return read_npz(self._file(found))
+
+    def _file(self, name: str) -> Path:
+        return self.path / (name + SUFFIX)
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,12 @@ class NpzFile:
     def entry(self, photo: Path, names: Sequence[str]) -> Entry:
         """Read the features: see `FeatureSource.entry`."""
         return read_npz(self.path)
+
+
+def _names(folder: Path) -> list[str]:
+    """Names of all files in a folder of them."""
+    found = (str(path.relative_to(folder)) for path in folder.rglob(f"*{SUFFIX}"))
+    return [name.removesuffix(SUFFIX) for name in found]
 
 
 def read_npz(path: Path) -> Entry:

@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 
 from eval.benchmark import run_benchmark, run_queries
+from eval.protocols.truth import BenchmarkQuery, Labels, Truth
+from eval.rankings.benchmark import report_of
+from eval.rankings.ground_truth import of_truth
 from index.errors import CairnError
 from learning.labels.ground_truth import Query, read_ground_truth
 from retrieval.catalogue.photos import all_indexed, counts_of_photos
@@ -147,6 +150,7 @@ def test_two_photos_of_one_stem_are_no_benchmark(
     (images / "coffee_001.jpg").rename(tmp_path / "coffee_001.jpg")
     queries = tmp_path / "queries"
     (images / "coffee_001.png").rename(images / "another.png")
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002", "another"])
     for folder in ("a", "b"):
         (queries / folder).mkdir(parents=True)
         shutil.copy(tmp_path / "coffee_001.jpg", queries / folder)
@@ -166,6 +170,68 @@ def test_two_photos_of_one_stem_that_no_query_names_are_a_benchmark(indexed: Ind
     write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002"], junk=["coffee_001"])
     report = run_benchmark([images], gt, options=SMALL, search=UPRIGHT)
     assert (report.images, report.mean) == (4, 1)
+
+
+def test_a_ground_truth_may_write_endings_case_and_accents_otherwise(
+    indexed: Indexed, tmp_path: Path, cairn: Callable[..., Ran]
+) -> None:
+    images, gt = tmp_path / "images", tmp_path / "gt"
+    images.mkdir()
+    for stem, name in (("coffee_001", "barn_001"), ("coffee_002", "caf\u00e9"), ("coffee_003", "barn_003")):
+        shutil.copy(indexed.photos / f"{stem}.jpg", images / f"{name}.jpg")
+    shutil.copy(indexed.photos / "page_001.jpg", images)
+    box = " ".join(map(str, indexed.boxes["coffee_001"]))
+    written = {"good": ["Cafe\u0301.JPG"], "ok": ["barn_003.JPG"], "junk": ["barn_001.JPG"]}
+    write_truth(gt, "coffee_1", f"barn_001.JPG {box}", **written)
+    kept, saved = tmp_path / "kept.cairn", tmp_path / "ranking.csv"
+    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--collection", kept, "--words", 50)
+    told = cairn(*asked, "--turns", 1, "--save", saved, "--report", tmp_path / "page.html", "--json").json
+    assert (told["mAP"], told["missing"], told["left_out"]) == (1, [], [])
+    assert cairn("evaluate", "ranking", saved, "--gt", gt, "--json").json["mAP"] == 1
+    with Collection.open(kept) as collection:
+        scores, missing = run_queries(collection, read_ground_truth(gt), None, UPRIGHT)
+    assert ([score.ap for score in scores], missing) == ([1], [])
+    shutil.copy(images / "barn_003.jpg", images / "Barn_003.jpg")
+    if len(list(images.iterdir())) > 4:
+        write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["BARN_003"])
+        assert "may be 'Barn_003' or 'barn_003'" in cairn(*asked).refused()
+    write_truth(gt, "coffee_1", f"barn_001.JPG {box}", good=["Caf\u00c9"], junk=["caf\u00e9.jpg"])
+    assert "'coffee_1' and is its junk" in cairn(*asked).refused()
+
+
+def test_queries_of_which_all_is_missing_are_not_scored(
+    indexed: Indexed, tmp_path: Path, cairn: Callable[..., Ran]
+) -> None:
+    images, gt = tmp_path / "images", tmp_path / "gt"
+    images.mkdir()
+    for stem in ("coffee_001", "coffee_002", "page_001"):
+        shutil.copy(indexed.photos / f"{stem}.jpg", images)
+    (images / "page_002.jpg").write_bytes(b"no photo")
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["coffee_002", "lost"], junk=["coffee_001"])
+    write_truth(gt, "gone_1", "coffee_001 100 100 500 400", good=["gone"])
+    write_truth(gt, "gone_2", "neither 0 0 9 9", good=["gone"])  # nor is its photo there
+    write_truth(gt, "page_1", "page_001 0 0 99 99", ok=["page_002"], junk=["page_001"])
+    asked = ("evaluate", "retrieval", "--images", images, "--gt", gt, "--words", 50, "--turns", 1)
+    told = cairn(*asked, "--work", tmp_path / "work", "--json").json
+    assert [query["name"] for query in told["queries"]] == ["coffee_1"] and told["mAP"] == 0.5
+    assert told["left_out"] == ["gone_1", "gone_2", "page_1"] and told["missing"] == ["gone", "lost", "page_002"]
+    assert "3 queries, such as 'gone_1', are not scored" in cairn(*asked, "--work", tmp_path / "work").out
+    write_truth(gt, "coffee_1", "coffee_001 100 100 500 400", good=["lost"])
+    for rest in ("page_1", None):
+        assert "No query can be scored" in cairn(*asked, "--work", tmp_path / "again").refused()
+        for part in ("query", "good", "ok", "junk") if rest else ():
+            (gt / f"{rest}_{part}.txt").unlink()
+
+
+def test_a_protocol_of_which_no_query_has_a_positive_there_is_left_out() -> None:
+    both = Labels(frozenset("ab"), frozenset())
+    hard = Labels(frozenset("b"), frozenset("a"))
+    truth = Truth((BenchmarkQuery("q", "q", (0, 0, 9, 9), {"medium": both, "hard": hard}),), ("easy", "medium", "hard"))
+    assert truth.answerable({"a", "b"}) == (truth, [])
+    left, out = truth.answerable({"a"})
+    assert (list(left.queries[0].labels), out) == (["medium"], ["q/hard"])
+    report = report_of({"medium": {"q": ["a"]}}, of_truth(truth))
+    assert list(report.protocols) == ["medium"]
 
 
 def test_a_published_set_is_measured_from_its_folder(

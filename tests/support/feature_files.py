@@ -22,8 +22,8 @@ ROWS = RNG.integers(0, 256, (N, D)).astype(np.uint8)
 LINEAR = KEYPOINTS[:, 2, None, None] * rotations(KEYPOINTS[:, 3])
 
 
-def write_npz(folder: Path, **arrays: Any) -> Path:
-    path = folder / "features" / "a" / "1.npz"
+def write_npz(folder: Path, name: str = "a/1.npz", **arrays: Any) -> Path:
+    path = folder / "features" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, **arrays)
     return folder / "features"

@@ -61,6 +61,21 @@ def test_names_with_folders_and_endings_are_the_same_photos_and_queries() -> Non
     assert [round(score.ap, 6) for score in one.protocols["oxford"]] == [0.527778, 1.0, 0.25]
 
 
+def test_a_ground_truth_may_write_endings_case_and_accents_otherwise() -> None:
+    plain = Rankings({"q_1": ["a", "x", "caf\u00e9", "j"], "q_2": ["x", "b.jpg"], "p": ["j.png", "A"]}, "file")
+    written = [
+        query("q_1", "a.JPG Cafe\u0301.jpg", "J.jpg"),
+        query("q_2", "b.JPG"),
+        query("q_3", "a.JPG", "J.jpg", stem="P.jpg"),
+    ]
+    report = score_rankings(plain, GroundTruth({"oxford": written}))
+    assert [score.ap for score in report.protocols["oxford"]] == pytest.approx([19 / 24, 1 / 4, 1])
+    # Of two photos whose names differ in case alone, each is itself.
+    both = score_rankings(Rankings({"q": ["A", "a"]}, "file"), GroundTruth({"oxford": [query("q", "a", "A")]}))
+    one = score_rankings(Rankings({"q": ["A", "a"]}, "file"), GroundTruth({"oxford": [query("q", "a")]}))
+    assert (both.mean("oxford"), one.mean("oxford")) == (1, 1 / 4)
+
+
 def test_a_query_without_a_ranking_scores_0_and_one_without_positives_leaves_the_mean() -> None:
     empty = query("q_9", "")
     report = score_rankings(

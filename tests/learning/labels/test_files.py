@@ -266,6 +266,13 @@ def truth(tmp_path: Path) -> Callable[..., Path]:
 OXFORD = rows_of(Path("/photos"), [f"{stem}.jpg" for stem in STEMS])
 
 
+def test_a_ground_truth_may_write_endings_and_case_otherwise(truth: Callable[..., Path]) -> None:
+    folder = truth("abbey_1", "abbey_0.JPG", good="abbey_1.JPG Abbey_2 abbey_3", junk="abbey_5.jpg")
+    (labelled,) = read_labels(folder, OXFORD).objects
+    assert (sorted(labelled.positives), sorted(labelled.junk)) == ([11, 12, 13], [15])
+    assert "not in the collection" in refusal(truth("abbey_1", "abbey_0", good="abbey_1.png abbey_2"), OXFORD)
+
+
 def test_queries_of_one_name_show_one_object_where_they_find_the_same(truth: Callable[..., Path]) -> None:
     truth("abbey_1", "abbey_0", good="abbey_0 abbey_1 abbey_2", junk="abbey_5 bridge_1 abbey_4")
     truth("abbey_2", "abbey_1", good="abbey_1 abbey_3", ok="abbey_2 abbey_4", junk="abbey_0")

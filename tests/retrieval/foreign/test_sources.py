@@ -25,7 +25,7 @@ from retrieval.foreign.contract import (
 )
 from retrieval.foreign.opening import open_features, roots_of
 from retrieval.regions.geometry import ellipses_of_shapes
-from tests.support.feature_files import KEYPOINTS, LINEAR, ROWS, D, N, write_colmap, write_hloc, write_npz
+from tests.support.feature_files import KEYPOINTS, LINEAR, RNG, ROWS, D, N, write_colmap, write_hloc, write_npz
 
 PHOTO = Path("/photos/a/1.jpg")
 
@@ -116,6 +116,8 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no descriptors": (broken(descriptors=None), "no descriptors"),
     "of others": (broken(descriptors=ROWS[1:]), r"shape \(11, 128\) where it has 12 keypoints"),
     "infinite": (broken(descriptors=np.where(ROWS > 250, np.inf, 1.0)), "not finite"),
+    "zeros": (broken(descriptors=np.zeros((N, D), np.float32)), "all its descriptors are zeros"),
+    "no bits": (broken(descriptors=np.zeros((N, D), bool)), "all its descriptors are zeros"),
     "texts": (broken(descriptors=np.full((N, D), "a")), "no numbers"),
     "objects": (broken(descriptors=np.full((N, D), None)), "cannot be read"),
     "mirrored": (broken(lafs=np.tile(np.array([[1.0, 0, 5], [0, -1, 5]]), (N, 1, 1))), "mirrored"),
@@ -250,3 +252,91 @@ def test_a_photo_takes_no_other_photos_features(tmp_path: Path) -> None:
     assert len(source.entry(photo, names)) == N
     with pytest.raises(CairnError, match="no features of it"):
         source.entry(photos / "a" / "1.png", ["a/1.png"])
+
+
+COMPOSED, APART = "Reise/Caf\u00e9.JPG", "Reise/Cafe\u0301.JPG"
+WRITERS: dict[str, Callable[[Path, str], Path]] = {
+    "npz": lambda folder, name: write_npz(folder, f"{name}.npz", keypoints=KEYPOINTS, descriptors=ROWS),
+    "npz without ending": lambda folder, name: write_npz(
+        folder, f"{name.rpartition('.')[0]}.npz", keypoints=KEYPOINTS, descriptors=ROWS
+    ),
+    "hloc": lambda folder, name: write_hloc(folder, name, keypoints=KEYPOINTS[:, :2], descriptors=ROWS.T),
+    "colmap": lambda folder, name: write_colmap(folder, KEYPOINTS, ROWS, name),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("stored", "photo"),
+    [
+        (APART, COMPOSED),
+        (COMPOSED, APART),
+        ("Reise\\Caf\u00e9.JPG", COMPOSED),
+        ("reise\\cafe\u0301.jpg", COMPOSED),
+        (COMPOSED, "reise/caf\u00c9.jpg"),
+    ],
+)
+def test_names_are_those_of_photos_however_they_are_written(tmp_path: Path, kind: str, stored: str, photo: str) -> None:
+    path = tmp_path / "photos" / photo
+    path.parent.mkdir(parents=True)
+    path.touch()
+    source = open_features(WRITERS[kind](tmp_path, stored))
+    assert len(source.entry(path, list(names_of(path, [tmp_path / "photos"])))) == N
+    other = path.with_name("other.jpg")
+    with pytest.raises(CairnError, match="no features of it"):
+        source.entry(other, list(names_of(other, [tmp_path / "photos"])))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_names_that_differ_in_case_alone_are_taken_by_no_other_photo(tmp_path: Path, kind: str) -> None:
+    lower, upper = (tmp_path / "photos" / name / "1.jpg" for name in ("a", "A"))
+    for path in (lower, upper):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    if lower.samefile(upper):
+        pytest.skip("the file system takes both for one")
+    source = open_features(WRITERS[kind](tmp_path, "a/1.jpg"))
+    assert len(source.entry(lower, ["a/1.jpg"])) == N
+    with pytest.raises(CairnError, match="no features of it"):
+        source.entry(upper, ["A/1.jpg"])
+
+
+@pytest.mark.parametrize("kind", ["npz", "hloc"])
+def test_names_that_may_be_either_of_two_are_refused(tmp_path: Path, kind: str) -> None:
+    for name in (APART, COMPOSED):
+        source = open_features(WRITERS[kind](tmp_path, name))
+    with pytest.raises(CairnError, match="may both be its features"):
+        source.entry(tmp_path / "photos" / "reise" / "caf\u00e9.jpg", ["reise/caf\u00e9.jpg"])
+
+
+def test_colmaps_descriptors_are_bytes_or_floats(tmp_path: Path) -> None:
+    path = write_colmap(tmp_path, KEYPOINTS, ROWS)
+
+    def store(rows: np.ndarray, columns: int, kind: int | None = None) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            if kind is not None:
+                with contextlib.suppress(sqlite3.OperationalError):
+                    database.execute("ALTER TABLE descriptors ADD COLUMN type INTEGER NOT NULL DEFAULT 0")
+                database.execute("UPDATE descriptors SET type = ?", (kind,))
+            database.execute("UPDATE descriptors SET cols = ?, data = ?", (columns, rows.tobytes()))
+
+    floats = RNG.normal(size=(N, D)).astype("<f4")
+    store(floats, D)  # as other programs fill it
+    assert np.array_equal(read(path).descriptors, floats)
+    for kind, rows, columns in (
+        (0, ROWS, D),
+        (-1, ROWS, D),
+        (1, floats, 4 * D),
+        (2, floats, 4 * D),
+        (9, floats, 4 * D),
+    ):
+        store(rows, columns, kind)
+        found = read(path).descriptors
+        assert np.array_equal(found, rows) and found.dtype == rows.dtype, kind
+    for rows, columns, kind in ((ROWS[:, :127], 127, 1), (floats, D - 1, 1), (floats * np.float32("nan"), 4 * D, 1)):
+        store(rows, columns, kind)
+        with pytest.raises(CairnError, match=r"damaged|not finite"):
+            read(path)
+    store(np.zeros_like(ROWS), D, 0)  # as hloc fills it for matches of its own
+    with pytest.raises(CairnError, match="all its descriptors are zeros"):
+        read(path)
