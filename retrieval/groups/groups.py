@@ -38,6 +38,7 @@ from retrieval.groups.registration import (
     shown_shares,
 )
 from retrieval.groups.sightings import see_photos
+from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import CACHE
 
 FILE = "groups.json"
@@ -324,7 +325,7 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
         for number in group.photos:
             original = group.duplicates.get(number)
             duplicate_of = "" if original is None else rows[original].name
-            table.writerow([group.number, rows[number].name, rows[number].path, duplicate_of])
+            table.writerow([group.number, rows[number].name, str(file_of(rows[number].path)), duplicate_of])
     return text.getvalue()
 
 
