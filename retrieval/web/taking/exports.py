@@ -9,7 +9,7 @@ import unicodedata
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.pages import file_of, hash_photo, page_content, split_page
