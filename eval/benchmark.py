@@ -27,6 +27,7 @@ from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
 from retrieval.library.collection import Collection
 from retrieval.library.opening import make
+from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
@@ -341,7 +342,7 @@ def run_queries(
     truth = plain_truth(list(queries))
     listed = [path for _, path in list_photos([folder])] if folder is not None else []
     beside = {path.stem: path for path in listed}
-    known = {Path(row.path).stem: Path(row.path) for row in collection.catalogue.read(all_indexed)}
+    known = {stem_of(row.path): Path(row.path) for row in collection.catalogue.read(all_indexed)}
     photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:

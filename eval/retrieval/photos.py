@@ -12,6 +12,7 @@ from eval.protocols.truth import Truth
 from index.errors import CairnError
 from learning.labels.ground_truth import Query
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
 from retrieval.search.searcher import Answer
 
@@ -198,7 +199,7 @@ def stems_of(
     CairnError
         A stem that it names comes twice.
     """
-    known = {row.number: Path(row.path).stem for row in rows if row.path not in distractors}
+    known = {row.number: stem_of(row.path) for row in rows if row.path not in distractors}
     _check_stems(known.values(), named)
     return {
         row.number: row.path

@@ -207,7 +207,7 @@ def find_new(
         report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
     report.reread += _read_metadata_again(collection.catalogue, touched)
     changes.keep()
-    pages.keep()
+    pages.keep(files, sound)
     report.back += collection.catalogue.read(names_of, back).values()
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
@@ -270,18 +270,18 @@ class _Pages:
         self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
         failed = (split_page(failure.path) for failure in self._catalogue.read(failures_in))
         self._failed = {file for file, page in failed if page is not None}
-        try:
-            folders = json.loads(self._catalogue.setting(PAGES_KEY) or "[]")
-        except (ValueError, RecursionError):
-            folders = []
-        self._before = {one for one in folders if isinstance(one, str)} if isinstance(folders, list) else set()
+        self._before = {"folders": set[str](), "files": set[str]()}
+        with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+            kept = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
+            self._before = {key: {str(one) for one in kept.get(key, ())} for key in self._before}
         self._now = {os.path.realpath(path) for path in paths if path.is_dir()}
 
     def may_be_more(self, root: Path, file: Path) -> bool:
         """Whether a file that is what it was may have pages that are not in the collection."""
         if not self._has_pages or file.suffix.lower() not in PAGED_SUFFIXES:
             return False
-        return self._again or file in self._failed or str(root) not in self._before
+        is_known = str(root) in self._before["folders"] and str(file) not in self._before["files"]
+        return self._again or file in self._failed or not is_known
 
     def of(self, file: FoundFile) -> list[FoundFile]:
         """List the photos of a file; the one that stands for it comes last."""
@@ -309,10 +309,14 @@ class _Pages:
         file, page = split_page(path)
         return page is not None and page not in self._there.get(str(file), {page})
 
-    def keep(self) -> None:
-        """Note which folders were looked through."""
-        if not self._now <= self._before:
-            self._catalogue.write(keep_setting, PAGES_KEY, json.dumps(sorted(self._before | self._now)))
+    def keep(self, new: Iterable[FoundFile], sound: Collection_[str]) -> None:
+        """Note which folders were looked through, and files that are what they were and of which pages are new."""
+        pending = {str(file_of(file.path)) for file in new} & {*sound}
+        pending |= self._before["files"] - self._there.keys()
+        now = {"folders": self._before["folders"] | self._now, "files": pending}
+        if now != self._before:
+            text = json.dumps({key: sorted(some) for key, some in now.items()})
+            self._catalogue.write(keep_setting, PAGES_KEY, text)
 
 
 def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:

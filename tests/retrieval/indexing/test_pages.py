@@ -198,12 +198,21 @@ def test_what_an_earlier_version_indexed_keeps_its_name_and_gets_its_other_pages
         earlier = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--json").json
     assert (earlier["added"], earlier["pages_left"]) == (2, 3)
     with Catalogue.open(tmp_path / "a.cairn") as catalogue:
-        catalogue.write(keep_setting, PAGES_KEY, "[]")
+        catalogue.write(keep_setting, PAGES_KEY, "[]")  # it knew no such setting
     before = cairn("metadata", tmp_path / "a.cairn", "--photo", "book.tif", "--json").json["date_added"]
+    with monkeypatch.context() as patch:
+        patch.setattr("retrieval.indexing.adding._add_segment", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert cairn("index", tmp_path / "a.cairn", folder).code
+    assert names(tmp_path / "a.cairn") == ["book.tif", "single.tif"]
     told = cairn("index", tmp_path / "a.cairn", folder, "--json").json
     assert (told["added"], told["unchanged"]) == (3, 2)
     assert names(tmp_path / "a.cairn") == [*NAMES, "single.tif"]
     assert cairn("metadata", tmp_path / "a.cairn", "--photo", "book.tif", "--json").json["date_added"] == before
+    looked: list[Path] = []
+    monkeypatch.setattr("retrieval.indexing.discovery.other_pages", lambda path: looked.append(path) or [2, 3, 4])
+    for _ in range(3):  # once more, to see that all pages are there, and never again
+        assert cairn("index", tmp_path / "a.cairn", folder, "--json").json["unchanged"] == 5
+    assert looked == [folder / "book.tif"]
 
 
 def test_the_largest_page_stands_for_the_file(tmp_path: Path, cairn: Cairn) -> None:

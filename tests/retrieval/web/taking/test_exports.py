@@ -142,7 +142,7 @@ def test_pages_of_one_file_are_shown_one_by_one_and_taken_away_as_the_file(tmp_p
     photo("page").save(tmp_path / "photos" / "a.png")
     cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1)
     with (
-        serving(tmp_path / "a.cairn", tmp_path / "cache") as base,
+        serving(tmp_path / "a.cairn", tmp_path / "cache", bin=tmp_path / "bin") as base,
         httpx.Client(base_url=base, timeout=60, headers={"X-Cairn": "1"}) as client,
     ):
         listed = client.get("/api/photos").json()["photos"]
@@ -160,7 +160,7 @@ def test_pages_of_one_file_are_shown_one_by_one_and_taken_away_as_the_file(tmp_p
         book.write_bytes(book.read_bytes() + b"more")
         answer = client.post("/api/export", json={"photos": [listed[3]["number"]]})
         assert "no longer there, or has changed" in answer.json()["detail"]
-        assert client.get(f"/api/photos/{listed[3]['number']}/image").status_code == 404
+        assert client.get(f"/api/photos/{listed[3]['number']}/image").status_code == 410
     assert book.is_file()
 
 
