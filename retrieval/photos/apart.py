@@ -42,6 +42,8 @@ LEAST_SECONDS = 20
 """Seconds of the processor that decoding any photo may take."""
 PIXELS_A_SECOND = 1_000_000
 """Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
+PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
+"""Memory that a page of a PDF may take: what it asks for is not known before it is drawn."""
 PATIENCE = 20.0
 """How many times as long as of the processor it may take by the clock."""
 
@@ -345,8 +347,11 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
         _limit(resource.RLIMIT_CPU, least + pixels // pixels_a_second)
 
     try:
-        if request["memory"] >= 0:
-            _limit(resource.RLIMIT_DATA, request["memory"])
+        memory = [request["memory"]] if request["memory"] >= 0 else []
+        if is_pdf(os.pread(0, 64, 0)):
+            memory.append(PDF_BYTES + PDF_BYTES_A_PIXEL * options.max_pixels)
+        if memory:
+            _limit(resource.RLIMIT_DATA, min(memory))
         # Two seconds more: a process at the last limit is killed, as one without memory is.
         _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
         give_up_rights()

@@ -17,9 +17,13 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import PAGES_KEY
 from retrieval.collection.options import CollectionOptions
 from retrieval.indexing.adding import index_photos
+from retrieval.photos.apart import decoding_here
+from retrieval.photos.decoding import other_pages, read_photo
+from retrieval.photos.tiff import MOST_DIRECTORIES, MOST_PAGES
 from tests.conftest import Ran
 from tests.support.books import PAGES, write_book
 from tests.support.hostile import photo
+from tests.support.odd_photos import tiff_pages
 
 Cairn = Callable[..., Ran]
 NAMES = ["book.tif", "book.tif#2", "book.tif#3", "book.tif#4"]
@@ -258,11 +262,23 @@ def test_a_library_that_is_damaged_is_mended_page_by_page(collection: Path, fold
     assert cairn("query", collection, "book.tif#3", "--json").json["results"][0]["name"] == "book.tif#3"
 
 
-def test_many_tiny_pages_neither_hang_nor_are_lost_without_a_word(tmp_path: Path) -> None:
-    from retrieval.photos.decoding import other_pages, read_photo
-    from retrieval.photos.tiff import MOST_DIRECTORIES, MOST_PAGES
+def test_of_too_many_pages_the_first_are_taken_and_the_others_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.photos.tiff.MOST_DIRECTORIES", 40)
+    monkeypatch.setattr("retrieval.photos.decoding.MOST_PAGES", 30)
+    with decoding_here():
+        _read_tiny_pages(tmp_path / "tiny.tif", 40, 30)
 
-    count, entries = MOST_DIRECTORIES + 5, ((256, 3, 8), (257, 3, 8), (258, 3, 8), (259, 3, 1), (262, 3, 1))
+
+@pytest.mark.slow
+def test_many_tiny_pages_do_not_hang(tmp_path: Path) -> None:
+    _read_tiny_pages(tmp_path / "tiny.tif", MOST_DIRECTORIES, MOST_PAGES)
+
+
+def _read_tiny_pages(file: Path, most_directories: int, most_pages: int) -> None:
+    """Look for the pages of a TIFF that has some more than are looked at, and read the first and the last."""
+    count, entries = most_directories + 5, ((256, 3, 8), (257, 3, 8), (258, 3, 8), (259, 3, 1), (262, 3, 1))
     size = 2 + 12 * (len(entries) + 3) + 4
     start = 8 + 64
     data = bytearray(b"II*\0" + struct.pack("<I", start) + bytes(range(64)))
@@ -272,12 +288,11 @@ def test_many_tiny_pages_neither_hang_nor_are_lost_without_a_word(tmp_path: Path
             struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in sorted(rows)
         )
         data += struct.pack("<I", start + (page + 1) * size if page < count - 1 else start)  # at last in a circle
-    file = tmp_path / "tiny.tif"
     file.write_bytes(data)
-    assert other_pages(file) == list(range(2, MOST_PAGES + 1))
+    assert other_pages(file) == list(range(2, most_pages + 1))
     lead = read_photo(file)
-    assert lead.grey.shape == (8, 8) and lead.remarks.pages == MOST_DIRECTORIES - 1
-    assert np.array_equal(read_photo(Path(f"{file}#{MOST_PAGES}")).grey, lead.grey)
+    assert lead.grey.shape == (8, 8) and lead.remarks.pages == most_directories - 1
+    assert np.array_equal(read_photo(Path(f"{file}#{most_pages}")).grey, lead.grey)
 
 
 def test_a_page_is_no_file_that_can_be_binned(collection: Path, folder: Path, tmp_path: Path) -> None:
@@ -306,9 +321,6 @@ def test_tables_that_name_a_file_mean_the_photo_that_stands_for_it(
 
 
 def test_reduced_pages_masks_and_what_lies_below_are_no_pages(tmp_path: Path) -> None:
-    from retrieval.photos.decoding import other_pages
-    from tests.support.odd_photos import tiff_pages
-
     rgb, page = np.asarray(photo("coffee")), {"photometric": "rgb"}
     small, mask = rgb[::2, ::2].copy(), np.zeros(rgb.shape[:2], bool)
     file = tmp_path / "pyramid.tif"
