@@ -52,7 +52,7 @@ from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging, stage_all
 from retrieval.foreign.extractor import make_extractor
 from retrieval.indexing.retrain_options import RetrainOptions
-from retrieval.metadata.pages import hash_photo
+from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import lies_below
 
 SUCCESSOR = {"faiss": "ivf"}
@@ -193,7 +193,7 @@ class _Retraining:
                 for number in self._live(segment):
                     path = self.images[number].path
                     try:
-                        there = Path(path).is_file()
+                        there = file_of(path).is_file()
                     except OSError as error:
                         _refuse_forbidden(path, error)
                         there = False

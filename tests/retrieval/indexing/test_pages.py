@@ -320,6 +320,26 @@ def test_tables_that_name_a_file_mean_the_photo_that_stands_for_it(
     assert titles == {"book.tif": "A book", "book.tif#3": "The third page", "book.tif#4": "The fourth"}
 
 
+def test_what_is_decided_of_a_page_is_written_beside_its_file_and_read_for_it_alone(
+    collection: Path, folder: Path, tmp_path: Path, cairn: Cairn
+) -> None:
+    (tmp_path / "table.csv").write_text("photo,title\nbook.tif#3,The third page\n")
+    cairn("metadata", collection, tmp_path / "table.csv")
+    told = cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]
+    assert (told["written"], told["missing"], told["failed"]) == (1, 0, [])
+    assert (folder / "book.tif#3.xmp").is_file()
+    cairn("index", tmp_path / "b.cairn", folder, *OPTIONS)
+    with public.open(tmp_path / "b.cairn") as opened:
+        assert {one.name: one.title for one in opened.photos() if one.title} == {"book.tif#3": "The third page"}
+
+
+def test_a_new_vocabulary_is_made_of_pages(collection: Path, folder: Path, cairn: Cairn) -> None:
+    assert cairn("retrain", collection, "--words", 30, "--descriptor", "sift").code == 0
+    assert names(collection) == [*NAMES, "single.tif"]
+    found = cairn("query", collection, folder / "book.tif#4", "--json").json["results"][0]
+    assert (found["name"], found["found"]) == ("book.tif#4", True)
+
+
 def test_reduced_pages_masks_and_what_lies_below_are_no_pages(tmp_path: Path) -> None:
     rgb, page = np.asarray(photo("coffee")), {"photometric": "rgb"}
     small, mask = rgb[::2, ::2].copy(), np.zeros(rgb.shape[:2], bool)
