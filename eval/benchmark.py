@@ -27,6 +27,7 @@ from retrieval.collection.content import check_similarity
 from retrieval.collection.options import CollectionOptions
 from retrieval.library.collection import Collection
 from retrieval.library.opening import make
+from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
@@ -350,7 +351,7 @@ def run_queries(
     listed = list_photos([folder]) if folder is not None else []
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
-    beside, known = ({path.stem: path for _, path in places} for places in (listed, indexed))
+    beside, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
     photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:

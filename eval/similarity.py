@@ -30,6 +30,7 @@ from learning.similarity.pair_gradients import WordPairs
 from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.metadata.pages import stem_of
 from retrieval.search.options import SearchOptions
 
 ALONE, UNSEEN = "alone", "unseen"
@@ -231,7 +232,7 @@ class _Bench:
             if lost := {query.stem for query in asked} - stems:
                 raise CairnError(f"The photo {min(lost)!r}, which is asked with, is not in {path}: index it there too.")
             self.rows = self.rows or rows
-            photos = sorted((row.sha256 or "", Path(row.path).stem) for row in rows)
+            photos = sorted((row.sha256 or "", stem_of(row.path)) for row in rows)
             self.keys[name] = fingerprint({}, {"photos": photos, "words": sorted(words)})[:12]
         queries = [[*vars(query).values()] for query in asked]
         listed = [[sorted(one) if isinstance(one, frozenset) else one for one in query] for query in queries]

@@ -14,6 +14,7 @@ from learning.labels.ground_truth import Query
 from learning.labels.labels import Labels, ObjectLabels, split
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import components
+from retrieval.metadata.pages import stem_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def lessons(
         labels = read_labels(ground_truth, rows, skip_missing=True)
         yield Lesson(labels, split(labels, numbers, rng, share=options.share)[0], list(asked))
         return
-    by_stem = {Path(row.path).stem: row.number for row in rows}
+    by_stem = {stem_of(row.path): row.number for row in rows}
     groups = group_queries(asked)
     if len(groups) < options.parts:
         raise CairnError(f"There are {len(groups)} objects to be found, too few for {options.parts} parts.")

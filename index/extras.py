@@ -4,6 +4,7 @@ from index.errors import CairnError
 
 EXTRAS = {
     "heic": "pillow-heif",
+    "pdf": "pypdfium2",
     "postgresql": "psycopg[binary]",
     "pyflann": "pyflann-ibeis",
     "cluster": "distributed",

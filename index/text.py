@@ -101,13 +101,14 @@ def loose_name(name: str) -> str:
 
 
 def bare_name(name: str) -> str:
-    """Return a name without its extension.
+    """Return a name without its extension, but with the page behind it.
 
-    >>> bare_name("a.b/1.jpg"), bare_name("a.b/1")
-    ('a.b/1', 'a.b/1')
+    >>> bare_name("a.b/1.jpg"), bare_name("a.b/1"), bare_name("a/book.tif#12")
+    ('a.b/1', 'a.b/1', 'a/book#12')
     """
     bare, dot, extension = name.rpartition(".")
-    return bare if dot and "/" not in extension else name
+    _, mark, page = extension.partition("#")
+    return f"{bare}{mark}{page}" if dot and "/" not in extension else name
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -145,7 +145,7 @@ def main() -> None:
         password = ("password", scratch / "demo/passwords", "anna")
         subprocess.run([environment / "bin/cairn", *password], input=b"correct horse\n", check=True)
         serve(final, environment, scratch / "demo")
-        for name in ("distributed", "s3fs", "psycopg", "pillow_heif"):
+        for name in ("distributed", "s3fs", "psycopg", "pillow_heif", "pypdfium2"):
             subprocess.run([environment / "bin/python", "-c", f"import {name}"], cwd=scratch, check=True)
     print("What the Dockerfile installs indexes, serves, and passes its health check.")
 

@@ -14,6 +14,7 @@ from index.text import shown
 from learning.labels.ground_truth import Query
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
 from retrieval.search.searcher import Answer
 
@@ -133,11 +134,11 @@ def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
     """
     listed = list(photos)
     places = [(number, path.relative_to(root).as_posix(), str(path)) for number, (root, path) in enumerate(listed)]
-    stems = {path.stem for _, path in listed}
+    stems = {stem_of(str(path)) for _, path in listed}
     lookup = PhotoLookup(places)
     names = {}
     for name in (truth.named | (truth.database or frozenset())) - stems:
-        found = sorted({listed[number][1].stem for number in lookup.find_all(name)})
+        found = sorted({stem_of(str(listed[number][1])) for number in lookup.find_all(name)})
         if len(found) > 1:
             raise CairnError(f"The ground truth's {shown(name)} may be {shown(found[0])} or {shown(found[1])}.")
         if found:
@@ -232,7 +233,7 @@ def stems_of(
     CairnError
         A stem that it names comes twice.
     """
-    known = {row.number: Path(row.path).stem for row in rows if row.path not in distractors}
+    known = {row.number: stem_of(row.path) for row in rows if row.path not in distractors}
     _check_stems(known.values(), named)
     return {
         row.number: row.path

@@ -17,6 +17,7 @@ from index.similarity import SimilarityMatrix
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
+from retrieval.metadata.pages import stem_of
 from retrieval.search.engines.contract import settle
 from retrieval.search.engines.registry import Verified, find_engine
 from retrieval.search.options import SearchOptions
@@ -72,7 +73,7 @@ class QueryRun:
         self.distractors = sum(row.path in beside for row in self.rows)
         self._names = stems_of(self.rows, truth.named | (truth.database or frozenset()), beside)
         self._numbers = {name: number for number, name in self._names.items()}
-        self._paths = {Path(row.path).stem: Path(row.path) for row in self.rows if row.path not in beside}
+        self._paths = {stem_of(row.path): Path(row.path) for row in self.rows if row.path not in beside}
         self._paths.update(photos.queries)
         listed = (truth.database or frozenset()).union(*(query.named for query in truth.queries))
         self.missing = sorted(listed - set(self._names.values()))

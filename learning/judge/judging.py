@@ -23,6 +23,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.groups.links import link_photos
+from retrieval.metadata.pages import file_of
 
 OTHER = "rootsift"
 """The descriptor that links are verified by, and that a learnt one is compared with unless another is named."""
@@ -93,7 +94,7 @@ def judge(
         No photo of the collection can be read any more, or there is no such descriptor.
     """
     tell = progress or (lambda step, done, of: None)
-    rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(row.path)]  # noqa: PTH113 (see `find_photo`)
+    rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)
     chosen = choose_photos(rows, {*learnt_from, *needed}, options)
     if not chosen:
         raise CairnError(f"No photo of {source.folder} is where it was, so that no search can be judged by them.")

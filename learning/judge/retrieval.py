@@ -20,6 +20,7 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
+from retrieval.metadata.pages import file_of
 from retrieval.search.answers import Asked, make_query
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -82,7 +83,8 @@ def index_with(
         if staged is not None and not collection.has_vocabulary:
             target = Staging(folder / STAGING, collection.extractor, collection.options.image)
             target.take(staged / target.folder.name)
-        index_photos(collection, [Path(row.path) for row in photos], workers=workers, progress=progress)
+        files = dict.fromkeys(file_of(row.path) for row in photos)  # of which all pages are indexed
+        index_photos(collection, [*files], workers=workers, progress=progress)
         if not collection.catalogue.read(counts_of_photos)["indexed"]:
             raise CairnError("None of the photos can be indexed, so that no search can be judged by them.")
     return folder

@@ -32,6 +32,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.indexing.retraining import retrain
 from retrieval.library.progress import INDEXING, Telling, telling
+from retrieval.metadata.pages import file_of
 
 TITLES = {**LEARNING, **INDEXING}
 """Titles of the steps: those of learning and judging, then those of indexing anew."""
@@ -166,7 +167,7 @@ def _refuse(collection: Collection, options: ImproveOptions) -> None:
 
 def _is_there(path: str) -> bool:
     try:
-        return Path(path).is_file()
+        return file_of(path).is_file()
     except OSError:  # it may not be looked at, which indexing tells
         return True
 

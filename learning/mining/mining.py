@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import fingerprint, hash_file
+from index.arrays import fingerprint
 from index.errors import CairnError
 from index.parallel import Workers, run
 from index.progress import Progress
@@ -23,6 +23,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
 from retrieval.features.staging import Staging, stage_all
+from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.options import ImageOptions
 
 FEATURES = "features"
@@ -220,9 +221,9 @@ def _stage(
     failed = []
     for at, path in paths.items():
         try:
-            if not path.is_file():
+            if not file_of(path).is_file():
                 raise CairnError("there is no such file, or it is none that can be read")
-            keys[at] = hash_file(path)
+            keys[at] = hash_photo(path)
         except (CairnError, OSError) as error:
             failed.append((printable(str(path)), str(getattr(error, "strerror", None) or error)))
     photos = {}

@@ -12,6 +12,7 @@ from learning.labels.ground_truth import read_ground_truth
 from learning.similarity.measured import MeasuredQueries
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
+from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
 from retrieval.search.answers import ask_with_file, make_query
 from retrieval.search.options import SearchOptions
@@ -46,8 +47,8 @@ def ask_ground_truths(
     numbers: dict[str, list[int]] = {}
     paths: dict[str, Path] = {}
     for row in collection.catalogue.read(all_indexed):
-        numbers.setdefault(Path(row.path).stem, []).append(row.number)
-        paths.setdefault(Path(row.path).stem, Path(row.path))
+        numbers.setdefault(stem_of(row.path), []).append(row.number)
+        paths.setdefault(stem_of(row.path), Path(row.path))
     for _, path in list_photos(photos) if photos else ():
         paths.setdefault(path.stem, path)
     searcher = Searcher(collection, SearchOptions(engine="tf-idf", turns=1))

@@ -11,6 +11,7 @@ from index.text import bare_name, loose_name
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import stem_of
 
 _EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or file
 
@@ -64,7 +65,7 @@ class PhotoLookup:
 
     @cached_property
     def _exact_stems(self) -> dict[str, list[int]]:
-        return self._by(lambda name, path: Path(path).stem)
+        return self._by(lambda name, path: stem_of(path))
 
     @cached_property
     def _names(self) -> dict[str, list[int]]:
@@ -128,7 +129,7 @@ def _called_so(catalogue: Catalogue, called: str) -> Sequence[tuple[int, str]]:
         by_name, by_path = loose_name(name), loose_name(path)
         file = by_path.rpartition("/")[2]
         keys = (by_name, by_path, bare_name(by_name), file, bare_name(file))
-        is_so = (name == called, path == called, Path(path).stem == called, *(key == loose for key in keys))
+        is_so = (name == called, path == called, stem_of(path) == called, *(key == loose for key in keys))
         for way, so in zip(ways, is_so, strict=True):
             if so:
                 way.append((number, name))

@@ -59,6 +59,8 @@ TRAINED_KEY = "cairn.vocabulary_images"
 """Setting: the photos of numbers below this were there when the vocabulary was made from them."""
 CHANGES_KEY = "cairn.changes"
 """Setting: when a file was changed last in each folder that was indexed, as of the last run (JSON, nanoseconds)."""
+PAGES_KEY = "cairn.pages"
+"""Setting: folders that were looked through for pages, and files whose pages may not all be there (JSON)."""
 SIGNATURE_KEY = "cairn.signature"
 """Setting: the kind of signature that features have; where it is not set, that of the options."""
 

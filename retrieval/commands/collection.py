@@ -191,12 +191,14 @@ def _removed_for_good(folder: Path, address: str | None) -> list[Path]:
 
     from retrieval.catalogue.exclusions import exclusions_in
     from retrieval.collection.collection import Collection
+    from retrieval.metadata.pages import file_of
 
     with Collection.open(folder, catalogue=address) as collection:
         excluded = collection.catalogue.read(exclusions_in)
     if not excluded:
         raise CairnError(f"No photo was removed for good from {folder}: give photos, or folders of photos.")
-    there = [Path(one.path) for one in excluded if os.path.isfile(one.path)]  # noqa: PTH113 (hides errors)
+    files = dict.fromkeys(file_of(one.path) for one in excluded)
+    there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (hides errors)
     if not there:
         raise CairnError(
             f"No photo that was removed for good from {folder} is where it was: give the folder in which they are now."

@@ -144,18 +144,21 @@ def describe_metadata(catalogue: Any, photo: str) -> dict[str, Any]:
     from index.errors import CairnError
     from retrieval.catalogue.metadata_store import metadata_of
     from retrieval.catalogue.photo_lookup import photo_called
+    from retrieval.metadata.pages import split_page
 
     row = photo_called(catalogue, photo)
     if row is None:
         raise CairnError(f"There is no photo {photo!r} in the collection: give its name there, as cairn query does.")
     known = catalogue.read(metadata_of, [row.number])[row.number]
+    file, page = split_page(row.path)
     return {
         "photo": row.name,
-        "path": row.path,
+        "path": str(file),
         **{row.name: _plain(getattr(known, row.name)) for row in FIELDS.values()},
         "other": {key: list(values) for key, values in known.others.items()},
         "imported": sorted(known.imported),
         "date_added": row.date_added,
+        "page": page,
     }
 
 

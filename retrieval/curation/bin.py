@@ -21,6 +21,9 @@ from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import split_page
+from retrieval.photos.decoding import other_pages
+from retrieval.photos.listing import PAGED_SUFFIXES
 
 RECORD, FILE_FOLDER = "record.json", "photo"
 """What lies in the folder of a file: where it came from, and a folder with the file under its own name."""
@@ -68,7 +71,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
     NotMoved
         The file is gone, was changed, is no plain file, or cannot be moved: it is where it was.
     """
-    path = Path(row.path)
+    path, page = split_page(row.path)
     try:
         state = os.lstat(path)
     except (OSError, ValueError):
@@ -78,6 +81,8 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
         raise NotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
         raise NotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
+    if page is not None or _has_pages(path):
+        raise NotMoved("{name} is one page of several in its file, which stays: hide the photo instead.", name=row.name)
     try:
         if hash_file(path) != row.sha256:
             raise NotMoved("The file of {name} is no longer what was indexed: index it again first.", name=row.name)
@@ -109,6 +114,15 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
             value=error.strerror or error,
         ) from error
     return record
+
+
+def _has_pages(path: Path) -> bool:
+    """Whether several photos have one file."""
+    if path.suffix.lower() not in PAGED_SUFFIXES:
+        return False
+    with contextlib.suppress(CairnError):  # a damaged one, which may go
+        return bool(other_pages(path))
+    return False
 
 
 def put_back(one: Binned, folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from index.errors import CairnError
 from retrieval.collection.layout import OPTIONS
-from retrieval.photos.listing import PHOTO_SUFFIXES
+from retrieval.photos.listing import is_photo_suffix
 
 MOST_LISTED = 2000
 """Folders that are listed of one, and entries that are looked at are ten times as many."""
@@ -90,7 +90,7 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
                     continue
                 if _is_folder_in(entry, top):
                     folders.append(entry.name)
-                elif PurePosixPath(entry.name).suffix.lower() in PHOTO_SUFFIXES:
+                elif is_photo_suffix(PurePosixPath(entry.name).suffix):
                     photos += 1
     except OSError as error:
         raise FolderLockedError(

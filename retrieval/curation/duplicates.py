@@ -1,11 +1,9 @@
 """Near duplicates and similar shots to be decided about: the best photo of each set, and which others may go."""
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -20,6 +18,7 @@ from retrieval.catalogue.settings import keep_setting, setting_of
 from retrieval.groups.groups import Group
 from retrieval.groups.looks import COPY, FRAMED, PART, TURNED
 from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
+from retrieval.metadata.pages import file_of, split_page, stem_of
 from retrieval.photos.listing import leads_elsewhere
 
 KEPT_KEY = "cairn.duplicates_kept"
@@ -99,7 +98,7 @@ class Undecided:
 
 def format_of(row: ImageRow) -> str:
     """A photo's format, by the ending of its file's name: "jpg", "tif"; "" if it has none."""
-    suffix = PurePosixPath(row.path).suffix.casefold().removeprefix(".")
+    suffix = file_of(row.path).suffix.casefold().removeprefix(".")
     return {"jpeg": "jpg", "tiff": "tif"}.get(suffix, suffix)
 
 
@@ -176,17 +175,18 @@ def judge_set(
 
 def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
     """Numbers of photos in an order, but for those whose file is that of an earlier one: links are no copies."""
-    files: set[tuple[int, int]] = set()
+    files: set[tuple[int, int, int | None]] = set()
     kept = []
     paths = {row.number: row.path for row in rows}
     for number in order:
         try:
-            status = os.stat(paths[number])  # noqa: PTH116 (it is a text)
+            file, page = split_page(paths[number])
+            status = file.stat()
         except (OSError, ValueError):
             kept.append(number)
             continue
-        if (file := (status.st_dev, status.st_ino)) not in files:
-            files.add(file)
+        if (one := (status.st_dev, status.st_ino, page)) not in files:
+            files.add(one)
             kept.append(number)
     return kept
 
@@ -317,4 +317,4 @@ def _read(text: str | None) -> list[frozenset[int]]:
 
 
 def _stem(row: ImageRow) -> str:
-    return PurePosixPath(row.name or row.path).stem.strip()
+    return stem_of(row.name or row.path).strip()

@@ -21,7 +21,7 @@ from index.errors import CairnError
 from index.files.rights import make_folders
 from index.messages import said
 from retrieval.collection.layout import INCOMING, UPLOADS
-from retrieval.photos.listing import PHOTO_SUFFIXES, stays_below
+from retrieval.photos.listing import is_photo_suffix, stays_below
 
 SPARE = 500_000_000
 """Bytes that uploads leave free on the disk."""
@@ -58,7 +58,7 @@ def safe_name(name: str) -> str:
     """
     plain = _plain(name.replace("\\", "/").rpartition("/")[2])
     stem, dot, suffix = plain.rpartition(".")
-    if not dot or f".{suffix.lower()}" not in PHOTO_SUFFIXES:
+    if not dot or not is_photo_suffix(f".{suffix}"):
         shown = plain[-80:] or "a file without a name"
         raise NotAPhotoError(
             "{shown} is no photo, by its ending: send JPEG, PNG, TIFF, WebP or HEIC files.", shown=shown

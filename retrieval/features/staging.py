@@ -19,6 +19,7 @@ from index.arrays import load_array, save_array, save_bytes
 from index.errors import CairnError
 from index.parallel import Workers, run
 from retrieval.features.extraction import Extractor, Features
+from retrieval.metadata.pages import file_of
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.remarks import NONE, Remarks
 
@@ -86,7 +87,7 @@ class Staging:
         try:
             photo = self.extractor.read(path, self.image)
         except CairnError as error:
-            return Staged(0, 0, 0, str(error), unseen=not path.exists())
+            return Staged(0, 0, 0, str(error), unseen=not file_of(path).exists())
         features = self.extractor.extract(photo)
         size = np.array([[photo.width, photo.height, *photo.remarks.numbers()]], np.float32)
         rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)

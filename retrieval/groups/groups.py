@@ -38,6 +38,7 @@ from retrieval.groups.registration import (
     shown_shares,
 )
 from retrieval.groups.sightings import see_photos
+from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import CACHE
 
 FILE = "groups.json"
@@ -332,7 +333,7 @@ def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
             duplicate_of = "" if original is None else names[original]
             kind = group.kinds.get(number, "")
             shot = similar_to.get(number, "")
-            table.writerow([group.number, names[number], rows[number].path, duplicate_of, kind, shot])
+            table.writerow([group.number, names[number], str(file_of(rows[number].path)), duplicate_of, kind, shot])
     return text.getvalue()
 
 

@@ -5,6 +5,7 @@ import unicodedata
 from pathlib import PurePosixPath
 
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import stem_of
 
 # What programs and people call a copy: "Bridge - Copy (2)", "Kopie von Bridge", "Bridge copie 3". Whole words alone:
 # "copyright" and "Copiapó" say nothing of the kind.
@@ -50,7 +51,7 @@ def is_among_copies(row: ImageRow) -> bool:
 
 
 def _stem(name: str) -> str:
-    return PurePosixPath(name).stem.strip()
+    return stem_of(name).strip()
 
 
 def _folded(name: str) -> str:

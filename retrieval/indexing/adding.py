@@ -354,4 +354,4 @@ def _add_segment(
         report.added += len(good)
         report.featureless += sum(not one.staged.features for _, one in good)
         for file, one in good:
-            report.remark(str(file.path), one.staged.remarks)
+            report.remark(file, one.staged.remarks)

@@ -26,11 +26,12 @@ from retrieval.catalogue.photos import Known, KnownPhotos, names_of
 from retrieval.catalogue.schema import INDEXED
 from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
-from retrieval.collection.layout import CHANGES_KEY
+from retrieval.collection.layout import CHANGES_KEY, PAGES_KEY
+from retrieval.metadata.pages import file_of, page_content, page_path, split_page
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.sidecars import ChangeTimes
-from retrieval.photos.decoding import read_photo
-from retrieval.photos.listing import away, is_one_file, leads_elsewhere, list_photos, stays_below
+from retrieval.photos.decoding import other_pages, read_photo
+from retrieval.photos.listing import PAGED_SUFFIXES, away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
 from retrieval.photos.remarks import Remarks
 
@@ -67,22 +68,24 @@ class IndexReport(Timed):
         self.kept_out.append(path)
         self.kept_out_reasons.append({"path": printable(path), "reason": reason})
 
-    def remark(self, path: str, remarks: Remarks) -> None:
+    def remark(self, file: "FoundFile", remarks: Remarks) -> None:
         """Note how a photo was read, if that is not as most are."""
-        self.pages_left += remarks.pages
-        for sentence in remarks.sentences():
-            self.remarks.append({"path": printable(path), "reason": sentence})
+        left = replace(remarks, pages=max(0, remarks.pages - file.others))
+        self.pages_left += left.pages
+        for sentence in left.sentences():
+            self.remarks.append({"path": printable(str(file.path)), "reason": sentence})
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A photo's file as it was found."""
+    """A photo's file as it was found, or a page of it."""
 
     path: Path
     name: str
     size: int
     mtime_ns: int
     key: str  # SHA-256 of its content
+    others: int = 0  # pages of its file that are photos of their own
     taken_again: tuple[int, ...] = ()  # photos that leave the list of those removed for good once this one is done
 
     def failure(self, reason: str) -> Failure:
@@ -118,7 +121,7 @@ def find_new(
     back: list[int] = []
     seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
     touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
-    times, changes = ChangeTimes(), _Changes(collection.catalogue)
+    times, changes, pages = ChangeTimes(), _Changes(collection.catalogue), _Pages(collection, paths, again)
     if again:
         collection.catalogue.write(take_folders_again, paths)
     passing = collection.catalogue.read(passing_of)
@@ -160,7 +163,7 @@ def find_new(
                 fail(number, path, error)
                 continue
             is_later = changes.is_later(str(real[root]), times.of(path, status))
-            if not is_later and _is_same(before, status):
+            if not is_later and _is_same(before, status) and not pages.may_be_more(real[root], path):
                 report.unchanged += 1
                 sound.add(str(path))
                 continue
@@ -180,16 +183,18 @@ def find_new(
         if not isinstance(key, str):
             fail(number, path, key)
             continue
-        before = known.get(str(path))
-        if before is not None and before.state == INDEXED and before.sha256 == key:
+        for file in pages.of(FoundFile(path, name, status.st_size, status.st_mtime_ns, key)):
+            seen.add(file.path)
+            before = known.get(str(file.path))
+            if before is None or before.state != INDEXED or before.sha256 != file.key:
+                files.append(file)
+                continue
             report.unchanged += 1
-            sound.add(str(path))
-            moves.append(Move(before.number, str(path), None, status.st_size, status.st_mtime_ns))
-            touched.append((before.number, path))
+            sound.add(str(file.path))
+            moves.append(Move(before.number, str(file.path), None, file.size, file.mtime_ns))
+            touched.append((before.number, file.path))
             if before.missing:
                 back.append(before.number)
-            continue
-        files.append(FoundFile(path, name, status.st_size, status.st_mtime_ns, key))
     files, led = _without_links(known, files, report)
     moves += led
     files, moved = _recognise(known, files, {str(path) for path in seen})
@@ -202,16 +207,16 @@ def find_new(
         report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
     report.reread += _read_metadata_again(collection.catalogue, touched)
     changes.keep()
+    pages.keep(files, sound)
     report.back += collection.catalogue.read(names_of, back).values()
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
     failed = [failure.path for failure in collection.catalogue.read(failures_in)]
-    if settled := [path for path in failed if path in sound or not os.path.lexists(path)]:
+    if settled := [path for path in failed if path in sound or not os.path.lexists(file_of(path)) or pages.lack(path)]:
         collection.catalogue.write(forget_failures, settled)
     record_failures(collection, [failures[number] for number in sorted(failures)], report)
-    _mark_vanished(
-        collection, known, paths, {str(path) for path in seen}, {move.number for move in [*led, *moved]}, report
-    )
+    moving = {move.number for move in [*led, *moved]}
+    _look_at_others(collection, known.without({str(path) for path in seen}), paths, sound, moving, pages, report)
     return files
 
 
@@ -241,6 +246,77 @@ class _Changes:
         kept = {**self._before, **{root: time for root, time in self._now.items() if Path(root).is_dir()}}
         if kept != self._before:
             self._catalogue.write(keep_setting, CHANGES_KEY, json.dumps(kept))
+
+
+class _Pages:
+    """The pages of files that have several, each of which is a photo: see `retrieval.metadata.pages`.
+
+    A file that is what it was has the pages that it had, which are in the collection before the photo that stands for
+    it is: it is opened again where one of them could not be read, and in folders that no run has looked through for
+    pages, as earlier versions took one page of each file.
+
+    Parameters
+    ----------
+    collection : Collection
+    paths : sequence of Path
+        What is indexed.
+    again : bool
+        Whether all files are looked at again.
+    """
+
+    def __init__(self, collection: Collection, paths: Sequence[Path], again: bool) -> None:
+        self._catalogue, self._again = collection.catalogue, again
+        self._has_pages = not collection.extractor.is_foreign  # other programs describe files
+        self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
+        failed = (split_page(failure.path) for failure in self._catalogue.read(failures_in))
+        self._failed = {file for file, page in failed if page is not None}
+        self._before = {"folders": set[str](), "files": set[str]()}
+        with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+            kept = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
+            self._before = {key: {str(one) for one in kept.get(key, ())} for key in self._before}
+        self._now = {os.path.realpath(path) for path in paths if path.is_dir()}
+
+    def may_be_more(self, root: Path, file: Path) -> bool:
+        """Whether a file that is what it was may have pages that are not in the collection."""
+        if not self._has_pages or file.suffix.lower() not in PAGED_SUFFIXES:
+            return False
+        is_known = str(root) in self._before["folders"] and str(file) not in self._before["files"]
+        return self._again or file in self._failed or not is_known
+
+    def of(self, file: FoundFile) -> list[FoundFile]:
+        """List the photos of a file; the one that stands for it comes last."""
+        if not self._has_pages or file.path.suffix.lower() not in PAGED_SUFFIXES:
+            return [file]
+        try:
+            numbers = other_pages(file.path)
+        except CairnError:  # as is said when it is read
+            return [file]
+        numbers = [number for number in numbers if not os.path.lexists(page_path(file.path, number))]
+        self._there[str(file.path)] = set(numbers)
+        pages = [
+            replace(
+                file,
+                path=page_path(file.path, number),
+                name=f"{file.name}#{number}",
+                key=page_content(file.key, number),
+            )
+            for number in numbers
+        ]
+        return [*pages, replace(file, others=len(pages))]
+
+    def lack(self, path: str) -> bool:
+        """Whether a photo is a page of a file that was looked at, and does not have it."""
+        file, page = split_page(path)
+        return page is not None and page not in self._there.get(str(file), {page})
+
+    def keep(self, new: Iterable[FoundFile], sound: Collection_[str]) -> None:
+        """Note which folders were looked through, and files that are what they were and of which pages are new."""
+        pending = {str(file_of(file.path)) for file in new} & {*sound}
+        pending |= self._before["files"] - self._there.keys()
+        now = {"folders": self._before["folders"] | self._now, "files": pending}
+        if now != self._before:
+            text = json.dumps({key: sorted(some) for key, some in now.items()})
+            self._catalogue.write(keep_setting, PAGES_KEY, text)
 
 
 def _read_metadata_again(catalogue: Catalogue, photos: Sequence[tuple[int, Path]]) -> int:
@@ -372,25 +448,27 @@ def _take_again(
     return files
 
 
-def _mark_vanished(
+def _look_at_others(
     collection: Collection,
-    known: KnownPhotos,
+    others: Iterable[tuple[str, Known]],
     paths: Sequence[Path],
-    seen: Collection_[str],
+    sound: Collection_[str],
     moved: Collection_[int],
+    pages: _Pages,
     report: IndexReport,
 ) -> None:
-    """Mark photos whose files have gone from the folders that were looked through."""
+    """Count pages of unchanged files, and mark photos whose files have gone from folders that were looked through."""
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
-    lost = {
-        before.number: path
-        for path, before in known.without(seen)
-        if before.state == INDEXED
-        and path.startswith(roots)
-        and before.number not in moved
-        and not before.missing
-        and _has_gone(path)
-    }
+    lost = {}
+    for path, before in others:
+        if before.state != INDEXED or before.missing:
+            continue
+        file, page = split_page(path)
+        lacks = pages.lack(path)
+        if page is not None and not lacks and str(file) in sound:
+            report.unchanged += 1
+        elif path.startswith(roots) and before.number not in moved and (lacks or _has_gone(path)):
+            lost[before.number] = path
     if lost:
         collection.catalogue.write(mark_missing, [*lost])
         names = collection.catalogue.read(names_of, [*lost])
@@ -421,7 +499,7 @@ def _photos(count: int) -> str:
 def _has_gone(path: str) -> bool:
     """Whether there is no file at a path; of one that cannot be looked at, that is not known."""
     try:
-        os.lstat(path)
+        os.lstat(file_of(path))
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

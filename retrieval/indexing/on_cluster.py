@@ -29,6 +29,7 @@ from retrieval.features.staging import Staged
 from retrieval.indexing.discovery import FoundFile, checksum
 from retrieval.indexing.preparing import Prepared
 from retrieval.indexing.workshop import Plan, forget, prepare, stage, staging_names
+from retrieval.metadata.pages import file_of
 
 _KMEANS = f"{STAGING}/kmeans"
 _READ = 8  # files that a worker reads for their checksums at a time
@@ -176,7 +177,7 @@ class ClusterPreparer:
 
 def _check_seen(file: FoundFile, one: Staged) -> None:
     """Raise CairnError if a photo that is here was not where its worker runs."""
-    if one.unseen and file.path.is_file():
+    if one.unseen and file_of(file.path).is_file():
         raise _unseen(file.path)
 
 

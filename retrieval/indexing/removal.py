@@ -15,6 +15,8 @@ from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.metadata.pages import split_page
+from retrieval.photos.decoding import other_pages
 from retrieval.photos.listing import away
 
 
@@ -111,11 +113,12 @@ def _refuse_away(rows: Sequence[ImageRow], gone: Sequence[Path]) -> None:
 
 
 def _is_gone(path: str) -> bool:
-    """Whether there is certainly no file at a path: of one that cannot be looked at nothing is known."""
+    """Whether there is certainly no photo at a path: of one that cannot be looked at nothing is known."""
     try:
-        Path(path).stat()
+        file, page = split_page(path)
+        file.stat()
+        return page is not None and page not in other_pages(file)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except OSError:
+    except (OSError, CairnError):
         return False
-    return False

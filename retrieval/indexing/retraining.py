@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import hash_file, load_array, load_json, publish_folder, save_array, save_json
+from index.arrays import load_array, load_json, publish_folder, save_array, save_json
 from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
@@ -52,6 +52,7 @@ from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging, stage_all
 from retrieval.foreign.extractor import make_extractor
 from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import lies_below
 
 SUCCESSOR = {"faiss": "ivf"}
@@ -192,7 +193,7 @@ class _Retraining:
                 for number in self._live(segment):
                     path = self.images[number].path
                     try:
-                        there = Path(path).is_file()
+                        there = file_of(path).is_file()
                     except OSError as error:
                         _refuse_forbidden(path, error)
                         there = False
@@ -283,7 +284,7 @@ class _Retraining:
         for number in numbers:
             row = self.images[number]
             try:
-                same = hash_file(Path(row.path)) == row.sha256
+                same = hash_photo(row.path) == row.sha256
             except OSError as error:
                 _refuse_forbidden(row.path, error)
                 self.unreadable[number] = f"the file cannot be read ({error.strerror})"

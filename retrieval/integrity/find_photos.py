@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from index.arrays import hash_file
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import hash_photo, page_path, split_page
 from retrieval.photos.listing import list_photos
 
 
@@ -30,7 +30,9 @@ class PhotoFinder:
         own = Path(row.path)
         if self._hash(own) == row.sha256:
             return own
-        return next((path for path in self._of_size(row.size) if self._hash(path) == row.sha256), None)
+        page = split_page(own)[1]
+        places = (page_path(path, page) for path in self._of_size(row.size))
+        return next((path for path in places if self._hash(path) == row.sha256), None)
 
     def _of_size(self, size: int | None) -> list[Path]:
         if self._by_size is None:
@@ -46,7 +48,7 @@ class PhotoFinder:
     def _hash(self, path: Path) -> str | None:
         if path not in self._hashes:
             try:
-                self._hashes[path] = hash_file(path)
+                self._hashes[path] = hash_photo(path)
             except OSError:
                 self._hashes[path] = None
         return self._hashes[path]

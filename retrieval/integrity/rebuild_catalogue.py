@@ -14,7 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.arrays import hash_file, load_array, load_json
+from index.arrays import load_array, load_json
 from index.errors import CairnError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
@@ -67,6 +67,7 @@ from retrieval.collection.segments import is_there, open_segment, segment_row
 from retrieval.collection.snapshot import restore_snapshot, write_snapshot
 from retrieval.integrity.check_segments import check_segments
 from retrieval.integrity.report import Findings
+from retrieval.metadata.pages import hash_photo
 from retrieval.metadata.photo import read_metadata
 
 _FOLDER = re.compile(r"[0-9]{6,18}")
@@ -210,7 +211,7 @@ def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: 
 def _is_as_indexed(row: ImageRow) -> bool:
     """Whether the file of a photo is what was indexed: its path may be that of any file on this machine."""
     with contextlib.suppress(OSError):
-        return hash_file(Path(row.path)) == row.sha256
+        return hash_photo(row.path) == row.sha256
     return False
 
 

@@ -21,6 +21,7 @@ from retrieval.collection.segment_writing import quantise, write_photos
 from retrieval.collection.segments import open_segment
 from retrieval.features.staging import Staged, Staging, stage_all
 from retrieval.integrity.find_photos import PhotoFinder
+from retrieval.metadata.pages import file_of
 
 STEP = "extract"
 
@@ -165,7 +166,7 @@ def _rewrite(
             lost.append((image, "its segment is damaged, and its file is no longer there, or has changed since"))
             continue
         if str(place) != image.path:
-            state = place.stat()
+            state = file_of(place).stat()
             moves.append(Move(image.number, str(place), None, state.st_size, state.st_mtime_ns))
         good.append((image, place))
     new: list[Rewritten] = []

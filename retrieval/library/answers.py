@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
+from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
 from retrieval.search.outlines import found_region
 from retrieval.search.query import Box
@@ -88,6 +89,8 @@ class Result:
         Angle in radians, clockwise, at which the query was found.
     region : list of [x, y] or None
         Corners of where the query's box, or all of it, lies in the photo, clipped to it.
+    page : int or None
+        Which page of the file, from 1, where it has several; None for the page that stands for it.
     """
 
     rank: int
@@ -105,6 +108,7 @@ class Result:
     query_index: int
     turn: float
     region: list[list[float]] | None = field(hash=False)
+    page: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as ``cairn query --json`` prints them."""
@@ -375,11 +379,12 @@ def _result(
     place: int, which: int, query: "Query", hit: "Hit", row: "ImageRow", image: "ImageFeatures | None"
 ) -> Result:
     matrix = homography(hit, query, row, image)
+    file, page = split_page(row.path)
     return Result(
         rank=place,
         name=row.name or "",
         title=row.title,
-        path=row.path,
+        path=str(file),
         score=round(hit.score, 6),
         inliers=hit.verification.inliers,
         probability=hit.probability,
@@ -391,6 +396,7 @@ def _result(
         query_index=which,
         turn=round(query.views[hit.view].turn, 6),
         region=found_region(query, matrix, row.width, row.height),
+        page=page,
     )
 
 

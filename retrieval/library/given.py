@@ -19,6 +19,7 @@ from retrieval.catalogue.photos import photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.library.parts.images import encode_image
+from retrieval.metadata.pages import file_of
 from retrieval.search.answers import Asked, ask_with_file, ask_with_photo, find_photo
 from retrieval.search.query import Box
 
@@ -98,7 +99,7 @@ def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None
         return find_photo(collection, str(photo), within)
     if isinstance(photo, os.PathLike):
         path = Path(photo)
-        if os.path.isfile(path):  # noqa: PTH113 (Path.is_file raises where the name is too long)
+        if os.path.isfile(file_of(path)):  # noqa: PTH113 (Path.is_file raises where the name is too long)
             return ask_with_file(collection, str(path), path, within)
         return find_photo(collection, str(path), within)
     if isinstance(photo, (int, np.integer, InCollection)) and not isinstance(photo, bool):
@@ -140,7 +141,7 @@ def row_of(collection: Collection, photo: "str | int | np.integer | os.PathLike[
     except KeyError:
         raise PhotoNotFound(f"There is no photo {number} in {collection.folder}.") from None
     # Numbers are given again in each collection; a photo that was moved may have another name or path, and not both.
-    if isinstance(photo, InCollection) and row.name != photo.name and row.path != photo.path:
+    if isinstance(photo, InCollection) and row.name != photo.name and str(file_of(row.path)) != photo.path:
         raise PhotoNotFound(f"{photo.name!r}, number {number}, is no photo of {collection.folder}, but of another one.")
     return row
 

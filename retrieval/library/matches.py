@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from index.text import likely
 from retrieval.features.encoding import decode_geometry
 from retrieval.library.answers import QueryPhoto, Shown, _Drawn, query_photo
+from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography
 from retrieval.search.outlines import found_region
 
@@ -56,6 +57,8 @@ class Match(_Drawn):
         Angle in radians, clockwise, at which the query was found.
     query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
         Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
+    page : int or None
+        Which page of the file, from 1, where it has several; None for the page that stands for it.
     """
 
     query: QueryPhoto
@@ -73,6 +76,7 @@ class Match(_Drawn):
     turn: float
     query_ellipses: NDArray[np.float32] = field(repr=False)
     photo_ellipses: NDArray[np.float32] = field(repr=False)
+    page: int | None = None
 
     def __repr__(self) -> str:
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
@@ -171,10 +175,11 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
     matches = hit.verification.matches
     frames = decode_geometry(image.columns, matches[:, 1])
     matrix = homography(hit, query, row, image)
+    file, page = split_page(row.path)
     match = Match(
         query=query_photo(asked, query),
         name=row.name or "",
-        path=row.path,
+        path=str(file),
         number=row.number,
         width=row.width,
         height=row.height,
@@ -187,6 +192,7 @@ def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "Image
         turn=round(query.views[hit.view].turn, 6),
         query_ellipses=query.ellipses(hit.view, matches[:, 0]),
         photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
+        page=page,
     )
     vars(match)["_shown"] = Shown(searcher, [(query, hit, row)], query, [asked])
     return match

@@ -11,6 +11,7 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.fields import FIELDS, Metadata, describing
+from retrieval.metadata.pages import page_path, split_page
 
 _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # how often a photo is looked for while others are removed
@@ -57,10 +58,13 @@ class Photo(_Kept, Metadata, _Indexed):
         What else was imported, by the names of its columns.
     date_added : str or None
         When it was added to the collection: ISO 8601, UTC.
+    page : int or None
+        Which page of the file, from 1, where it has several; None for the page that stands for it.
     """
 
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     date_added: str | None = None
+    page: int | None = None
 
     @property
     def folder(self) -> str:
@@ -92,7 +96,7 @@ class Photo(_Kept, Metadata, _Indexed):
         """
         from retrieval.photos.thumbnails import thumbnail
 
-        return thumbnail(Path(self.path), self._content, size, self._cache)
+        return thumbnail(page_path(self.path, self.page), self._content, size, self._cache)
 
     def _repr_html_(self) -> str:
         from retrieval.library.display.markup import photos_html
@@ -162,15 +166,16 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
         Photo(
             number=row.number,
             name=row.name or "",
-            path=row.path,
+            path=str(file),
             width=row.width,
             height=row.height,
             features=row.features,
             **{one.name: getattr(known[row.number], one.name) for one in FIELDS.values()},
             others=dict(known[row.number].others),
             date_added=row.date_added,
+            page=page,
         )
-        for row in rows
+        for row, (file, page) in ((row, split_page(row.path)) for row in rows)
     ]
     for photo, row in zip(photos, rows, strict=True):
         vars(photo).update(_content=row.sha256, _cache=cache)

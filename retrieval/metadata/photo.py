@@ -10,6 +10,7 @@ from retrieval.metadata.combining import Said
 from retrieval.metadata.containers import Blocks, find_blocks
 from retrieval.metadata.fields import Metadata, combined
 from retrieval.metadata.iptc import read_iptc
+from retrieval.metadata.pages import file_of
 from retrieval.metadata.sidecars import read_sidecars, read_takeout
 from retrieval.metadata.xmp import read_xmp
 
@@ -26,7 +27,7 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     Parameters
     ----------
     path : Path
-        The file.
+        The file, or a page of it, which may have a sidecar of its own: of the rest, all pages have what the file says.
     strict : bool
         Raise an error where the file is not there, or the system or the disk does not give it out.
 
@@ -39,6 +40,7 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     Unreadable
         With `strict` alone: nothing is known of what the file says.
     """
+    own, path = path, file_of(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return Metadata()
@@ -50,7 +52,8 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
         if strict and isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise Unreadable(f"the file cannot be read ({error.strerror or error})") from error
         return Metadata()
-    return combined([*read_sidecars(path), _said(blocks), *read_takeout(path)])
+    sidecars = [*(read_sidecars(own) if own != path else ()), *read_sidecars(path)]
+    return combined([*sidecars, _said(blocks), *read_takeout(path)])
 
 
 def _said(blocks: Blocks) -> Said:

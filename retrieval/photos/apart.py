@@ -33,14 +33,17 @@ from index.text import printable_name
 from retrieval.photos.confinement import can_give_up_all, give_up_rights
 from retrieval.photos.decoder import COLOUR, GREY, Decoded, decode, is_heic, register_heic, working_size
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.pdf import is_pdf, load_pdf
 from retrieval.photos.remarks import Remarks
-from retrieval.photos.tiff import MOST_PAGES
+from retrieval.photos.tiff import MOST_DIRECTORIES
 from retrieval.photos.work import PhotoTooLarge
 
 LEAST_SECONDS = 20
 """Seconds of the processor that decoding any photo may take."""
 PIXELS_A_SECOND = 1_000_000
 """Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
+PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
+"""Memory that a page of a PDF may take: what it asks for is not known before it is drawn."""
 PATIENCE = 20.0
 """How many times as long as of the processor it may take by the clock."""
 
@@ -109,13 +112,13 @@ def decoding_here() -> Iterator[None]:
         _here = before
 
 
-def decode_apart(handle: int, options: ImageOptions, wanted: str) -> Decoded:
+def decode_apart(handle: int, options: ImageOptions, wanted: str, page: int | None = None) -> Decoded:
     """Have an open file decoded in a process without rights: see `decode`, which says the same of all results."""
     if not is_apart():
-        return decode(handle, options, wanted)
+        return decode(handle, options, wanted, page)
     for _ in range(2):
         with contextlib.suppress(_Lost):
-            return _ask(handle, options, wanted)
+            return _ask(handle, options, wanted, page)
     raise CairnError("decoding it was broken off")
 
 
@@ -156,7 +159,7 @@ def _environment() -> dict[str, str]:
     return found | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def _ask(handle: int, options: ImageOptions, wanted: str) -> Decoded:
+def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None) -> Decoded:
     """Have a process forked that decodes, and take what it says for what it may be."""
     try:
         server = _started(None)
@@ -168,7 +171,8 @@ def _ask(handle: int, options: ImageOptions, wanted: str) -> Decoded:
         try:
             with there:
                 seconds = LEAST_SECONDS, PIXELS_A_SECOND
-                request = {"options": asdict(options), "wanted": wanted, "memory": _memory(), "seconds": seconds}
+                request = {"options": asdict(options), "wanted": wanted, "page": page, "seconds": seconds}
+                request["memory"] = _memory()
                 socket.send_fds(server.control, [json.dumps(request).encode()], [handle, there.fileno()])
             size = int.from_bytes(_receive(here, 4), "big")
         except TimeoutError:
@@ -196,7 +200,8 @@ def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions,
     # A JPEG may be an eighth as wide and high once it is decoded.
     if not (width > 0 and height > 0 and width * height <= 64 * options.max_pixels and 1 <= orientation <= 8):
         raise ValueError
-    if not (0 <= remarks.missing <= 1 and 0 <= remarks.pages <= MOST_PAGES):
+    page = int(answer["page"])
+    if not (0 <= remarks.missing <= 1 and 0 <= remarks.pages <= MOST_DIRECTORIES and 1 <= page <= MOST_DIRECTORIES):
         raise ValueError
     across, down = working_size((width, height), options)
     pixels: NDArray[Any] = np.empty((0, 0), np.float32)
@@ -205,7 +210,7 @@ def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions,
     elif wanted == COLOUR:
         pixels = np.empty((down, across, 3), np.uint8)
     _fill(pipe, pixels.reshape(-1).view(np.uint8).data)
-    return Decoded(pixels, width, height, orientation, remarks)
+    return Decoded(pixels, width, height, orientation, remarks, page)
 
 
 _DEATHS = {
@@ -307,9 +312,12 @@ def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
 
     `highest` is the highest handle that is open: of those, the fork has the photo and its requester alone.
     """
-    if is_heic(os.pread(photo, 12, 0)):
-        with contextlib.suppress(CairnError):  # the fork says so
+    head = os.pread(photo, 64, 0)
+    with contextlib.suppress(CairnError):  # the fork says so
+        if is_heic(head):
             register_heic()
+        if is_pdf(head):
+            load_pdf()
     try:
         pid = os.fork()
     except OSError as error:
@@ -339,19 +347,22 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
         _limit(resource.RLIMIT_CPU, least + pixels // pixels_a_second)
 
     try:
-        if request["memory"] >= 0:
-            _limit(resource.RLIMIT_DATA, request["memory"])
+        memory = [request["memory"]] if request["memory"] >= 0 else []
+        if is_pdf(os.pread(0, 64, 0)):
+            memory.append(PDF_BYTES + PDF_BYTES_A_PIXEL * options.max_pixels)
+        if memory:
+            _limit(resource.RLIMIT_DATA, min(memory))
         # Two seconds more: a process at the last limit is killed, as one without memory is.
         _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
         give_up_rights()
-        found = decode(0, options, request["wanted"], opened)
+        found = decode(0, options, request["wanted"], request["page"], opened)
     except CairnError as error:
         _say(pipe, {"refused": str(error), "large": isinstance(error, PhotoTooLarge)})
         return
     except OSError as error:
         _say(pipe, {"refused": f"no process without rights can be had to decode it ({error.strerror})", "large": False})
         return
-    size = {"width": found.width, "height": found.height, "orientation": found.orientation}
+    size = {"width": found.width, "height": found.height, "orientation": found.orientation, "page": found.page}
     _say(pipe, size | asdict(found.remarks))
     pipe.sendall(found.pixels.reshape(-1).view(np.uint8).data)
 

@@ -19,9 +19,10 @@ from index.extras import install_command
 from retrieval.photos import jpeg
 from retrieval.photos.colours import to_srgb
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.pdf import PdfPage, is_pdf, pdf_page
 from retrieval.photos.reasons import system_reason
 from retrieval.photos.remarks import NONE, Remarks
-from retrieval.photos.tiff import Page, is_tiff, photo_page, to_bytes_range
+from retrieval.photos.tiff import Page, is_tiff, no_page, photo_page, to_bytes_range
 from retrieval.photos.work import check_parts, check_strips, refuse_large
 
 # ImageOptions.max_pixels takes the place of Pillow's own limit: it is checked by `_open` before anything is decoded.
@@ -32,7 +33,7 @@ Image.init()
 _FORMATS: tuple[str, ...] = ("JPEG", "PNG", "TIFF", "WEBP", "GIF", "BMP", "PPM", "AVIF")
 _FORMATS = tuple(name for name in _FORMATS if name in Image.OPEN)  # Pillow may be built without some
 _HEIC_BRANDS = frozenset((b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"))
-GREY, COLOUR, ORIENTATION = "grey", "colour", "orientation"
+GREY, COLOUR, ORIENTATION, PAGES = "grey", "colour", "orientation", "pages"
 """What may be wanted of a photo."""
 _ORIENTATION_TAG = 0x0112
 _PHOTOMETRIC_TAG = 262
@@ -79,13 +80,15 @@ class Decoded:
     Attributes
     ----------
     pixels : ndarray
-        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION`.
+        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION` and `PAGES`.
     width, height : int
-        Of the upright original.
+        Of the upright original; 1 for `PAGES`.
     orientation : int
         How it is stored: its EXIF orientation, 1 to 8.
     remarks : Remarks
         What is to be known of how it was read.
+    page : int
+        Which page of the file it is, from 1.
     """
 
     pixels: NDArray[Any]
@@ -93,10 +96,15 @@ class Decoded:
     height: int
     orientation: int
     remarks: Remarks = NONE
+    page: int = 1
 
 
 def decode(
-    handle: int, options: ImageOptions, wanted: str, opened: Callable[[int], None] = lambda pixels: None
+    handle: int,
+    options: ImageOptions,
+    wanted: str,
+    page: int | None = None,
+    opened: Callable[[int], None] = lambda pixels: None,
 ) -> Decoded:
     """Decode an open file of a photo, reduce it and turn it upright.
 
@@ -107,7 +115,10 @@ def decode(
     options : ImageOptions
         Limits.
     wanted : str
-        `GREY`, `COLOUR`, or `ORIENTATION`, for which no pixel is decoded.
+        `GREY`, `COLOUR`, or `ORIENTATION` or `PAGES`, for which no pixel is decoded: for the latter, the remarks say
+        how many pages there are beside the one that is read.
+    page : int, optional
+        Which page of a file with several, from 1; the one that stands for the file otherwise.
     opened : callable
         Called with the number of pixels before they are decoded.
 
@@ -124,19 +135,27 @@ def decode(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"PIL\.")  # damaged metadata does not matter here
             with _Bounded(handle) as file:
-                return _decode(file, options, wanted, opened)
+                return _decode(file, options, wanted, page, opened)
     except CairnError:
         raise
     except Exception as error:  # a decoder may raise anything on a damaged file: OSError, SyntaxError, struct.error...
         raise CairnError(reason_of(error)) from error
 
 
-def _decode(file: _Bounded, options: ImageOptions, wanted: str, opened: Callable[[int], None]) -> Decoded:
+def _decode(
+    file: _Bounded, options: ImageOptions, wanted: str, number: int | None, opened: Callable[[int], None]
+) -> Decoded:
     colour = wanted == COLOUR
-    page = _page(file)
+    page = _page(file, number)
     remarks = Remarks(pages=page.others if page is not None else 0)
+    if wanted == PAGES:
+        return Decoded(np.empty((0, 0), np.float32), 1, 1, 1, remarks, page.number if page is not None else 1)
     box: tuple[float, float, float, float] | None = None
-    if page is not None and page.is_deep:
+    if isinstance(page, PdfPage):
+        opened(options.max_pixels)  # what there is to be drawn is not known before
+        image = page.draw(options.max_pixels)
+        size = image.size
+    elif page is not None and page.is_deep:
         image = page.unpack(file, file.length, options.max_pixels)
         size = image.size
     else:
@@ -164,12 +183,19 @@ def _decode(file: _Bounded, options: ImageOptions, wanted: str, opened: Callable
     return Decoded(working, *(size if upright < 5 else size[::-1]), upright, replace(remarks, over_dark=over_dark))
 
 
-def _page(file: _Bounded) -> Page | None:
-    """Have a TIFF begin with the page that is the photo; give that, None for other files."""
+def _page(file: _Bounded, number: int | None) -> Page | PdfPage | None:
+    """Find the page that is the photo, and have a TIFF begin with it; None for files of one photo."""
     file.seek(0)
-    page = photo_page(file) if is_tiff(file.read(8)) else None
-    file.head = page.header if page is not None else b""
-    return page
+    head = file.read(64)
+    file.head = b""
+    if is_pdf(head):
+        return pdf_page(file, number)
+    if is_tiff(head) and (page := photo_page(file, number)) is not None:
+        file.head = page.header
+        return page
+    if number is not None and number > 1:
+        raise no_page(number, 1)
+    return None
 
 
 def _open(file: _Bounded, options: ImageOptions) -> Image.Image:

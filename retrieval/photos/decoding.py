@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from index.errors import CairnError
+from retrieval.metadata.pages import split_page
 from retrieval.photos.apart import decode_apart
-from retrieval.photos.decoder import COLOUR, GREY, ORIENTATION, Decoded, in_memory, reason_of
+from retrieval.photos.decoder import COLOUR, GREY, ORIENTATION, PAGES, Decoded, in_memory, reason_of
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.reasons import system_reason
 from retrieval.photos.remarks import NONE, Remarks
+from retrieval.photos.tiff import MOST_PAGES
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,15 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     """Read a photo as an upright grey working image.
 
     The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white (over
-    black where that alone shows anything), the first frame of several is taken, of a TIFF the largest page, and more
-    than 8 bits are scaled to 0..255. A photo larger than
-    ``max_side`` is reduced with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`); the same
-    file gives the same pixels, always.
+    black where that alone shows anything), the first frame of several is taken, of a TIFF the largest page, of a PDF
+    the first, unless the path names a page (`retrieval.metadata.pages`), and more than 8 bits are scaled to 0..255. A
+    photo larger than ``max_side`` is reduced with an anti-aliasing filter, an elongated one less (see
+    `ImageOptions.panorama`); the same file gives the same pixels, always.
 
     Parameters
     ----------
     path : Path
-        The file.
+        The file, or a page of it.
     options : ImageOptions, optional
         Limits on the working image and on the file.
 
@@ -140,9 +142,22 @@ def read_orientation(path: Path) -> int:
     return _read(path, ImageOptions(), ORIENTATION).orientation
 
 
+def other_pages(file: Path) -> list[int]:
+    """List the pages of a file that are photos of their own: all but the one that stands for it, `MOST_PAGES` at most.
+
+    Raises
+    ------
+    CairnError
+        As `read_photo`, but for pages that are damaged.
+    """
+    read = _read(file, ImageOptions(), PAGES)
+    return [page for page in range(1, min(read.remarks.pages + 1, MOST_PAGES) + 1) if page != read.page]
+
+
 def _read(path: Path, options: ImageOptions, wanted: str) -> Decoded:
     """Open a file and have it decoded: see `decode`; every failure becomes a `CairnError` with the reason."""
     try:
+        path, page = split_page(path)
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             next(path.iterdir(), None)  # says so where it is a folder that is locked
@@ -150,7 +165,7 @@ def _read(path: Path, options: ImageOptions, wanted: str) -> Decoded:
         if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
             raise CairnError("it is not a regular file")
         with path.open("rb", buffering=0) as file:
-            return decode_apart(file.fileno(), options, wanted)
+            return decode_apart(file.fileno(), options, wanted, page)
     except ValueError as error:  # no path of a file has NUL in it; each Python version says so in other words
         raise CairnError(system_reason(error)) from error
     except OSError as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from index.errors import CairnError
+from retrieval.metadata.pages import file_of
 from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
 
@@ -27,6 +30,19 @@ THUMBNAILS = "thumbnails"
 PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
 ) | {".bmp", ".gif", ".ppm", ".pgm"}
+
+PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf"))
+"""Files of these extensions may have several pages, each of which is a photo."""
+
+
+def is_photo_suffix(suffix: str) -> bool:
+    """Whether files of an extension, in any case, are photos; those of PDF if what reads it is installed."""
+    return suffix.lower() in PHOTO_SUFFIXES or (suffix.lower() == ".pdf" and _reads_pdf())
+
+
+@cache
+def _reads_pdf() -> bool:
+    return find_spec("pypdfium2") is not None
 
 
 def list_photos(
@@ -80,8 +96,9 @@ def list_photos(
 
 
 def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a link, or lies behind one."""
-    return os.path.realpath(path) != os.fspath(path)
+    """Whether the path of a photo is a link, or lies behind one."""
+    file = file_of(path)
+    return os.path.realpath(file) != os.fspath(file)
 
 
 def root_of(path: str, name: str) -> str | None:
@@ -114,9 +131,9 @@ def away(path: str, name: str) -> str | None:
 
 
 def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths are of one file that is there: by links of either kind."""
+    """Whether two paths of photos are of one file that is there: by links of either kind."""
     try:
-        return Path(one).samefile(other)
+        return file_of(one).samefile(file_of(other))
     except (OSError, ValueError):
         return False
 
@@ -139,13 +156,13 @@ def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> lis
 
 def lies_below(path: Path, folder: str) -> bool:
     """Return whether a photo lies in a folder, at any depth, by the names of both or by where links of them lead."""
-    real = os.path.realpath(folder)
-    return any(Path(one).is_relative_to(place) for one in (path, os.path.realpath(path)) for place in (folder, real))
+    real, file = os.path.realpath(folder), file_of(path)
+    return any(Path(one).is_relative_to(place) for one in (file, os.path.realpath(file)) for place in (folder, real))
 
 
 def stays_below(path: str | os.PathLike[str], folders: Iterable[Path]) -> bool:
-    """Return whether a path lies in one of some folders, or is one, wherever links of it lead."""
-    real = Path(os.path.realpath(path))
+    """Return whether a photo or folder lies in one of some folders, or is one, wherever links of its path lead."""
+    real = Path(os.path.realpath(file_of(path)))
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
@@ -176,7 +193,7 @@ def _walk(root: Path, passed_over: PassedOver | None, below: Sequence[Path] | No
             if entry.name.startswith("."):
                 continue
             path = folder / entry.name
-            is_photo = path.suffix.lower() in PHOTO_SUFFIXES
+            is_photo = is_photo_suffix(path.suffix)
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(path))  # noqa: PTH112
             if (is_photo or is_folder) and (pattern := passing.reason(path, root, is_folder)) is not None:
                 if passed_over is not None:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from index.arrays import hash_file, save_bytes
+from index.arrays import save_bytes
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from index.files.rights import make_folders
+from retrieval.metadata.pages import hash_photo
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.listing import THUMBNAILS
 from retrieval.photos.options import ImageOptions
@@ -143,7 +144,7 @@ def refuse_other_content(path: Path, sha256: str | None) -> bool:
         It has another content.
     """
     try:
-        found = hash_file(path)
+        found = hash_photo(path)
     except OSError:
         return False
     if found != sha256:

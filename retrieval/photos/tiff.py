@@ -1,7 +1,7 @@
-"""TIFF as scanners and editors write it: which page is the photo, and samples that Pillow does not take apart.
+"""TIFF as scanners and editors write it: which pages are photos, and samples that Pillow does not take apart.
 
-Pillow reads most TIFFs, the first page of each. Here the largest full page is chosen, and samples of 16 bits and more
-are put together whose planes are stored apart, that are fractions, or grey with transparency.
+Pillow reads most TIFFs, the first page of each. Here any page is found, the largest where none is named, and samples of
+16 bits and more are put together whose planes are stored apart, that are fractions, or grey with transparency.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -22,7 +22,9 @@ from retrieval.photos.work import check_strips, refuse_large
 
 _HEADS = (b"II*\0", b"MM\0*", b"II+\0")
 MOST_PAGES = 10_000
-"""Pages of one file that are looked at."""
+"""Pages of one file that are photos of their own."""
+MOST_DIRECTORIES = 100_000
+"""Directories of one file that are looked at."""
 _KIND, _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _STRIPS, _ORIENTATION = (
     254,
     256,
@@ -50,6 +52,10 @@ _COLOURS = {_WHITE_IS_ZERO: 1, _GREY: 1, _RGB: 3, _CMYK: 4}
 _TYPES = {1: "u", 2: "i", 3: "f"}
 _UNPACKED = {1: "raw", 5: "tiff_lzw", 8: "tiff_adobe_deflate", 32773: "packbits", 32946: "tiff_deflate"}
 _SHOWN = frozenset((0, 1, 2, 3, 4, 5, 6, 8, 9, 10))  # photometric interpretations of pictures, not of a raw sensor
+_TELLING = frozenset((_KIND, _WIDTH, _HEIGHT, _PHOTOMETRIC, _BELOW))
+_WHOLE = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}  # whole numbers, by type
+_MOST_ENTRIES, _MOST_BELOW = 4096, 1000
+_DAMAGES = (SyntaxError, ValueError, TypeError, OSError, OverflowError, struct.error)
 _MOST_SAMPLES = 8
 _BYTES_A_PIXEL = 16  # of samples, that a photo with the most pixels may have
 
@@ -61,13 +67,19 @@ def is_tiff(head: bytes) -> bool:
     return head.startswith(_HEADS)
 
 
+def no_page(wanted: int, pages: int) -> CairnError:
+    """Return the error that a file has too few pages."""
+    return CairnError(f"the file has {pages} page{'s' * (pages != 1)}, and no page {wanted}")
+
+
 @dataclass(frozen=True)
 class Page:
     """A page of a TIFF."""
 
     tags: Tags
     header: bytes  # that the file would have, if this were its first page
-    others: int  # full pages of the file beside this one
+    number: int  # of the pages of the file, from 1
+    others: int  # pages of the file beside this one, which stands for it
 
     @property
     def size(self) -> tuple[int, int]:
@@ -222,60 +234,139 @@ def to_bytes_range(values: NDArray[np.float32], whole: bool) -> NDArray[np.float
     return ((values / 2 - low / 2) * (255 / max(high / 2 - low / 2, 1e-30))).astype(np.float32)
 
 
-def photo_page(file: IO[bytes]) -> Page | None:
-    """Choose the page of a TIFF that is the photo: the largest that is neither reduced nor a mask, the first of equals.
+def photo_page(file: IO[bytes], wanted: int | None = None) -> Page | None:
+    """Find a page of a TIFF.
+
+    A page is the largest picture of a directory and of those below it that is neither reduced nor a mask. Where there
+    is no such picture in the whole file, the largest that there is is its only page.
 
     Parameters
     ----------
     file : file
         Left anywhere.
+    wanted : int, optional
+        Number of the page, from 1; the largest otherwise, the first of equals.
 
     Returns
     -------
     Page or None
         None if no page can be read.
+
+    Raises
+    ------
+    CairnError
+        There is no such page, or it is damaged.
     """
-    pages = list(itertools.islice(_pages(file), MOST_PAGES))
-    shown = [tags for tags in pages if tags.get(_PHOTOMETRIC, _GREY) in _SHOWN]
-    full = [tags for tags in shown if not _kind(tags) & (_REDUCED | _MASK)] or shown
-    if not full:
-        return None
-    best = max(full, key=lambda tags: Page(tags, b"", 0).size[0] * Page(tags, b"", 0).size[1])
+    groups = _directories(file)
+    full = (one for group in groups if (one := _largest(group, _REDUCED | _MASK)) is not None)
+    pages = list(full if wanted is None else itertools.islice(full, wanted))
+    if not pages:
+        best = _largest([one for group in _directories(file) for one in group], 0)
+        pages = [best] if best is not None else []
+    if wanted is not None:
+        if len(pages) < wanted:
+            raise no_page(wanted, len(pages))
+        if (page := _load(file, pages[wanted - 1], wanted, 0)) is None:
+            raise CairnError("the page is damaged")
+        return page
+    for number, one in sorted(enumerate(pages, 1), key=lambda pair: -pair[1].pixels):
+        if (page := _load(file, one, number, len(pages) - 1)) is not None:
+            return page
+    return None
+
+
+def _load(file: IO[bytes], directory: _Directory, number: int, others: int) -> Page | None:
+    """Read all tags of a page; None if they are damaged."""
     file.seek(0)
-    header = file.read(8)
-    order = "<" if header.startswith(b"II") else ">"
-    place = struct.pack(f"{order}Q", best.offset) if _is_big(header) else struct.pack(f"{order}I", best.offset)
-    return Page(best, header[: 8 if _is_big(header) else 4] + place, len(full) - 1)
+    header = file.read(16)
+    size, kind = (8, "Q") if _is_big(header) else (4, "I")
+    tags = Tags(header[: 2 * size])
+    try:
+        file.seek(directory.place)
+        tags.load(file)
+    except _DAMAGES:
+        return None
+    place = struct.pack(f"{_order(header)}{kind}", directory.place)
+    return Page(tags, header[:size] + place, number, others)
+
+
+def _largest(directories: Iterable[_Directory], without: int) -> _Directory | None:
+    """Return the first of the largest pictures, without those of some kinds; None if there is none."""
+    shown = (one for one in directories if one.photometric in _SHOWN and not one.kind & without)
+    return max(shown, key=lambda one: one.pixels, default=None)
+
+
+def _order(header: bytes) -> str:
+    return "<" if header.startswith(b"II") else ">"
 
 
 def _is_big(header: bytes) -> bool:
     return header[2:3] == b"+"
 
 
-def _kind(tags: Tags) -> int:
-    found = tags.get(_KIND, 0)
-    return found if isinstance(found, int) else 0
+@dataclass(frozen=True)
+class _Directory:
+    """What tells pages apart: each file may have very many, and no more is read of most."""
+
+    place: int
+    kind: int
+    pixels: int
+    photometric: int
 
 
-def _pages(file: IO[bytes]) -> Iterator[Tags]:
-    """Yield the tags of all pages in their order, and of those below each."""
+def _directories(file: IO[bytes]) -> Iterator[list[_Directory]]:
+    """Yield the directories of a TIFF in their order, each with those below it."""
     file.seek(0)
     header = file.read(16)
-    header = header[: 16 if _is_big(header) else 8]
-    first = Tags(header)
-    waiting, seen = [first.next], set[int]()
-    while waiting:
-        place = waiting.pop()
-        if not place or place in seen:
-            continue
-        seen.add(place)
-        file.seek(place)
-        tags = Tags(header)
-        try:
-            tags.load(file)
-            below = tags.get(_BELOW, ())
-        except (SyntaxError, ValueError, TypeError, OSError, struct.error):  # damaged: what comes before it may do
-            continue
-        waiting += [tags.next]
-        waiting += [one for one in (below if isinstance(below, tuple) else (below,)) if isinstance(one, int)]
-        yield tags
+    place = _numbers_in(header, 8 if _is_big(header) else 4, "Q" if _is_big(header) else "I")
+    seen = set[int]()
+    while place and place not in seen:
+        group, waiting, following = list[_Directory](), [place], 0
+        while waiting and len(seen) < MOST_DIRECTORIES:
+            at = waiting.pop()
+            if not at or at in seen:
+                continue
+            seen.add(at)
+            try:
+                found, below, after = _directory(file, at, header)
+            except _DAMAGES:  # what comes before it may do
+                continue
+            group.append(found)
+            waiting += below
+            if at == place:
+                following = after
+            else:
+                waiting.append(after)
+        yield group
+        place = following
+
+
+def _numbers_in(header: bytes, at: int, kind: str) -> int:
+    size = struct.calcsize(kind)
+    return int(struct.unpack(f"{_order(header)}{kind}", header[at : at + size].ljust(size, b"\0"))[0])
+
+
+def _directory(file: IO[bytes], place: int, header: bytes) -> tuple[_Directory, list[int], int]:
+    """Read what tells a page apart, where the directories below it are, and the next one."""
+    order = _order(header)
+    counts, entries, next_one = ("Q", "HHQ8s", "Q") if _is_big(header) else ("H", "HHI4s", "I")
+    count, entry = struct.Struct(order + counts), struct.Struct(order + entries)
+    following = struct.Struct(order + next_one)
+    file.seek(place)
+    (entries_there,) = count.unpack(file.read(count.size))
+    if entries_there > _MOST_ENTRIES:
+        raise ValueError("a directory with too many entries")
+    rows = file.read(entry.size * entries_there)
+    (after,) = following.unpack(file.read(following.size).ljust(following.size, b"\0"))
+    values: dict[int, tuple[int, ...]] = {}
+    for tag, kind, number, value in entry.iter_unpack(rows):
+        if tag in _TELLING and kind in _WHOLE and 0 < number <= _MOST_BELOW:
+            size = number * struct.calcsize(_WHOLE[kind])
+            if size > len(value):
+                file.seek(struct.unpack(following.format, value)[0])
+                value = file.read(size)
+            values[tag] = struct.unpack(f"{order}{number}{_WHOLE[kind]}", value[:size])
+    (found_kind, *_), (width, *_), (height, *_), (photometric, *_) = (
+        values.get(tag, (default,)) for tag, default in ((_KIND, 0), (_WIDTH, 0), (_HEIGHT, 0), (_PHOTOMETRIC, _GREY))
+    )
+    return _Directory(place, found_kind, width * height, photometric), [*values.get(_BELOW, ())], after

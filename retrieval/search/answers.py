@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from index.arrays import hash_file
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.curation.rejections import has_rejections, rejected_for
@@ -19,6 +18,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound, photo_called
 from retrieval.catalogue.photos import photo_of_content, photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
+from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.photos import NotHere
 from retrieval.search.query import Box, PhotoUnusable, Query, Source, extract_query, recall_described, recall_query
@@ -57,7 +57,7 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
     name alone, where that fits one photo.
     """
     row = collection.catalogue.read(photo_of_name, photo)
-    if row is None and os.path.isfile(photo):  # noqa: PTH113 (Path.is_file raises where the name is too long)
+    if row is None and os.path.isfile(file_of(photo)):  # noqa: PTH113 (Path.is_file raises where the name is too long)
         return ask_with_file(collection, photo, Path(photo), box)
     if row is None:
         row = photo_called(collection.catalogue, photo)
@@ -71,7 +71,7 @@ def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
     path = photo_file(row)
     if path is None:
         return Asked(name, Path(row.path), box, row, row.sha256, is_away=True)
-    state = path.stat()
+    state = file_of(path).stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
         return Asked(name, path, box, row, row.sha256)
     # Folders that are copied or restored often have other times.
@@ -89,7 +89,7 @@ def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None
 def _content(path: Path) -> str | None:
     """SHA-256 of a file; None if it cannot be read, which is said when it is."""
     try:
-        return hash_file(path)
+        return hash_photo(path)
     except OSError:
         return None
 
@@ -97,7 +97,7 @@ def _content(path: Path) -> str | None:
 def photo_file(row: ImageRow) -> Path | None:
     """Return the file of a photo of the collection, None if it has gone; raises CairnError if it may not be read."""
     try:
-        if stat.S_ISREG(os.stat(row.path).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
+        if stat.S_ISREG(os.stat(file_of(row.path)).st_mode):  # noqa: PTH116 (Path.is_file hides some errors)
             return Path(row.path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         pass

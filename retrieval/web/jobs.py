@@ -19,6 +19,7 @@ from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
 from retrieval.library.matches import Match
 from retrieval.library.searches import Searches
+from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
 from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
@@ -228,7 +229,7 @@ class PictureJobs:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
             gone = f"its file is no longer there: {IF_MOVED}"
-            reason = (str(error) if os.path.isfile(path) else gone).rstrip(".")  # noqa: PTH113
+            reason = (str(error) if os.path.isfile(file_of(path)) else gone).rstrip(".")  # noqa: PTH113
             name = request["name"]
             raise Refused(
                 "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason

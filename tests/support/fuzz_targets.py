@@ -50,11 +50,13 @@ from retrieval.collection.options import CollectionOptions, read_options, write_
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, load_model, save_model
 from retrieval.groups.groups import read_groups
 from retrieval.groups.links import Link, decode_links, encode_links
+from retrieval.metadata.pages import page_path
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.text import LONGEST_CAPTION, MOST_TAGS, clean
 from retrieval.photos.apart import decoding_here
-from retrieval.photos.decoding import read_colour, read_photo
+from retrieval.photos.decoding import other_pages, read_colour, read_photo
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.tiff import MOST_PAGES
 from tests.support import feature_files, metadata_files, ranking_files
 from tests.support.fuzzing import Sample
 from tests.support.hostile import encode, photo
@@ -143,6 +145,17 @@ def heic_samples() -> list[Sample]:
     return found
 
 
+def pdf_samples() -> list[Sample]:
+    """PDFs of two pages, where what reads them is installed."""
+    try:
+        import pypdfium2  # noqa: F401
+    except ImportError:
+        return []
+    images = photo(size=(SIDE, 64)), photo(size=(64, SIDE)).convert("L"), photo(size=(64, 64)).quantize(16)
+    found = [encode(one, "PDF", save_all=True, append_images=[images[0]], resolution=200) for one in images]
+    return [{PHOTO: contents} for contents in found]
+
+
 def sign_photo(folder: Path) -> None:
     """Make the checksums of a PNG right, as far as its chunks can be told."""
     contents = bytearray((folder / PHOTO).read_bytes())
@@ -158,6 +171,9 @@ def read_photos(folder: Path) -> None:
     """Read a photo both ways, in this process, so that all that a decoder does is seen."""
     options = ImageOptions(max_side=64, max_pixels=PIXELS)
     with decoding_here():
+        with contextlib.suppress(CairnError):
+            assert 1 <= len(other_pages(folder / PHOTO)) + 1 <= MOST_PAGES
+            read_photo(page_path(folder / PHOTO, 2), options)
         read, colour = read_photo(folder / PHOTO, options), read_colour(folder / PHOTO, options)
     assert read.grey.ndim == 2 and read.grey.dtype == np.float32 and min(read.grey.shape) >= 1
     assert max(read.grey.shape) <= 64 and read.width * read.height <= PIXELS
@@ -594,6 +610,7 @@ def read_catalogue(folder: Path) -> None:
 TARGETS: dict[str, Target] = {
     "photo": Target(photo_samples, read_photos, sign_photo),
     "heic": Target(heic_samples, read_photos),
+    "pdf": Target(pdf_samples, read_photos),
     "metadata": Target(metadata_samples, read_all_metadata, sign_photo),
     "segment": Target(segment_samples, read_segment, sign_segment),
     "vocabulary": Target(vocabulary_samples, read_vocabulary, sign_vocabulary),

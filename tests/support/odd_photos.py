@@ -33,6 +33,7 @@ class Odd:
     shows: str = "photo"  # the photo, its "luma" alone, or something "else", which is not compared
     tolerance: float = 1.0  # mean difference of grey values
     size: tuple[int, int] = SIZE
+    others: tuple[int, ...] = ()  # pages that are photos of their own, beside the one that stands for the file
 
 
 @cache
@@ -135,10 +136,12 @@ def _tiffs() -> dict[str, Odd]:
         name: Odd(content, shows="luma" if any(part in name for part in without) else "photo")
         for name, content in found.items()
     } | {
-        "three pages.tif": Odd(tiff_pages((rgb, page), (rgb, page), (rgb, page)), several),
-        "three pages, the second is largest.tif": Odd(tiff_pages((small, page), (rgb, page), (small, page)), several),
+        "three pages.tif": Odd(tiff_pages((rgb, page), (rgb, page), (rgb, page)), several, others=(2, 3)),
+        "three pages, the second is largest.tif": Odd(
+            tiff_pages((small, page), (rgb, page), (small, page)), several, others=(1, 3)
+        ),
         "two pages and a preview.tif": Odd(
-            tiff_pages((rgb, page), (small, {"subfiletype": 1, **page}), (rgb, page)), "1 more page of"
+            tiff_pages((rgb, page), (small, {"subfiletype": 1, **page}), (rgb, page)), "1 more page of", others=(2,)
         ),
         "too many samples.tif": Odd(
             tiff(np.zeros((*grey.shape, 20), np.uint16), photometric="minisblack", planarconfig="contig"),

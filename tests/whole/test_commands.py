@@ -162,15 +162,15 @@ def test_failures_are_told_once_and_other_files_are_counted(tmp_path: Path, cair
     photo("coffee").save(folder / "a.png")
     for name in ("one.jpg", "two.jpg"):
         (folder / name).write_bytes(b"no photo")
-    for name in ("1.pdf", "2.PDF", "raw/3.cr2", "raw/README", ".hidden.mp4", "4.pdf"):
+    for name in ("1.odt", "2.ODT", "raw/3.cr2", "raw/README", ".hidden.mp4", "4.odt"):
         (folder / name).write_bytes(b"x")
-    (folder / "link.pdf").symlink_to(folder / "1.pdf")
+    (folder / "link.odt").symlink_to(folder / "1.odt")
     run = ("index", collection, folder, "--vocabulary", indexed.folder, "--workers", 1)
     said = cairn(*run).out
     assert said.count("\nfailed: ") == 2 and "Of the failed" not in said
-    assert "Passed over: 3 .pdf, 1 .cr2, 1 without an ending (no photos that Cairn reads)." in said
+    assert "Passed over: 3 .odt, 1 .cr2, 1 without an ending (no photos that Cairn reads)." in said
     report = cairn(*run, "--json").json
-    assert report["passed_over"] == {".pdf": 3, ".cr2": 1, "": 1}
+    assert report["passed_over"] == {".odt": 3, ".cr2": 1, "": 1}
     assert (len(report["failed"]), report["failed_before"]) == (2, 2)
     (folder / "two.jpg").write_bytes(b"no photo, another one")
     (folder / "three.jpg").write_bytes(b"no photo")

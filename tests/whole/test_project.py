@@ -27,7 +27,7 @@ from tests.support.paths import ROOT
 LAYERS = ("index", "retrieval", "learning", "eval")
 PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
 REQUIREMENTS = ("requirements.txt", "requirements-cluster.txt", "requirements-test.txt")
-CLUSTER = ("cluster", "s3", "postgresql", "heic")  # extras of requirements-cluster.txt
+CLUSTER = ("cluster", "s3", "postgresql", "heic", "pdf")  # extras of requirements-cluster.txt
 
 # Slow to import: `cairn --help` must answer without them.
 HEAVY = ("numpy", "cv2", "faiss", "numba", "scipy", "skimage", "sqlalchemy", "PIL", "joblib", "matplotlib")

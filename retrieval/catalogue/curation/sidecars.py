@@ -16,6 +16,7 @@ from retrieval.catalogue.metadata_store import metadata_of
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import IMPORTED, AlbumPhotoRow, AlbumRow, MetadataRow
 from retrieval.metadata.fields import FIELDS, Metadata
+from retrieval.metadata.pages import file_of
 from retrieval.metadata.sidecars import sidecars_of
 from retrieval.metadata.writing import NoSidecar, write_sidecar
 
@@ -62,7 +63,7 @@ def write_sidecars(catalogue: Catalogue, progress: Progress | None = None) -> Si
 
 def _write(photo: Path, known: Metadata, decided: Sequence[str], albums: Sequence[str], report: SidecarReport) -> None:
     try:
-        if not photo.is_file():
+        if not file_of(photo).is_file():
             report.missing += 1
         elif write_sidecar(photo, known, decided, albums):
             report.written += 1

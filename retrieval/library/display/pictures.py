@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from index.errors import CairnError
 from index.text import likely, printable, printable_name
 from retrieval.library.parts.images import as_colour
+from retrieval.metadata.pages import page_path
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg
@@ -151,7 +152,8 @@ class Match(Told, Protocol):
 
 def picture_of(photo: Shown) -> Picture:
     """A photo of a collection as a picture."""
-    return Picture(photo.name, photo.width, photo.height, photo.path, kept=getattr(photo, "thumbnail", None))
+    path = str(page_path(photo.path, getattr(photo, "page", None)))
+    return Picture(photo.name, photo.width, photo.height, path, kept=getattr(photo, "thumbnail", None))
 
 
 def strength(told: Told) -> str:

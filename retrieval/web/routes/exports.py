@@ -8,7 +8,7 @@ from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import ExportRequest
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import describe_photos, service_of
-from retrieval.web.taking.exports import check_files, stream_archive
+from retrieval.web.taking.exports import check_files, one_a_file, stream_archive
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -46,6 +46,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     if service.exporting >= options.requests:
         raise ProblemError(503, "The server is busy: try again in a moment.")
     service.exporting += 1
+    rows = one_a_file(rows)
     try:
         sizes = await run_in_threadpool(check_files, rows, options)
     finally:

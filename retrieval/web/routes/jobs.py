@@ -21,6 +21,7 @@ from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
 from retrieval.jobs.job import JobNotFound
 from retrieval.jobs.store import ENDED
+from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.limits import CLIENT, Place
@@ -306,7 +307,8 @@ def _places(service: Service, asked: Index) -> list[Path]:
         if not there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
         return there
-    paths = _taken_from(service, [Path(one.path) for one in service.collection.catalogue.read(failures_in)])
+    files = dict.fromkeys(file_of(one.path) for one in service.collection.catalogue.read(failures_in))
+    paths = _taken_from(service, [*files])
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")

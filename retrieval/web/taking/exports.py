@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from index.arrays import hash_file
 from retrieval.catalogue.schema import ImageRow
+from retrieval.metadata.pages import file_of, hash_photo, page_content, split_page
 from retrieval.web.pool.workers import Refused
 
 
@@ -116,7 +116,7 @@ def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
     sizes = []
     for row in rows:
         try:
-            found = os.stat(row.path)  # noqa: PTH116
+            found = os.stat(file_of(row.path))  # noqa: PTH116
         except (OSError, ValueError):
             raise _changed(row) from None
         if not stat.S_ISREG(found.st_mode):
@@ -133,12 +133,25 @@ def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
     for row in rows:
         # What the catalogue calls a photo is sent only where it is the file that was indexed, and no other one.
         try:
-            same = hash_file(Path(row.path)) == row.sha256
+            same = hash_photo(row.path) == row.sha256
         except OSError:
             same = False
         if not same:
             raise _changed(row)
     return sizes
+
+
+def one_a_file(rows: Sequence[ImageRow]) -> list[ImageRow]:
+    """Return those of some photos that have other files than those before them: pages of one file go as that."""
+    firsts: dict[Path, ImageRow] = {}
+    for row in rows:
+        firsts.setdefault(file_of(row.path), row)
+    return [*firsts.values()]
+
+
+def _name_of_file(row: ImageRow) -> str:
+    _, page = split_page(row.path)
+    return (row.name or "").removesuffix(f"#{page}")
 
 
 def _changed(row: ImageRow) -> Refused:
@@ -181,8 +194,9 @@ def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[b
     """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:  # type: ignore[call-overload]
-        for row, size, name in zip(rows, sizes, archive_names([row.name or "" for row in rows]), strict=True):
-            with open(row.path, "rb") as file:  # noqa: PTH123
+        for row, size, name in zip(rows, sizes, archive_names([_name_of_file(row) for row in rows]), strict=True):
+            path, page = split_page(row.path)
+            with open(path, "rb") as file:  # noqa: PTH123
                 changed = min(max(os.fstat(file.fileno()).st_mtime, _EARLIEST), _LATEST)
                 entry = zipfile.ZipInfo(name, time.gmtime(changed)[:6])
                 entry.file_size = size
@@ -193,10 +207,10 @@ def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[b
                     while left and (chunk := file.read(min(_CHUNK, left))):
                         left -= len(chunk)
                         digest.update(chunk)
-                        if not left and digest.hexdigest() != row.sha256:
+                        if not left and page_content(digest.hexdigest(), page) != row.sha256:
                             break  # the last piece is not sent
                         packed.write(chunk)
                         yield sink.take()
-            if digest.hexdigest() != row.sha256:
+            if page_content(digest.hexdigest(), page) != row.sha256:
                 raise OSError(f"{row.path} changed while it was sent")
     yield sink.take()

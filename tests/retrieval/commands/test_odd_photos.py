@@ -24,13 +24,14 @@ def test_every_odd_photo_is_added_or_refused_with_the_reason_and_can_be_searched
     assert refused.keys() == {name for name, one in odd.items() if one.refused}
     assert all(odd[name].refused in reason for name, reason in refused.items())
     remarks = {Path(one["path"]).name: one["reason"] for one in told["remarks"]}
-    assert remarks.keys() == {name for name, one in odd.items() if one.remark}
+    pages = {f"{name}#{page}" for name, one in odd.items() for page in one.others}
+    assert remarks.keys() == {name for name, one in odd.items() if one.remark and not one.others}
     assert all(odd[name].remark in remark for name, remark in remarks.items())
-    assert told["pages_left"] == 5
+    assert (told["pages_left"], len(pages)) == (0, 5)
     # The same photo, however it is stored, is found by any of them.
     shown = {name for name, one in odd.items() if one.shows == "photo" and not one.refused}
     with public.open(collection) as opened:
-        assert {one.name for one in opened.photos()} == odd.keys() - refused.keys()
+        assert {one.name for one in opened.photos()} == (odd.keys() - refused.keys()) | pages
         found = {one.name for one in opened.search(folder / "planes apart, 16 bits.tif", top=200) if one.found}
     assert shown <= found
 
@@ -38,13 +39,17 @@ def test_every_odd_photo_is_added_or_refused_with_the_reason_and_can_be_searched
 def test_what_is_to_be_known_of_a_photo_is_said_once_and_pages_are_counted(cairn: Cairn, tmp_path: Path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
-    for name in ("three pages.tif", "baseline, the last hundredth missing.jpg", "16 bits.tif"):
+    several = odd_photos()["three pages.tif"].content
+    (folder / "three pages.jpg").write_bytes(several)  # by its name, a file of one page
+    (folder / "book.tif").write_bytes(several)
+    for name in ("baseline, the last hundredth missing.jpg", "16 bits.tif"):
         (folder / name).write_bytes(odd_photos()[name].content)
     said = cairn("index", tmp_path / "a.cairn", folder, "--words", 50).out
-    assert "three pages.tif: 2 more pages of the file left out" in said and "Pages left out: 2" in said
+    assert "three pages.jpg: 2 more pages of the file left out" in said and "Pages left out: 2" in said
+    assert "6 added" in said and "book.tif" not in said
     assert "missing.jpg: the lowest" in said and "16 bits.tif" not in said
     again = cairn("index", tmp_path / "a.cairn", folder).out
-    assert "3 unchanged" in again and "left out" not in again
+    assert "6 unchanged" in again and "left out" not in again
 
 
 def test_the_limit_of_pixels_is_an_option_of_each_run(cairn: Cairn, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ BESIDE = ("a.jpg.xmp", "a.json", "a.AAE", "a.jpg.pp3", "Thumbs.db", "2020/deskto
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     content = encode(photo(size=(160, 120)), "JPEG")
-    for place, name in enumerate((*OF_DEVICES, *PHOTOS, *BESIDE, "list.pdf")):
+    for place, name in enumerate((*OF_DEVICES, *PHOTOS, *BESIDE, "list.odt")):
         path = tmp_path / "photos" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content + bytes([place]))
@@ -43,7 +43,7 @@ def listed(folder: Path, passing: Passing, passed_over: PassedOver | None = None
 def test_folders_of_devices_are_passed_over_and_counted_and_sidecars_are_no_files_of_their_own(folder: Path) -> None:
     passed_over = PassedOver()
     assert listed(folder, Passing(), passed_over) == set(PHOTOS)
-    assert passed_over.files == {".pdf": 1}
+    assert passed_over.files == {".odt": 1}
     assert passed_over.folders == {
         **{name: 1 for name in ("@__thumb", "#recycle", "@Recycle", "$RECYCLE.BIN", "__MACOSX", "*.lrdata")},
         **{"@eaDir": 2, "lost+found": 1, "System Volume Information": 1, "#snapshot": 1, "*.photoslibrary": 2},
@@ -85,7 +85,7 @@ def test_a_pattern_that_is_given_to_one_is_taken_from_the_other() -> None:
 def test_a_collection_remembers_its_patterns(cairn: Cairn, folder: Path, tmp_path: Path) -> None:
     collection = tmp_path / "a.cairn"
     told = cairn("index", collection, folder, *OPTIONS, "--exclude", "raw", "--exclude", "recycle").json
-    assert (told["added"], told["folders_passed_over"]["raw"], told["passed_over"]) == (3, 1, {".pdf": 1})
+    assert (told["added"], told["folders_passed_over"]["raw"], told["passed_over"]) == (3, 1, {".odt": 1})
     assert cairn("index", collection, folder, *OPTIONS).json["added"] == 0
     assert cairn("index", collection, folder, *OPTIONS, "--include", "raw").json["added"] == 1
     assert "Not looked into" in cairn("index", collection, folder).out

@@ -6,6 +6,7 @@ import ntpath
 import os
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import httpx
@@ -16,8 +17,12 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.web.pool.workers import Refused
 from retrieval.web.taking import sheets
 from retrieval.web.taking.exports import ExportOptions, archive_names, check_files, stream_archive
-from tests.conftest import VIEWS, Indexed
+from tests.conftest import VIEWS, Indexed, Ran
+from tests.support.books import write_book
+from tests.support.hostile import photo
 from tests.support.live import serving
+
+Cairn = Callable[..., Ran]
 
 
 def reserved(name: str) -> bool:
@@ -129,6 +134,34 @@ def test_photos_are_taken_away_as_a_zip(client: httpx.Client, indexed: Indexed) 
     ):
         refused = client.post("/api/export", json=body)
         assert refused.status_code == status and refused.json()["detail"].endswith("."), refused.text
+
+
+def test_pages_of_one_file_are_shown_one_by_one_and_taken_away_as_the_file(tmp_path: Path, cairn: Cairn) -> None:
+    (tmp_path / "photos").mkdir()
+    book = write_book(tmp_path / "photos" / "book.tif")
+    photo("page").save(tmp_path / "photos" / "a.png")
+    cairn("index", tmp_path / "a.cairn", book.parent, "--words", 40, "--workers", 1)
+    with (
+        serving(tmp_path / "a.cairn", tmp_path / "cache", bin=tmp_path / "bin") as base,
+        httpx.Client(base_url=base, timeout=60, headers={"X-Cairn": "1"}) as client,
+    ):
+        listed = client.get("/api/photos").json()["photos"]
+        assert [one["name"] for one in listed] == ["a.png", "book.tif", "book.tif#2", "book.tif#3", "book.tif#4"]
+        for kind in ("thumbnail", "image"):
+            shown = [client.get(f"/api/photos/{one['number']}/{kind}") for one in listed]
+            assert all(one.status_code == 200 for one in shown) and len({one.content for one in shown}) == 5
+        found = client.get("/api/search", params={"q": listed[3]["number"]}).json()["results"]
+        assert found[0]["name"] == "book.tif#3"
+        answer = client.post("/api/export", json={"photos": [one["number"] for one in listed[2:]]})
+        packed = zipfile.ZipFile(io.BytesIO(answer.content))
+        assert packed.namelist() == ["book.tif"] and packed.read("book.tif") == book.read_bytes()
+        refused = client.post("/api/bin", json={"photos": [listed[3]["number"]]})
+        assert "is one page of several in its file, which stays: hide the photo" in refused.text
+        book.write_bytes(book.read_bytes() + b"more")
+        answer = client.post("/api/export", json={"photos": [listed[3]["number"]]})
+        assert "no longer there, or has changed" in answer.json()["detail"]
+        assert client.get(f"/api/photos/{listed[3]['number']}/image").status_code == 410
+    assert book.is_file()
 
 
 @pytest.mark.slow
