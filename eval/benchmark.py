@@ -10,7 +10,7 @@ from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
 from eval.protocols.truth import PLAIN, Truth, plain_truth, read_truth
-from eval.retrieval.kept import Answers, RunFolder, Work, discard, folder_name, key_of, run_folder, size_of
+from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_name, key_of, run_folder, size_of
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
@@ -18,7 +18,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 from learning.measures.precision import mean_average_precision
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection as Opened
@@ -29,7 +29,7 @@ from retrieval.library.collection import Collection
 from retrieval.library.opening import make
 from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
-from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 
 
@@ -126,7 +126,7 @@ def run_benchmark(
     vocabulary: Path | VocabularySource | None = None,
     collection: Path | None = None,
     features: Path | None = None,
-    work: Work | None = None,
+    work: RunFiles | None = None,
     single_ranking: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
@@ -156,7 +156,7 @@ def run_benchmark(
         Folder of the collection, to be used again; else in the work folder.
     features : Path, optional
         Features of all photos that another program made, in place of Cairn's own: see `open_features`.
-    work : Work, optional
+    work : RunFiles, optional
         Folder of an unfinished run, to be resumed; None: it is not kept.
     single_ranking : bool
         Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
@@ -240,7 +240,7 @@ def run_benchmark(
                 share=share,
                 cutoffs=truth.cutoffs,
                 turns=search.turns,
-                every_turn=search.every_turn or find_engine(run.engine).verified is not Verified.BEST,
+                every_turn=search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
             )
     if work is None:
         return report
@@ -253,7 +253,7 @@ def run_benchmark(
 
 @contextmanager
 def _working(
-    work: Work | None,
+    work: RunFiles | None,
     options: CollectionOptions,
     photos: BenchmarkPhotos,
     source: VocabularySource,
@@ -342,7 +342,7 @@ def _index(
 
 def run_queries(
     collection: Opened,
-    queries: Sequence[Query],
+    queries: Sequence[GroundTruthQuery],
     folder: Path | None,
     options: SearchOptions,
     progress: Progress | None = None,

@@ -13,7 +13,7 @@ import numpy as np
 from index.errors import CairnError
 from learning.blocks.pairs import BlockPairs, load_pairs
 from learning.patches.phototour import PatchSet, default_pair_file
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from retrieval.descriptors.blocks.descriptor import Blocks, can_be_levels, clipped_to_unit, to_unit
 from retrieval.descriptors.learnt import LearntDescriptor
 from retrieval.descriptors.registry import find_descriptor
@@ -68,7 +68,7 @@ def pairs_to_test_on(folder: Path, size: int) -> BlockPairs:
     """The pairs of a set that are there to test on."""
     patches = PatchSet.open(folder)
     pairs = patches.pairs(default_pair_file(patches))
-    return load_pairs([Source(patches, pairs, pairs)], "train", size)
+    return load_pairs([PatchFolder(patches, pairs, pairs)], "train", size)
 
 
 def study(blocks: Blocks, pairs: BlockPairs) -> tuple[dict[str, float], dict[str, float]]:

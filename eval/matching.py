@@ -53,7 +53,7 @@ class PhotoPair:
 
 
 @dataclass(frozen=True)
-class View:
+class ViewFeatures:
     """Features of one photo, by one or more descriptors."""
 
     regions: NDArray[np.float64]  # (N, 5) float64 measurement regions, pixels of the upright original
@@ -181,7 +181,7 @@ def evaluate_matching(
     extractors = [Extractor(descriptor, features or FeatureOptions()) for descriptor in descriptors]
     scores: list[list[PairScore]] = [[] for _ in descriptors]
     seconds = {"features": 0.0, "match": 0.0}
-    first: View | None = None
+    first: ViewFeatures | None = None
     last: Path | None = None
     for done, pair in enumerate(pairs):
         start = time.perf_counter()
@@ -202,7 +202,7 @@ def evaluate_matching(
     ]
 
 
-def read_view(path: Path, extractors: Sequence[Extractor], image: ImageOptions | None = None) -> View:
+def read_view(path: Path, extractors: Sequence[Extractor], image: ImageOptions | None = None) -> ViewFeatures:
     """Detect a photo's regions once and describe them by every extractor; their feature options must be the same."""
     try:
         photo = read_photo(path, image)
@@ -221,11 +221,15 @@ def read_view(path: Path, extractors: Sequence[Extractor], image: ImageOptions |
         regions = described.ellipses.astype(np.float64)
         descriptors.append(described.descriptors)
     regions[:, 2:] /= extractors[0].region_scale ** 2
-    return View(regions, (photo.height, photo.width), descriptors)
+    return ViewFeatures(regions, (photo.height, photo.width), descriptors)
 
 
 def evaluate_pair(
-    name: str, first: View, second: View, homography: NDArray[np.floating], options: MatchingOptions | None = None
+    name: str,
+    first: ViewFeatures,
+    second: ViewFeatures,
+    homography: NDArray[np.floating],
+    options: MatchingOptions | None = None,
 ) -> list[PairScore]:
     """Score every descriptor of two views of a plane; the homography maps the first one's pixels to the second's."""
     options = options or MatchingOptions()

@@ -52,7 +52,7 @@ _ALSO = {"2019_qsd1_w4_00022": "p00075", "2019_qsd2_w1_00020": "p00116"}
 
 
 @dataclass(frozen=True)
-class PhotoSet:
+class RelatedPhotos:
     """Photos with known relations: for most pairs, whether they show the same."""
 
     name: str
@@ -67,7 +67,7 @@ class PhotoSet:
         return None if source == beside and (vague or unsure) else False
 
 
-def find_photo_sets(root: Path, names: Iterable[str]) -> list[PhotoSet]:
+def find_photo_sets(root: Path, names: Iterable[str]) -> list[RelatedPhotos]:
     """Find the sets landmarks, paintings and unlabelled below a folder; raises CairnError if there is no such set."""
     makers = {"landmarks": _landmarks, "paintings": _paintings, "unlabelled": _unlabelled}
     sets = []
@@ -78,7 +78,7 @@ def find_photo_sets(root: Path, names: Iterable[str]) -> list[PhotoSet]:
     return sets
 
 
-def _landmarks(folder: Path) -> PhotoSet:
+def _landmarks(folder: Path) -> RelatedPhotos:
     """Names begin with the scene; distractors may be related to each other, and are to nothing else."""
 
     def shown(stem: str) -> tuple[frozenset[str], str, bool]:
@@ -87,10 +87,10 @@ def _landmarks(folder: Path) -> PhotoSet:
         scene = re.sub(r"_?\d*$", "", stem)
         return frozenset([_SAME.get(scene, scene)]), "landmarks", False
 
-    return PhotoSet("landmarks", (folder / "images",), shown)
+    return RelatedPhotos("landmarks", (folder / "images",), shown)
 
 
-def _paintings(folder: Path) -> PhotoSet:
+def _paintings(folder: Path) -> RelatedPhotos:
     """A painting is a scene; photos of them name theirs in the ground truth, or nothing is known of them."""
     named = {
         query.stem: frozenset(_SAME.get(one, one) for one in query.positives)
@@ -103,10 +103,10 @@ def _paintings(folder: Path) -> PhotoSet:
         known = named.get(stem, frozenset()) | ({_ALSO[stem]} if stem in _ALSO else frozenset())
         return (known, "queries", False) if known else (frozenset([stem]), "queries", True)
 
-    return PhotoSet("paintings", (folder / "images", folder / "queries"), shown)
+    return RelatedPhotos("paintings", (folder / "images", folder / "queries"), shown)
 
 
-def _unlabelled(folder: Path) -> PhotoSet:
+def _unlabelled(folder: Path) -> RelatedPhotos:
     """The table groups.tsv names the capture of each photo, or its source alone."""
     with (folder / "groups.tsv").open(newline="", encoding="utf-8") as file:
         groups = {Path(row["file"]).stem: row["group"] for row in csv.DictReader(file, delimiter="\t")}
@@ -116,4 +116,4 @@ def _unlabelled(folder: Path) -> PhotoSet:
         source = group.split(":")[0]
         return frozenset([_SAME.get(group, group)]), source, source in _VAGUE
 
-    return PhotoSet("unlabelled", (folder,), shown)
+    return RelatedPhotos("unlabelled", (folder,), shown)

@@ -17,13 +17,13 @@ import numpy as np
 from eval.benchmark import run_queries
 from eval.retrieval.photos import named_photos, stems_of
 from eval.similarity_options import SimilarityStudy
-from eval.similarity_splits import Lesson, SplitOptions, lessons
+from eval.similarity_splits import Lesson, SimilaritySplitOptions, lessons
 from index.arrays import fingerprint, load_json, save_json
 from index.errors import CairnError
 from index.parallel import processes, run
 from index.progress import Progress
 from index.similarity import nearest_pairs
-from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from learning.similarity.learning import learn_similarity
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
@@ -49,20 +49,20 @@ Scores = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Figures:
+class SimilarityFigures:
     """What was found in one collection by one similarity."""
 
     scores: Scores
     seconds: Scores
 
     @staticmethod
-    def joined(parts: Sequence["Figures"]) -> "Figures":
+    def joined(parts: Sequence["SimilarityFigures"]) -> "SimilarityFigures":
         """Those of several queries' parts."""
 
         def join(one: list[Scores]) -> Scores:
             return {way: {name: each for part in one for name, each in part.get(way, {}).items()} for way in WAYS}
 
-        return Figures(join([part.scores for part in parts]), join([part.seconds for part in parts]))
+        return SimilarityFigures(join([part.scores for part in parts]), join([part.seconds for part in parts]))
 
     def mean(self, way: str) -> float:
         """Mean average precision."""
@@ -74,15 +74,15 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitOutcome:
     """What was learnt from one split, part by part, and how it does."""
 
     neighbours: int
     seed: int
     parts: list[dict[str, Any]]  # parameters, triplets, hard, seconds, iteration and held_out of each
     photos: dict[str, int]  # by the query's name: photos learnt from that it is to find
-    before: dict[str, Figures]  # by searched collection: tf-idf, of photos that were not learnt from
-    after: dict[str, Figures]  # by searched collection
+    before: dict[str, SimilarityFigures]  # by searched collection: tf-idf, of photos that were not learnt from
+    after: dict[str, SimilarityFigures]  # by searched collection
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class SimilarityReport:
     """Figures of all splits, and those of tf-idf."""
 
     about: dict[str, Any]
-    plain: dict[str, Figures]  # by searched collection: tf-idf
-    splits: list[Split]
+    plain: dict[str, SimilarityFigures]  # by searched collection: tf-idf
+    splits: list[SplitOutcome]
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `cairn evaluate similarity --json` prints."""
@@ -122,7 +122,7 @@ class SimilarityReport:
         ]
         return {**self.about, "searched": searched, "learning": learning}
 
-    def _row(self, name: str, group: list[Split], way: str) -> dict[str, Any] | None:
+    def _row(self, name: str, group: list[SplitOutcome], way: str) -> dict[str, Any] | None:
         # In a split that leaves nothing unseen there is nothing to be found.
         group = [one for one in group if one.after[name].scores[way]]
         if not group:
@@ -171,7 +171,7 @@ def evaluate_similarity(
         No query has a positive, photos are ambiguous or missing, a collection has another vocabulary, or nothing
         can be learnt from a split.
     """
-    splits = SplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
+    splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)
     tell: Progress = progress or (lambda step, done, of: None)
     asked = [query for query in read_ground_truth(ground_truth) if query.positives]
@@ -204,8 +204,8 @@ class _Bench:
     def __init__(
         self,
         places: tuple[Path, Path],
-        asked: list[Query],
-        splits: SplitOptions,
+        asked: list[GroundTruthQuery],
+        splits: SimilaritySplitOptions,
         ways: Sequence[str],
         study: SimilarityStudy,
         tell: Progress,
@@ -239,15 +239,15 @@ class _Bench:
         self.work = study.work / f"{self.keys[str(folder)]}-{fingerprint({}, {'queries': listed})[:12]}"
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def split(self, options: SimilarityOptions) -> Split:
+    def split(self, options: SimilarityOptions) -> SplitOutcome:
         """Learn from a split and measure it."""
         seed = options.seed
         settings = asdict(replace(options, seed=0)) | {"split": asdict(replace(self.splits, splits=1, seed=0))}
         name = f"k{options.neighbours}-{fingerprint({}, settings)[:12]}-{seed}"
         stems = stems_of(self.rows, named_photos(self.asked))
         parts, photos = [], {}
-        before: dict[str, list[Figures]] = {place: [] for place in self.places}
-        after: dict[str, list[Figures]] = {place: [] for place in self.places}
+        before: dict[str, list[SimilarityFigures]] = {place: [] for place in self.places}
+        after: dict[str, list[SimilarityFigures]] = {place: [] for place in self.places}
         for part, lesson in enumerate(lessons(self.ground_truth, self.asked, self.rows, self.splits, seed)):
             file = self.work / f"{name}-{part}.npz"
             parts.append(self._learn(lesson, options, file))
@@ -256,23 +256,23 @@ class _Bench:
             for place in self.places:
                 before[place].append(self.measure(place, lesson.queries, None, seen))
                 after[place].append(self.measure(place, lesson.queries, file, seen))
-        return Split(
+        return SplitOutcome(
             options.neighbours,
             seed,
             parts,
             photos,
-            {place: Figures.joined(each) for place, each in before.items()},
-            {place: Figures.joined(each) for place, each in after.items()},
+            {place: SimilarityFigures.joined(each) for place, each in before.items()},
+            {place: SimilarityFigures.joined(each) for place, each in after.items()},
         )
 
     def measure(
-        self, place: str, queries: Sequence[Query], file: Path | None, seen: frozenset[str] | None = None
-    ) -> Figures:
+        self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, seen: frozenset[str] | None = None
+    ) -> SimilarityFigures:
         """Search a collection by a similarity file, or by tf-idf; that, where photos are `seen`, for `UNSEEN` alone."""
         ways = self.ways if file is not None or seen is None else []
         if self.told_unseen and seen is not None:
             ways = [*ways, UNSEEN]
-        found = Figures({}, {})
+        found = SimilarityFigures({}, {})
         for way in ways:
             told = {"queries": [query.name for query in queries], "seen": sorted(seen or ()) if way == UNSEEN else []}
             by = file.stem if file is not None else "tf-idf"
@@ -282,10 +282,10 @@ class _Bench:
             rows = load_json(kept)
             found.scores[way] = {name: ap for name, (ap, _) in rows.items()}
             found.seconds[way] = {name: seconds for name, (_, seconds) in rows.items()}
-        return Figures.joined([found])
+        return SimilarityFigures.joined([found])
 
     def _search(
-        self, place: str, queries: Sequence[Query], file: Path | None, way: str, seen: frozenset[str]
+        self, place: str, queries: Sequence[GroundTruthQuery], file: Path | None, way: str, seen: frozenset[str]
     ) -> dict[str, tuple[float, float]]:
         # A photo that asks and that the answers do not mention is no photo of the set.
         beside = {query.stem for query in self.asked}
@@ -342,14 +342,16 @@ class _Bench:
         return kept
 
 
-def _search_some(folder: Path, queries: Sequence[Query], options: SearchOptions) -> dict[str, tuple[float, float]]:
+def _search_some(
+    folder: Path, queries: Sequence[GroundTruthQuery], options: SearchOptions
+) -> dict[str, tuple[float, float]]:
     """Average precision of some queries, and the seconds that each search takes."""
     with Collection.open(folder) as collection:
         scores, _ = run_queries(collection, queries, None, options)
     return {score.name: (score.ap, score.seconds) for score in scores}
 
 
-def _figures(found: Sequence[Figures], way: str) -> dict[str, Any]:
+def _figures(found: Sequence[SimilarityFigures], way: str) -> dict[str, Any]:
     return {
         **_spread([one.mean(way) for one in found], "mAP"),
         "seconds": round(float(np.median([one.median(way) for one in found])), 6),

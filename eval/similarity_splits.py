@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from learning.labels.files import read_labels
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 from learning.labels.labels import Labels, ObjectLabels, split
 from retrieval.catalogue.schema import ImageRow
 from retrieval.groups.links import components
@@ -18,7 +18,7 @@ from retrieval.metadata.pages import stem_of
 
 
 @dataclass(frozen=True)
-class SplitOptions:
+class SimilaritySplitOptions:
     """What is learnt from, and how often."""
 
     splits: int = 10  # random ones
@@ -40,7 +40,7 @@ class Lesson:
 
     labels: Labels
     numbers: NDArray[np.int64]  # image numbers of the photos that are learnt from
-    queries: list[Query]
+    queries: list[GroundTruthQuery]
 
     def seen(self, stems: Mapping[int, str]) -> frozenset[str]:
         """Labelled photos that are learnt from, by the names that a ground truth knows them by."""
@@ -49,7 +49,11 @@ class Lesson:
 
 
 def lessons(
-    ground_truth: Path, asked: Sequence[Query], rows: Sequence[ImageRow], options: SplitOptions, seed: int
+    ground_truth: Path,
+    asked: Sequence[GroundTruthQuery],
+    rows: Sequence[ImageRow],
+    options: SimilaritySplitOptions,
+    seed: int,
 ) -> Iterator[Lesson]:
     """Divide a collection once.
 
@@ -94,7 +98,7 @@ def lessons(
         yield Lesson(Labels(tuple(objects), asking), np.setdiff1d(numbers, left), tested)
 
 
-def group_queries(queries: Sequence[Query]) -> list[list[Query]]:
+def group_queries(queries: Sequence[GroundTruthQuery]) -> list[list[GroundTruthQuery]]:
     """Group queries that find some of the same photos, if only through others; by their names."""
     finding: dict[str, list[int]] = defaultdict(list)
     for number, query in enumerate(queries):
@@ -104,13 +108,13 @@ def group_queries(queries: Sequence[Query]) -> list[list[Query]]:
     return [[queries[number] for number in sorted(group)] for group in components(pairs, range(len(queries)))]
 
 
-def _telling(queries: Sequence[Query]) -> list[Query]:
+def _telling(queries: Sequence[GroundTruthQuery]) -> list[GroundTruthQuery]:
     """Leave out queries that find two photos which others find alone: they do not say what they show."""
     alone = frozenset[str]().union(*(query.positives for query in queries if len(query.positives) == 1))
     return [query for query in queries if len(query.positives & alone) < 2]
 
 
-def _object(group: Sequence[Query], numbers: Mapping[str, int]) -> ObjectLabels:
+def _object(group: Sequence[GroundTruthQuery], numbers: Mapping[str, int]) -> ObjectLabels:
     """The photos that a group of queries finds and asks with."""
     shown = {stem for query in group for stem in (query.stem, *query.positives)}
     junk = {stem for query in group for stem in query.junk} - shown

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from index.archive import Archive
 from index.arrays import save_arrays
 from index.errors import CairnError
-from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
+from index.neighbours import NearestNeighbours, NeighbourOptions, _faiss, check_whole
 
 # A 4-bit code is one of 16 values, learnt from at least as many points.
 FEWEST_CODED = 16
@@ -40,7 +40,7 @@ def number_of_lists(points: int, factor: float) -> int:
 
 
 @dataclass(frozen=True)
-class FaissOptions(SearchOptions):
+class FaissOptions(NeighbourOptions):
     """Settings of the `faiss` back-end."""
 
     exact_below: int = 2_000  # with fewer points than this, all distances are computed

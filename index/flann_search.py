@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.neighbours import NearestNeighbours, SearchOptions, check_whole
+from index.neighbours import NearestNeighbours, NeighbourOptions, check_whole
 
 # Settings may come from a file: more than these would only take time and memory.
 MOST_TREES = 64
 
 
 @dataclass(frozen=True)
-class FlannOptions(SearchOptions):
+class FlannOptions(NeighbourOptions):
     """Settings of the `flann` and `pyflann` back-ends."""
 
     trees: int = 8  # randomised kd-trees (Philbin 2007)

@@ -28,7 +28,7 @@ _faiss: Any = faiss
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class NeighbourOptions:
     """Options of a back-end; each back-end derives its own."""
 
 
@@ -51,9 +51,9 @@ class NearestNeighbours(abc.ABC):
     """
 
     name: ClassVar[str]
-    options_type: ClassVar[type[SearchOptions]]
+    options_type: ClassVar[type[NeighbourOptions]]
     # Settings that trade accuracy for speed, for the passes of k-means that later passes put right.
-    draft: ClassVar[SearchOptions]
+    draft: ClassVar[NeighbourOptions]
     # The back-end that k-means searches by for words that are looked up by this one.
     clustered_by: ClassVar[str]
     # Whether the same seed gives the same index.
@@ -61,20 +61,20 @@ class NearestNeighbours(abc.ABC):
     # Queries taken at a time: the work arrays of a batch stay in the processor's cache.
     batch: ClassVar[int] = 2_048
 
-    def __init__(self, points: NDArray[np.float32], options: SearchOptions, seed: int) -> None:
+    def __init__(self, points: NDArray[np.float32], options: NeighbourOptions, seed: int) -> None:
         self.points = points
         self.options: Any = options
         self.seed = seed
 
     @classmethod
-    def build(cls, points: NDArray[np.float32], options: SearchOptions | None = None, seed: int = 0) -> Self:
+    def build(cls, points: NDArray[np.float32], options: NeighbourOptions | None = None, seed: int = 0) -> Self:
         """Index points.
 
         Parameters
         ----------
         points : (N, D) float32 ndarray
             N and D at least 1; copied.
-        options : SearchOptions, optional
+        options : NeighbourOptions, optional
             Of the back-end's own `options_type`; its defaults if left out.
         seed : int
             The same seed gives the same index, where the back-end is `seeded`.
@@ -305,7 +305,7 @@ def _read_only(points: NDArray[np.float32]) -> NDArray[np.float32]:
     return points
 
 
-def check_whole(options: SearchOptions, **least: int) -> None:
+def check_whole(options: NeighbourOptions, **least: int) -> None:
     """Raise CairnError if an option is no whole number of 31 bits, or less than it may be."""
     for name, smallest in least.items():
         value = getattr(options, name)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Pool(Protocol):
+class RemoteWorkers(Protocol):
     """Workers that are not processes of this one: see `index.cluster.connection.Cluster`."""
 
     def run(self, tasks: Iterable[Callable[[], T]], *, ordered: bool = True, batch: int = 1) -> Iterator[T]:
         """Run tasks, as `run` does."""
 
 
-Workers = int | Pool
+Workers = int | RemoteWorkers
 """Who is at work: a number of processes on this machine, or a pool of workers."""
 
 # Of glibc's mallopt: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.

@@ -19,7 +19,7 @@ from index.search_backends import search_backend
 if TYPE_CHECKING:
     from index.clustering.kmeans import Reader
     from index.clustering.sources import DescriptorSource
-    from index.neighbours import NearestNeighbours, SearchOptions
+    from index.neighbours import NearestNeighbours, NeighbourOptions
 
 FORMAT = 1
 BESIDE = 2  # words that are known to lie near a word
@@ -44,7 +44,7 @@ class VocabularyOptions:
     iterations: int = 10  # passes of k-means
     seed: int = 0  # of everything random in it
     backend: str = "ivf"  # search back-end: ivf, faiss, flann or pyflann
-    search: "SearchOptions | None" = None  # its settings; left out, the back-end's own defaults
+    search: "NeighbourOptions | None" = None  # its settings; left out, the back-end's own defaults
     sample_per_word: int = 50  # descriptors k-means uses at most for each word; 0 uses all
     recall_sample: int = 5_000  # descriptors that recall@1 and the quantisation error are measured on
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from eval.tables.cross_validation import Measured, Recipe, cross_validate
 from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
-from eval.tables.retrieval import Cell, markdown
+from eval.tables.retrieval import Measurement, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
 from index.errors import CairnError
 from learning.convex.stages import STAGES
@@ -162,7 +162,7 @@ def main() -> None:
             descriptor="rootsift", words=0, seed=arguments.seed, features=features, signature="none"
         )
         engines = dict.fromkeys(arguments.engine or ["tf-idf", "tf-idf-sp"])
-        cells = [Cell(photos, photos, options, engine, arguments.turns) for photos in sets for engine in engines]
+        cells = [Measurement(photos, photos, options, engine, arguments.turns) for photos in sets for engine in engines]
         with progress_bars(False, {**INDEXING, **STEPS, "queries": "Queries"}) as progress:
             workers = arguments.workers or cores()
             measured = cross_validate(recipes, folds, cells, arguments.work, workers=workers, progress=progress)

@@ -177,13 +177,13 @@ def answers(collection: Any, photos: Path, engine: str) -> list[list[Any]]:
     """Photos that the first view of each object finds, by its file: names, scores of six digits, inliers."""
     from retrieval.catalogue.photos import names_in_order
     from retrieval.search.options import SearchOptions
-    from retrieval.search.query import Source, extract_query
+    from retrieval.search.query import QuerySource, extract_query
     from retrieval.search.searcher import Searcher
 
     options = SearchOptions(engine=engine, turns=1)
     found: list[list[Any]] = []
     for photo in sorted(photos.glob("*_001.jpg")):
-        source = Source(collection.extractor, collection.options.image, photo, None)
+        source = QuerySource(collection.extractor, collection.options.image, photo, None)
         query = extract_query(collection, source, signed=options.signed)
         hits = Searcher(collection, options).search(query.views).hits
         names = collection.catalogue.read(names_in_order, [hit.number for hit in hits])

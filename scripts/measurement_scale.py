@@ -19,7 +19,7 @@ import numpy as np
 from retrieval_table import find_sets, tell
 
 from eval.plots import check_plot
-from eval.tables.retrieval import Cell, Result, markdown, measure, percent
+from eval.tables.retrieval import Measurement, MeasurementResult, markdown, measure, percent
 from index.errors import CairnError
 from learning.reports.figures import new_figure
 from retrieval.collection.options import CollectionOptions
@@ -45,7 +45,7 @@ def feature_options(detector: str, half_side: float) -> FeatureOptions:
     return FeatureOptions(RegionOptions(detector=detector), None if default else scale)
 
 
-def draw(curves: dict[Curve, list[list[Result]]], scales: list[float], engine: str, path: Path) -> None:
+def draw(curves: dict[Curve, list[list[MeasurementResult]]], scales: list[float], engine: str, path: Path) -> None:
     """Draw mAP against the scale: a colour a detector, a style a set; bars are standard deviations over seeds."""
     figure = new_figure(6.5, 5)
     axes = figure.add_subplot()
@@ -94,7 +94,7 @@ def main() -> None:
         curves = {
             (detector, photos.name): [
                 [
-                    Cell(photos, photos, options, arguments.engine, arguments.turns)
+                    Measurement(photos, photos, options, arguments.engine, arguments.turns)
                     for options in (
                         CollectionOptions(
                             descriptor=arguments.descriptor,

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.tables.retrieval import Cell, Result, markdown, measure, read_result
+from eval.tables.retrieval import Measurement, MeasurementResult, markdown, measure, read_result
 from eval.tables.sets import HARD, PhotoSet, RetrievalSet, find_photos, find_set
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT as DEFAULT_SIGNATURE
@@ -38,7 +38,7 @@ from retrieval.commands.options import cores
 from retrieval.features.options import FeatureOptions
 from retrieval.library.progress import INDEXING
 from retrieval.regions.options import RegionOptions
-from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
+from retrieval.search.engines.registry import ENGINES, EXPANSIONS, VerifiedPhotos, find_engine
 
 OWN, INDEPENDENT = "own", "independent"
 FIELDS = ("set", "descriptor", "words", "engine", "expand", "turns")
@@ -46,7 +46,7 @@ DEFAULT_ENGINES = ("tf-idf", "signatures", "asmk", "tf-idf-sp", "signatures-sp",
 # A row of the table: descriptor, words, engine, expansion.
 Row = tuple[str, str, str, str]
 # By set and turns: a cell for each seed.
-Columns = dict[tuple[str, int], list[Cell]]
+Columns = dict[tuple[str, int], list[Measurement]]
 
 
 def datasets() -> Path:
@@ -86,20 +86,22 @@ def plan(arguments: argparse.Namespace) -> dict[Row, Columns]:
         )
         for engine, expand in itertools.product(engines, dict.fromkeys(arguments.expand or EXPANSIONS)):
             entry = find_engine(engine)
-            wordless = entry.verified is Verified.ALL  # words decide next to nothing
+            wordless = entry.verified is VerifiedPhotos.ALL  # words decide next to nothing
             if (expand != "none" and not entry.expands) or (wordless and kind == INDEPENDENT):
                 continue
             seeds = range(1 if wordless else arguments.seeds)
             columns = table.setdefault((label or name, kind, engine, expand), {})
             for photos, turns in itertools.product(sets, dict.fromkeys(arguments.turns or [1, 8])):
                 columns[photos.name, turns] = [
-                    Cell(photos, origin or photos, replace(options, seed=seed), engine, turns, expand, arguments.files)
+                    Measurement(
+                        photos, origin or photos, replace(options, seed=seed), engine, turns, expand, arguments.files
+                    )
                     for seed in seeds
                 ]
     return table
 
 
-def chosen(table: dict[Row, Columns], only: Sequence[str]) -> list[Cell]:
+def chosen(table: dict[Row, Columns], only: Sequence[str]) -> list[Measurement]:
     """The cells that FIELD=VALUE,VALUE choose, all of one collection after each other; CairnError for other fields."""
     wanted = {}
     for one in only:
@@ -117,7 +119,7 @@ def chosen(table: dict[Row, Columns], only: Sequence[str]) -> list[Cell]:
     return [cell for _, cells in sorted(found, key=lambda one: order[one[0]]) for cell in cells]
 
 
-def figures(cells: Sequence[Cell], work: Path) -> tuple[str, str, str]:
+def figures(cells: Sequence[Measurement], work: Path) -> tuple[str, str, str]:
     """Give mAP, milliseconds a query and bytes a feature of the seeds of a cell, as far as they are measured."""
     results = [(cell, read_result(cell, work)) for cell in cells]
     whole = [result for cell, result in results if result.is_of(cell)]
@@ -151,7 +153,7 @@ def print_table(table: dict[Row, Columns], work: Path) -> None:
 def print_objects(table: dict[Row, Columns], work: Path) -> None:
     """Print mAP by object, a table for each set and number of turns; in brackets, the gain over the first row."""
     for column in next(iter(table.values())):
-        results: dict[str, list[Result]] = {}
+        results: dict[str, list[MeasurementResult]] = {}
         for row, columns in table.items():
             seeds = [read_result(cell, work) for cell in columns[column]]
             if all(result.is_of(cell) for cell, result in zip(columns[column], seeds, strict=True)):

@@ -23,7 +23,7 @@ from zlib import crc32
 
 import numpy as np
 
-from eval.scenes_shown import PhotoSet, find_photo_sets
+from eval.scenes_shown import RelatedPhotos, find_photo_sets
 from eval.tables.retrieval import markdown
 from index.errors import CairnError
 from index.hamming.kinds import DEFAULT
@@ -57,7 +57,7 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def make_collection(photos: PhotoSet, work: Path, workers: int) -> Path:
+def make_collection(photos: RelatedPhotos, work: Path, workers: int) -> Path:
     """Index a set, where that has not been done."""
     folder = work / f"{photos.name}.cairn"
     with Collection.create(folder, CollectionOptions(signature=DEFAULT)) as collection:
@@ -73,7 +73,7 @@ def stems_of(collection: Collection) -> dict[int, str]:
     }
 
 
-def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
+def measure(photos: RelatedPhotos, folder: Path, workers: int) -> dict[str, Any]:
     """Measure one set."""
     with Collection.open(folder) as collection:
         stems = stems_of(collection)
@@ -101,12 +101,12 @@ def measure(photos: PhotoSet, folder: Path, workers: int) -> dict[str, Any]:
     }
 
 
-def count_same(photos: PhotoSet, stems: dict[int, str]) -> int:
+def count_same(photos: RelatedPhotos, stems: dict[int, str]) -> int:
     """Count the pairs of photos that show the same."""
     return sum(photos.same(one, other) is True for one, other in combinations(stems.values(), 2))
 
 
-def judge_groups(photos: PhotoSet, stems: dict[int, str], groups: list[tuple[int, ...]]) -> dict[str, Any]:
+def judge_groups(photos: RelatedPhotos, stems: dict[int, str], groups: list[tuple[int, ...]]) -> dict[str, Any]:
     """Say how many groups hold photos of one scene alone, and which part of the pairs of a scene are in one group."""
     pure = together = wrong = 0
     for members in groups:
@@ -178,7 +178,7 @@ def gather(folder: Path, number: int) -> list[tuple[int, int, float, float, floa
     return list(weighed_pairs(folder, number))
 
 
-def fit(sets: list[PhotoSet], folders: list[Path], workers: int, every: int) -> dict[str, Any]:
+def fit(sets: list[RelatedPhotos], folders: list[Path], workers: int, every: int) -> dict[str, Any]:
     """Fit the weights of the evidence, by logistic regression, and judge them on scenes left out.
 
     Only every so many photos are asked with.

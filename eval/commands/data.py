@@ -10,7 +10,7 @@ from retrieval.commands.console import FAILED, print_json, progress_bars, say
 from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from eval.sets.checks import Finding
+    from eval.sets.checks import SetFinding
 
 data = typer.Typer(help="Get the published sets that evaluations run on.", no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def list_sets(
             say(f"{'':18}  {'':8}  {one.licence}")
 
 
-def _state(finding: "Finding | None") -> bool | None:
+def _state(finding: "SetFinding | None") -> bool | None:
     if finding is None or finding.folder is None:
         return None
     return finding.whole
@@ -119,7 +119,7 @@ def check(names: Names, root: Root, manifests: Manifests = None, quiet: bool = Q
         raise typer.Exit(FAILED)
 
 
-def _say(finding: "Finding", state: str) -> None:
+def _say(finding: "SetFinding", state: str) -> None:
     """Print what was found of a set."""
     counts = ", ".join(
         f"{finding.found.get(part, 0):,} of {wanted:,} {part.replace('_', ' ')}"

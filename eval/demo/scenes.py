@@ -44,7 +44,7 @@ _GROUNDS: tuple[tuple[str, tuple[tuple[int, int, int], ...]], ...] = (
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ViewRecipe:
     """What sets one view of an object apart; angles are in degrees and jittered by a few."""
 
     yaw: float = 0.0  # turn about the vertical; its sign is drawn
@@ -62,7 +62,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class View:
+class DemoView:
     """One photo of an object, and what is known of it."""
 
     photo: NDArray[np.uint8]  # uint8 (HEIGHT, WIDTH, 3) RGB
@@ -225,7 +225,7 @@ def shrink(canvas: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(cv2.resize(canvas, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA))
 
 
-def expose(photo: NDArray[np.float32], recipe: Recipe, rng: np.random.Generator) -> NDArray[np.uint8]:
+def expose(photo: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Light, lens and sensor: gain, gamma, a gradient, a slight colour cast, blur and noise; uint8 (H, W, 3)."""
     angle = rng.uniform(0, 2 * np.pi)
     across = np.cos(angle) * np.linspace(-0.5, 0.5, WIDTH) + np.sin(angle) * np.linspace(-0.5, 0.5, HEIGHT)[:, None]
@@ -241,7 +241,7 @@ def expose(photo: NDArray[np.float32], recipe: Recipe, rng: np.random.Generator)
     return np.asarray(np.round(noisy).clip(0, 255).astype(np.uint8))
 
 
-def render_view(print_: NDArray[np.float32], recipe: Recipe, rng: np.random.Generator) -> View:
+def render_view(print_: NDArray[np.float32], recipe: ViewRecipe, rng: np.random.Generator) -> DemoView:
     """Take one photo of an object, a float32 (H, W, 3) print, over a ground with clutter."""
     shape = print_.shape[:2]
     yaw, pitch, roll = (rng.choice([-1, 1]) * (a + rng.uniform(-4, 4)) for a in (recipe.yaw, recipe.pitch, recipe.roll))
@@ -267,4 +267,4 @@ def render_view(print_: NDArray[np.float32], recipe: Recipe, rng: np.random.Gene
     area = 0.5 * abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
     visible = min(float(seen.sum() / area), 1.0)
     box = np.concatenate([corners.min(axis=0), corners.max(axis=0)]).clip(0, [WIDTH - 1, HEIGHT - 1] * 2)
-    return View(expose(shrink(canvas), recipe, rng), homography, box, visible, slant)
+    return DemoView(expose(shrink(canvas), recipe, rng), homography, box, visible, slant)

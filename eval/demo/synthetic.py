@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from eval.demo.scenes import Recipe, View, expose, photograph, render_ground, render_view, scatter, shrink
+from eval.demo.scenes import DemoView, ViewRecipe, expose, photograph, render_ground, render_view, scatter, shrink
 from index.errors import CairnError
 
 # The objects: name, file, and the crop x0, y0, x1, y1 in its pixels where the rest of it is clutter.
@@ -35,14 +35,14 @@ _OBJECTS: tuple[tuple[str, str, tuple[int, int, int, int] | None], ...] = (
 )
 # The first two views are the queries. A ninth view and further ones start again, with other random draws.
 _RECIPES = (
-    Recipe(yaw=5, pitch=5, scale=0.95),
-    Recipe(yaw=30, pitch=8, scale=0.75, gain=0.85, noise=4),
-    Recipe(pitch=35, scale=0.85, gain=1.15, quality=75),
-    Recipe(yaw=50, pitch=10, scale=0.95, gradient=0.4),
-    Recipe(yaw=20, roll=6, scale=0.5, gamma=1.5, gain=0.8, noise=5),
-    Recipe(yaw=12, pitch=12, roll=32, scale=0.8, blur=1.1, quality=60),
-    Recipe(yaw=18, scale=1.3, outside=0.4, gain=1.25, gamma=0.8),
-    Recipe(yaw=25, pitch=20, scale=0.8, occluders=2, gradient=0.5, noise=7, quality=45),
+    ViewRecipe(yaw=5, pitch=5, scale=0.95),
+    ViewRecipe(yaw=30, pitch=8, scale=0.75, gain=0.85, noise=4),
+    ViewRecipe(pitch=35, scale=0.85, gain=1.15, quality=75),
+    ViewRecipe(yaw=50, pitch=10, scale=0.95, gradient=0.4),
+    ViewRecipe(yaw=20, roll=6, scale=0.5, gamma=1.5, gain=0.8, noise=5),
+    ViewRecipe(yaw=12, pitch=12, roll=32, scale=0.8, blur=1.1, quality=60),
+    ViewRecipe(yaw=18, scale=1.3, outside=0.4, gain=1.25, gamma=0.8),
+    ViewRecipe(yaw=25, pitch=20, scale=0.8, occluders=2, gradient=0.5, noise=7, quality=45),
 )
 
 
@@ -106,7 +106,7 @@ def build_demo_collection(
         source = photograph(file)
         x0, y0, x1, y1 = crop or (0, 0, source.shape[1], source.shape[0])
         record["objects"][name] = {"file": file, "box": [x0, y0, x1, y1]}
-        photos: dict[str, View] = {}
+        photos: dict[str, DemoView] = {}
         for number in range(1, views + 1):
             rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
             recipe = _RECIPES[(number - 1) % len(_RECIPES)]
@@ -142,7 +142,7 @@ def build_demo_collection(
     )
 
 
-def _write_truth(gt: Path, name: str, photos: dict[str, View]) -> None:
+def _write_truth(gt: Path, name: str, photos: dict[str, DemoView]) -> None:
     """Write the two queries of an object and their lists, in the layout of Oxford5K."""
     for number, query in enumerate(list(photos)[:2], start=1):
         lists: dict[str, list[str]] = {"good": [], "ok": [], "junk": [query]}

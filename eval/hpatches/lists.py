@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.hpatches.release import Sequence
+from eval.hpatches.release import HPatchesSequence
 from index.arrays import load_json
 from index.errors import CairnError
 from index.text import one_of, shown
@@ -24,7 +24,7 @@ _SPLITS = ("full", "illum", "view")  # those that need no list
 
 
 @dataclass(frozen=True)
-class Patches:
+class ListedPatches:
     """Patches: each by the number of its sequence, its image (0: the reference, else 1 to 5), and its own number."""
 
     sequences: NDArray[np.int64]  # (M,) places in `Lists.sequences`
@@ -35,7 +35,7 @@ class Patches:
         return len(self.numbers)
 
 
-Pairs = tuple[Patches, Patches]
+Pairs = tuple[ListedPatches, ListedPatches]
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Lists:
     positives: Pairs
     intra: Pairs
     inter: Pairs
-    queries: Patches
-    distractors: Patches
+    queries: ListedPatches
+    distractors: ListedPatches
     source: str
     is_published: bool
 
 
 def choose_sequences(
-    found: Mapping[str, Sequence], split: str | None, tasks: Path | None
-) -> tuple[str, dict[str, Sequence]]:
+    found: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
+) -> tuple[str, dict[str, HPatchesSequence]]:
     """Return the name of a split, and its test sequences.
 
     Parameters
@@ -123,7 +123,9 @@ def choose_sequences(
     return split, {name: found[name] for name in names}
 
 
-def read_lists(tasks: Path, split: str, sequences: Mapping[str, Sequence], wanted: set[str], most: int = 0) -> Lists:
+def read_lists(
+    tasks: Path, split: str, sequences: Mapping[str, HPatchesSequence], wanted: set[str], most: int = 0
+) -> Lists:
     """Read the benchmark's own lists: ``verif_*_split-X.csv`` and ``retr_*_split-X.csv``.
 
     Parameters
@@ -160,7 +162,7 @@ def read_lists(tasks: Path, split: str, sequences: Mapping[str, Sequence], wante
     )  # fmt: skip
 
 
-def draw_lists(split: str, sequences: Mapping[str, Sequence], seed: int = 0, most: int = 0) -> Lists:
+def draw_lists(split: str, sequences: Mapping[str, HPatchesSequence], seed: int = 0, most: int = 0) -> Lists:
     """Draw lists as the benchmark's program does, in its proportions, but from another generator.
 
     Parameters
@@ -188,14 +190,14 @@ def draw_lists(split: str, sequences: Mapping[str, Sequence], seed: int = 0, mos
     image = rng.integers(_DRAWN_IMAGES, size=number)
     second = (image + rng.integers(1, _DRAWN_IMAGES, size=number)) % _DRAWN_IMAGES
     elsewhere = (of + rng.integers(1, len(counts), size=number)) % len(counts)
-    first = Patches(of, image, patch)
+    first = ListedPatches(of, image, patch)
     queries, distractors = _draw_retrieval(rng, sequences, most)
     return Lists(
         split,
         tuple(sequences),
-        (first, Patches(of, second, patch)),
-        (first, Patches(of, second, other)),
-        (first, Patches(elsewhere, second, _below(rng, counts[elsewhere]))),
+        (first, ListedPatches(of, second, patch)),
+        (first, ListedPatches(of, second, other)),
+        (first, ListedPatches(elsewhere, second, _below(rng, counts[elsewhere]))),
         queries,
         distractors,
         f"drawn here with the seed {seed}",
@@ -203,7 +205,9 @@ def draw_lists(split: str, sequences: Mapping[str, Sequence], seed: int = 0, mos
     )
 
 
-def _draw_retrieval(rng: np.random.Generator, sequences: Mapping[str, Sequence], most: int) -> tuple[Patches, Patches]:
+def _draw_retrieval(
+    rng: np.random.Generator, sequences: Mapping[str, HPatchesSequence], most: int
+) -> tuple[ListedPatches, ListedPatches]:
     candidates = []
     for place, sequence in enumerate(sequences.values()):
         contrast = sequence.read("ref").std(axis=(1, 2))
@@ -212,7 +216,7 @@ def _draw_retrieval(rng: np.random.Generator, sequences: Mapping[str, Sequence],
     drawn = rng.permutation(np.concatenate(candidates).astype(np.int64))
     number = min(most or QUERIES, QUERIES, len(drawn) // 3)
     parts = drawn[:number], drawn[number : number + DISTRACTORS]
-    queries, distractors = (Patches(part[:, 0], np.zeros(len(part), np.int64), part[:, 1]) for part in parts)
+    queries, distractors = (ListedPatches(part[:, 0], np.zeros(len(part), np.int64), part[:, 1]) for part in parts)
     return queries, distractors
 
 
@@ -221,9 +225,9 @@ def _below(rng: np.random.Generator, limits: NDArray[np.int64]) -> NDArray[np.in
     return rng.integers(limits)
 
 
-def _empty() -> Patches:
+def _empty() -> ListedPatches:
     none = np.zeros(0, np.int64)
-    return Patches(none, none, none)
+    return ListedPatches(none, none, none)
 
 
 def _tasks_folder(tasks: Path) -> Path:
@@ -234,23 +238,23 @@ def _tasks_folder(tasks: Path) -> Path:
     return tasks / "tasks" if (tasks / "tasks").is_dir() else tasks
 
 
-def _read_pairs(path: Path, sequences: Mapping[str, Sequence], most: int) -> Pairs:
+def _read_pairs(path: Path, sequences: Mapping[str, HPatchesSequence], most: int) -> Pairs:
     rows = _read(path, ("s1", "t1", "idx1", "s2", "t2", "idx2"), (0, 3), sequences, most)
-    first, second = (Patches(*rows[:, start : start + 3].T) for start in (0, 3))
+    first, second = (ListedPatches(*rows[:, start : start + 3].T) for start in (0, 3))
     for patches in (first, second):
         _check(path, patches, sequences)
     return first, second
 
 
-def _read_patches(path: Path, sequences: Mapping[str, Sequence], most: int) -> Patches:
+def _read_patches(path: Path, sequences: Mapping[str, HPatchesSequence], most: int) -> ListedPatches:
     rows = _read(path, ("s", "idx"), (0,), sequences, most)
-    patches = Patches(rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1])
+    patches = ListedPatches(rows[:, 0], np.zeros(len(rows), np.int64), rows[:, 1])
     _check(path, patches, sequences)
     return patches
 
 
 def _read(
-    path: Path, header: tuple[str, ...], named: tuple[int, ...], sequences: Mapping[str, Sequence], most: int
+    path: Path, header: tuple[str, ...], named: tuple[int, ...], sequences: Mapping[str, HPatchesSequence], most: int
 ) -> NDArray[np.int64]:
     """Rows (M, columns) of a list, its sequences as their places."""
     if not path.is_file():
@@ -278,7 +282,7 @@ def _read(
     return rows[: most or None]
 
 
-def _check(path: Path, patches: Patches, sequences: Mapping[str, Sequence]) -> None:
+def _check(path: Path, patches: ListedPatches, sequences: Mapping[str, HPatchesSequence]) -> None:
     """Refuse patches that are not there."""
     counts = np.array([one.patches for one in sequences.values()])[patches.sequences]
     wrong = (patches.numbers < 0) | (patches.numbers >= counts) | (patches.images < 0) | (patches.images > 5)

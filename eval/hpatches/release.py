@@ -33,7 +33,7 @@ KINDS = {"i": "illumination", "v": "viewpoint"}
 
 
 @dataclass(frozen=True)
-class Sequence:
+class HPatchesSequence:
     """One sequence."""
 
     name: str
@@ -67,7 +67,7 @@ class Sequence:
         return pixels.reshape(self.patches, PATCH, PATCH)
 
 
-def find_sequences(root: Path) -> dict[str, Sequence]:
+def find_sequences(root: Path) -> dict[str, HPatchesSequence]:
     """Find the sequences below a folder, by name.
 
     Parameters
@@ -85,7 +85,7 @@ def find_sequences(root: Path) -> dict[str, Sequence]:
     return {path.name: _sequence(path) for path in found}
 
 
-def _sequence(folder: Path) -> Sequence:
+def _sequence(folder: Path) -> HPatchesSequence:
     missing = [f"{image}.png" for image in IMAGES if not (folder / f"{image}.png").is_file()]
     if missing:
         raise CairnError(f"{folder} lacks {missing[0]}{f' and {len(missing) - 1} more' * (len(missing) > 1)}.")
@@ -98,4 +98,4 @@ def _sequence(folder: Path) -> Sequence:
         raise CairnError(f"{path} is damaged or cut short: unpack the set again.") from error
     if width != PATCH or height % PATCH or not height:
         raise CairnError(f"{path} has {width}x{height} pixels, which are no {PATCH}x{PATCH} patches below each other.")
-    return Sequence(folder.name, folder, height // PATCH)
+    return HPatchesSequence(folder.name, folder, height // PATCH)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from eval.descriptions import read_rows
-from eval.hpatches.release import IMAGES, Sequence
+from eval.hpatches.release import IMAGES, HPatchesSequence
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
@@ -25,7 +25,7 @@ _MEMORY = 1 << 29  # bytes of rows kept in memory; more go to a temporary file
 _FILES = (".csv", ".npy", ".txt")
 
 
-class Rows:
+class PatchRows:
     """A row for every patch of some sequences.
 
     Attributes
@@ -148,10 +148,10 @@ class Rows:
 
 
 def describe_sequences(
-    sequences: Mapping[str, Sequence], descriptor: Descriptor, progress: Progress = lambda step, done, of: None
-) -> Rows:
+    sequences: Mapping[str, HPatchesSequence], descriptor: Descriptor, progress: Progress = lambda step, done, of: None
+) -> PatchRows:
     """Describe all patches of some sequences, resampled to the descriptor's own size; reports the step ``describe``."""
-    rows = Rows(descriptor.name, "l2", {name: one.patches for name, one in sequences.items()}, descriptor.dim)
+    rows = PatchRows(descriptor.name, "l2", {name: one.patches for name, one in sequences.items()}, descriptor.dim)
     for done, (name, sequence) in enumerate(sequences.items(), start=1):
         for image in IMAGES:
             batch = resample_patches(sequence.read(image), descriptor.patch_size)
@@ -163,10 +163,10 @@ def describe_sequences(
 
 def read_sequences(
     folder: Path,
-    sequences: Mapping[str, Sequence],
+    sequences: Mapping[str, HPatchesSequence],
     distance: str = "l2",
     progress: Progress = lambda step, done, of: None,
-) -> Rows:
+) -> PatchRows:
     """Read descriptions in the benchmark's layout: ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, …, a row a patch.
 
     Parameters
@@ -199,7 +199,7 @@ def read_sequences(
             read = read_rows(path)
             if rows is None:
                 counts = {name: one.patches for name, one in sequences.items()}
-                rows = Rows(folder.name, distance, counts, read.shape[1])
+                rows = PatchRows(folder.name, distance, counts, read.shape[1])
             rows.put(name, image, read, path)  # type: ignore[arg-type]
         progress("describe", done, len(sequences))
     if rows is None:

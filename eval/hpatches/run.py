@@ -8,15 +8,15 @@ from typing import Any
 
 from eval.hpatches.lists import choose_sequences, draw_lists, read_lists
 from eval.hpatches.options import HPatchesChoices
-from eval.hpatches.release import Sequence as PatchSequence
+from eval.hpatches.release import HPatchesSequence as PatchSequence
 from eval.hpatches.release import find_sequences
-from eval.hpatches.rows import Rows
-from eval.hpatches.tasks import TASKS, Matching, Retrieval, Verification, match_images, retrieve, verify
+from eval.hpatches.rows import PatchRows
+from eval.hpatches.tasks import TASKS, Matching, PatchVerification, Retrieval, match_images, retrieve, verify
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import one_of
 
-Describe = Callable[[dict[str, PatchSequence]], Rows]
+Describe = Callable[[dict[str, PatchSequence]], PatchRows]
 """Gives the rows of some sequences: `describe_sequences` or `read_sequences` with all else settled."""
 
 
@@ -33,7 +33,7 @@ class HPatchesReport:
     patches: int
     lists: str
     is_published: bool
-    verification: Verification | None = None
+    verification: PatchVerification | None = None
     matching: Matching | None = None
     retrieval: Retrieval | None = None
     seconds: dict[str, float] = field(default_factory=dict)

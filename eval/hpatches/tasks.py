@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.hpatches.lists import Lists, Pairs, Patches
+from eval.hpatches.lists import ListedPatches, Lists, Pairs
 from eval.hpatches.release import KINDS, NOISE, TARGETS
-from eval.hpatches.rows import Rows
+from eval.hpatches.rows import PatchRows
 from index.progress import Progress
 
 TASKS = ("verification", "matching", "retrieval")
@@ -46,7 +46,7 @@ def ranked_auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> flo
 
 
 @dataclass(frozen=True)
-class Verification:
+class PatchVerification:
     """How well distances tell patches that match from others: areas by balance, negatives and noise."""
 
     areas: dict[str, dict[str, dict[str, float]]]  # balanced: AUC, imbalanced: AP; of intra and inter; of each noise
@@ -111,7 +111,7 @@ class Retrieval:
         return {"mAP": self.mean, **means, "pools": pools, "queries": self.queries, "distractors": self.distractors}
 
 
-def verify(rows: Rows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Verification:
+def verify(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> PatchVerification:
     """Tell pairs that match from others by a threshold on their distance.
 
     Balanced: the area under the ROC curve of equal numbers of each. Imbalanced: the average precision of all
@@ -129,10 +129,10 @@ def verify(rows: Rows, lists: Lists, progress: Progress = lambda step, done, of:
                 match = np.repeat([False, True], [len(other), len(taken)])
                 areas[balance][name][noise] = area(np.concatenate([other, taken]), match)
         progress("verification", done, len(NOISE))
-    return Verification(areas, len(lists.positives[0]))
+    return PatchVerification(areas, len(lists.positives[0]))
 
 
-def match_images(rows: Rows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Matching:
+def match_images(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Matching:
     """Match each patch of a reference to its nearest neighbour in each other image; the nearest matches rank first.
 
     A patch whose nearest neighbour is another one is never found: recall ends below 1.
@@ -156,7 +156,7 @@ def match_images(rows: Rows, lists: Lists, progress: Progress = lambda step, don
     return Matching(ap, found)
 
 
-def retrieve(rows: Rows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
+def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, done, of: None) -> Retrieval:
     """Find the five other images of a patch among distractors that are not of its sequence, in pools of `POOLS`.
 
     Of equal distances the right ones come first.
@@ -201,22 +201,22 @@ def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDA
 
 
 def _right_distances(
-    rows: Rows, lists: Lists, queries: Patches, places: NDArray[np.int64], noise: str
+    rows: PatchRows, lists: Lists, queries: ListedPatches, places: NDArray[np.int64], noise: str
 ) -> NDArray[np.float64]:
     """Distances (Q, 5) of patches to the same in the other images."""
     columns = []
     for image in range(1, TARGETS + 1):
-        target = Patches(queries.sequences, np.full(len(queries), image), queries.numbers)
+        target = ListedPatches(queries.sequences, np.full(len(queries), image), queries.numbers)
         columns.append(rows.pairwise(places, _places(rows, lists, target, noise)))
     return np.stack(columns, axis=1)
 
 
-def _distances(rows: Rows, lists: Lists, pairs: Pairs, noise: str) -> NDArray[np.float64]:
+def _distances(rows: PatchRows, lists: Lists, pairs: Pairs, noise: str) -> NDArray[np.float64]:
     first, second = pairs
     return rows.pairwise(_places(rows, lists, first, noise), _places(rows, lists, second, noise))
 
 
-def _places(rows: Rows, lists: Lists, patches: Patches, noise: str) -> NDArray[np.int64]:
+def _places(rows: PatchRows, lists: Lists, patches: ListedPatches, noise: str) -> NDArray[np.int64]:
     """Places of patches, those of images 1 to 5 with some noise."""
     shift = 0 if noise == "ref" else TARGETS * list(NOISE).index(noise)
     images = np.where(patches.images == 0, 0, patches.images + shift)

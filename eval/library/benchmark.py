@@ -60,7 +60,7 @@ def measure(
     """
     from eval.benchmark import run_benchmark
     from eval.rankings.outputs import Outputs
-    from eval.retrieval.kept import Work
+    from eval.retrieval.kept import RunFiles
     from eval.retrieval.published import set_as_published
     from eval.retrieval.vocabulary import VocabularySource
 
@@ -88,7 +88,7 @@ def measure(
         vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
         collection=chosen["collection"],
         features=chosen["features"],
-        work=Work(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
+        work=RunFiles(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
         single_ranking=chosen["single_ranking"],
         workers=processes(chosen["workers"]),
         progress=progress,

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.panel.measuring import Found
+from eval.panel.measuring import QueryOutcome
 from learning.measures.logistic import fit_logistic, held_out
 from retrieval.search.probability import FOUND, LIKELY, UNCONFIRMED, Calibration
 
@@ -16,7 +16,7 @@ _FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Judged:
+class CalibrationOutcome:
     """What probabilities come to that scenes left out of the fit were given.
 
     Attributes
@@ -32,7 +32,7 @@ class Judged:
     deciles: dict[str, list[tuple[float, float, int]]]
 
 
-def calibrate(found: Mapping[str, Found]) -> tuple[Calibration, Judged]:
+def calibrate(found: Mapping[str, QueryOutcome]) -> tuple[Calibration, CalibrationOutcome]:
     """Fit the weights, kinds weighing equally, and judge them on scenes left out.
 
     Parameters
@@ -65,7 +65,9 @@ def calibrate(found: Mapping[str, Found]) -> tuple[Calibration, Judged]:
     return Calibration(**dict(zip(names, fitted, strict=True))), _judge(likelihood, sign > 0, mapped, kinds)
 
 
-def _judge(told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]) -> Judged:
+def _judge(
+    told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[np.bool_], kinds: list[str]
+) -> CalibrationOutcome:
     of = np.array(kinds)
     sure = mapped & (told >= FOUND)
     found, maybe, deciles = {}, {}, {}
@@ -81,4 +83,4 @@ def _judge(told: NDArray[np.float64], right: NDArray[np.bool_], mapped: NDArray[
             for some in (here & (tenth == step) for step in range(10))
             if some.any()
         ]
-    return Judged(found, maybe, deciles)
+    return CalibrationOutcome(found, maybe, deciles)

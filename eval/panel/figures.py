@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eval.panel.kinds import KINDS
-from eval.panel.measuring import Found
+from eval.panel.measuring import QueryOutcome
 from learning.measures.differences import mean_and_error
 from retrieval.search.probability import FOUND, LIKELY
 
@@ -30,7 +30,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Kind:
+class KindFigures:
     """What was measured of one kind of photos.
 
     Attributes
@@ -57,12 +57,12 @@ class Kind:
     seconds: tuple[float, float]
 
 
-def scores_of(found: Mapping[str, Found]) -> dict[str, dict[str, float]]:
+def scores_of(found: Mapping[str, QueryOutcome]) -> dict[str, dict[str, float]]:
     """Mean average precision by kind and scene."""
     return _by_scene(found, lambda one: one.score)
 
 
-def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
+def summarise(found: Mapping[str, QueryOutcome]) -> dict[str, KindFigures]:
     """Return the figures of each kind that there are queries of, in the order of `KINDS`."""
     scores, shown = scores_of(found), _by_scene(found, _shown)
     kinds = {}
@@ -71,7 +71,7 @@ def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
         photos = [(_is_found(photo), photo[0] >= LIKELY, photo[2]) for one in some for photo in one.photos]
         sure = [right for certain, _, right in photos if certain]
         likely = [right for certain, probable, right in photos if probable and not certain]
-        kinds[kind] = Kind(
+        kinds[kind] = KindFigures(
             len(some),
             Figure.of(list(scores[kind].values())),
             Figure.of(list(shown[kind].values())),
@@ -83,7 +83,7 @@ def summarise(found: Mapping[str, Found]) -> dict[str, Kind]:
     return kinds
 
 
-def differences(found: Mapping[str, Found], before: Mapping[str, Found]) -> dict[str, Figure]:
+def differences(found: Mapping[str, QueryOutcome], before: Mapping[str, QueryOutcome]) -> dict[str, Figure]:
     """How much more average precision each kind has than in another run, over the scenes of queries both asked."""
     both = found.keys() & before.keys()
     now = scores_of({name: one for name, one in found.items() if name in both})
@@ -103,7 +103,7 @@ def mean_and_median(values: Sequence[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.median(values))
 
 
-def _by_scene(found: Mapping[str, Found], value: Callable[[Found], float]) -> dict[str, dict[str, float]]:
+def _by_scene(found: Mapping[str, QueryOutcome], value: Callable[[QueryOutcome], float]) -> dict[str, dict[str, float]]:
     values: dict[str, dict[str, list[float]]] = {kind: defaultdict(list) for kind in KINDS}
     for one in found.values():
         values[one.kind][one.scene].append(value(one))
@@ -115,5 +115,5 @@ def _is_found(photo: tuple[float, int, bool]) -> bool:
     return photo[0] >= FOUND and photo[1] > 0
 
 
-def _shown(one: Found) -> float:
+def _shown(one: QueryOutcome) -> float:
     return sum(right for probability, _, right in one.photos if probability >= LIKELY) / one.positives

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from eval.panel.parts import PanelQuery, Part
+from eval.panel.parts import PanelPart, PanelQuery
 from eval.retrieval.kept import code_fingerprint
 from eval.retrieval.photos import ranking_of, stems_of
-from eval.tables.retrieval import Cell, collect
+from eval.tables.retrieval import Measurement, collect
 from eval.tables.staged import stage_photos
 from index.arrays import fingerprint, load_json, reading, save_arrays, save_json
 from index.errors import CairnError
@@ -48,7 +48,7 @@ _WARM: set[str] = set()  # parts that this process has searched
 
 
 @dataclass(frozen=True)
-class Found:
+class QueryOutcome:
     """What one query found."""
 
     kind: str
@@ -142,7 +142,7 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
     save_arrays(path, rows)
 
 
-def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
+def prepare(part: PanelPart, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
     """Index the photos of a part and describe its queries, unless that is done.
 
     Returns
@@ -150,7 +150,7 @@ def prepare(part: Part, work: Path, options: CollectionOptions, workers: int, te
     collection, views : Path
         Folder of the collection, and that of the kept views.
     """
-    cell = Cell(part.photos, part.photos, options, _SIGNED)
+    cell = Measurement(part.photos, part.photos, options, _SIGNED)
     for done, total in stage_photos(work, part.photos, [cell.extractor], options.image, workers):
         tell("extract", done, total)
     folder = collect(cell, work, workers, tell)
@@ -182,14 +182,14 @@ def _describe(folder: Path, views: Path, queries: Sequence[PanelQuery]) -> None:
 
 
 def measure(
-    parts: Sequence[Part],
+    parts: Sequence[PanelPart],
     work: Path,
     search: SearchOptions,
     *,
     collection: CollectionOptions | None = None,
     workers: int = 1,
     progress: Progress | None = None,
-) -> dict[str, Found]:
+) -> dict[str, QueryOutcome]:
     """Ask all queries of the panel, and keep what they find: a run that was stopped goes on where it was.
 
     Parameters
@@ -221,7 +221,7 @@ def measure(
     options = collection or CollectionOptions(signature=SIGNATURE)
     settings = {"search": asdict(search), "collection": asdict(options), "code": code_fingerprint()}
     key = fingerprint({}, settings)[:16]
-    found: dict[str, Found] = {}
+    found: dict[str, QueryOutcome] = {}
     for part in parts:
         folder, views = prepare(part, work, options, workers, tell)
         file = work / "found" / f"{key}-{part.photos.key}.json"
@@ -240,7 +240,7 @@ def measure(
 
 def _ask(
     folder: Path, views: Path, name: str, queries: Sequence[PanelQuery], search: SearchOptions
-) -> dict[str, Found]:
+) -> dict[str, QueryOutcome]:
     with Collection.open(folder) as collection:
         searcher = Searcher(collection, search)
         named = {stem for query in queries for stem in (*query.positives, *query.junk)}
@@ -251,7 +251,7 @@ def _ask(
         return {f"{name}/{query.name}": _ask_one(searcher, stems, views, query) for query in queries}
 
 
-def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: PanelQuery) -> Found:
+def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: PanelQuery) -> QueryOutcome:
     path = folder / f"{query.name}.npz"
     with reading(path, "views of a query", "describing them again"), np.load(path, allow_pickle=False) as file:
         rows = dict(file)
@@ -269,21 +269,23 @@ def _ask_one(searcher: Searcher, stems: dict[int, str], folder: Path, query: Pan
         if hit.probability >= _TOLD:
             photos.append((hit.probability, hit.verification.inliers, right))
     score = average_precision(ranking_of(answer, stems), query.positives, query.junk)
-    return Found(
+    return QueryOutcome(
         query.kind, query.scene, score, len(query.positives), photos, weighed, answer.turned, round(seconds, 4)
     )
 
 
-def save_found(path: Path, found: dict[str, Found]) -> None:
+def save_found(path: Path, found: dict[str, QueryOutcome]) -> None:
     """Write what queries found as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     save_json(path, {name: asdict(one) for name, one in found.items()})
 
 
-def load_found(path: Path) -> dict[str, Found]:
+def load_found(path: Path) -> dict[str, QueryOutcome]:
     """Read what `save_found` wrote."""
     kept = load_json(path)
     return {
-        name: Found(**{**one, "photos": list(map(tuple, one["photos"])), "weighed": list(map(tuple, one["weighed"]))})
+        name: QueryOutcome(
+            **{**one, "photos": list(map(tuple, one["photos"])), "weighed": list(map(tuple, one["weighed"]))}
+        )
         for name, one in kept.items()
     }

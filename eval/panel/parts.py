@@ -24,7 +24,7 @@ from eval.panel.kinds import (
 from eval.scenes_shown import find_photo_sets
 from eval.tables import sets
 from eval.tables.sets import RetrievalSet, find_set
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 from retrieval.search.query import Box
 
 _TURNS = (90, 180, 270)  # degrees
@@ -49,14 +49,14 @@ class PanelQuery:
 
 
 @dataclass(frozen=True)
-class Part:
+class PanelPart:
     """A set of photos that is searched, and its queries."""
 
     photos: RetrievalSet
     queries: Sequence[PanelQuery]
 
 
-def find_parts(root: Path) -> list[Part]:
+def find_parts(root: Path) -> list[PanelPart]:
     """Find the parts of the panel below a folder of sets; raises CairnError if a set is missing."""
     landmarks, paintings, hard, wild, solid = (
         find_set(root, name) for name in ("landmarks", "paintings", sets.HARD, "wild", sets.SOLID)
@@ -65,15 +65,15 @@ def find_parts(root: Path) -> list[Part]:
     flat = list(_paintings(paintings, root))
     groups = list(_groups(solid, root))
     return [
-        Part(landmarks, [*plain, *_strips(plain), *_turned(plain)]),
-        Part(paintings, [*flat, *_turned(flat[::8])]),
-        Part(hard, [replace(one, kind=SMALL) for one in _landmarks(hard)]),
-        Part(wild, list(_wild(wild))),
-        Part(solid, [*groups, *_turned(groups)]),
+        PanelPart(landmarks, [*plain, *_strips(plain), *_turned(plain)]),
+        PanelPart(paintings, [*flat, *_turned(flat[::8])]),
+        PanelPart(hard, [replace(one, kind=SMALL) for one in _landmarks(hard)]),
+        PanelPart(wild, list(_wild(wild))),
+        PanelPart(solid, [*groups, *_turned(groups)]),
     ]
 
 
-def _asked(query: Query, path: Path, kind: str, scene: str) -> PanelQuery:
+def _asked(query: GroundTruthQuery, path: Path, kind: str, scene: str) -> PanelQuery:
     return PanelQuery(query.name, kind, scene, path, query.box, query.positives, query.junk | {query.stem})
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, few, made, roc_curves, row
 from eval.reproduce.measures import Least, Listed, Measure
-from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
+from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Brown, Hua, Winder: Discriminative Learning of Local Image Descriptors (PAMI 2011)"
@@ -227,7 +227,7 @@ def figure12(scale: Scale) -> Experiment:
         drawn = Step(
             f"projections: {title}", ("plot", "projections", *files, "--out", Here(picture)), 0.01, prints=False
         )
-        pictures.append(Picture(title, drawn, picture))
+        pictures.append(Drawing(title, drawn, picture))
     return Experiment(
         "brown11/figure12", "Projections for Harris corners and DoG", f"{SOURCE}, figure 12", tuple(pictures)
     )

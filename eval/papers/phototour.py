@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from eval.reproduce.measures import Value
-from eval.reproduce.plan import Picture
+from eval.reproduce.plan import Drawing
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SETS = {"Yos": "yosemite", "ND": "notredame", "Lib": "liberty"}
@@ -55,14 +55,14 @@ def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str) -> S
     )
 
 
-def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Picture:
+def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Drawing:
     """Draw something of what a step learnt: a kind of `cairn plot`."""
     name = f"{kind}{suffix}"
     step = Step(f"{kind}: {title}", ("plot", kind, made(learnt), "--out", Here(name)), 0.01, prints=False)
-    return Picture(title, step, name)
+    return Drawing(title, step, name)
 
 
-def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title: str) -> Picture:
+def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title: str) -> Drawing:
     """Draw ROC curves of descriptors on the test pairs of a set."""
     files: list[Argument] = []
     for one in descriptors:
@@ -73,4 +73,4 @@ def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title
         scale.hours(len(descriptors) * _EVALUATION),
         prints=False,
     )
-    return Picture(title, step, "roc.svg")
+    return Drawing(title, step, "roc.svg")

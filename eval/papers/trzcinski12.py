@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from eval.papers.phototour import SETS, dimensions, drawing, error, few, made, roc_curves, row
-from eval.reproduce.plan import Cell, Experiment, Picture, Table
+from eval.reproduce.plan import Cell, Drawing, Experiment, Table
 from eval.reproduce.steps import Argument, Data, Here, Scale, Step
 
 SOURCE = "Trzcinski, Christoudias, Lepetit, Fua: Learning Image Descriptors with the Boosting-Trick (NIPS 2012)"
@@ -172,7 +172,7 @@ def figure3(scale: Scale) -> Experiment:
 
 def figure4(scale: Scale) -> Experiment:
     """Compare with other descriptors."""
-    parts: list[Table | Picture] = []
+    parts: list[Table | Drawing] = []
     for pair, published in _FIGURE_4.items():
         parts += [
             Table(f"Errors, {row(pair)}", UNIT, _cells(pair, published, scale)),
@@ -186,6 +186,6 @@ def figure4(scale: Scale) -> Experiment:
 _NOTES = ("LDAHash is not built here: its numbers are the published ones alone.",)
 
 
-def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Picture:
+def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Drawing:
     found = [_descriptor(name, pair[0], scale) for name in names]
     return roc_curves(pair[1], [one for one in found if one is not None], scale, f"ROC curves, {row(pair)}")

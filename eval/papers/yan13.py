@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from eval.papers.buildings import COLLECTION, TITLES, mean_precision, searched
 from eval.reproduce.measures import Gain, Listed, Mean, MeanOfListed, Measure, Spread, Value
-from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
+from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Yan, Yu: Sparse Similarity Matrix Learning for Visual Object Retrieval (IJCNN 2013)"
@@ -238,7 +238,7 @@ def figure3(scale: Scale) -> Experiment:
             scale.hours(0.2),
             prints=False,
         )
-        pictures.append(Picture(TITLES[dataset], step, "similarity.svg"))
+        pictures.append(Drawing(TITLES[dataset], step, "similarity.svg"))
     return Experiment(
         "yan13/figure3", "Similarities of matching and other photos", f"{SOURCE}, figure 3", tuple(pictures)
     )

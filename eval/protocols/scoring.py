@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eval.protocols.truth import BenchmarkQuery, Labels, Truth
+from eval.protocols.truth import BenchmarkQuery, QueryLabels, Truth
 from learning.measures.precision import average_precision, mean_average_precision, precision_at
 
 
@@ -22,7 +22,7 @@ def score_ranking(
     query: BenchmarkQuery, protocol: str, ranking: Sequence[str], seconds: float, truth: Truth
 ) -> QueryScore:
     """Score a ranking by one of the protocols by which the query has a positive."""
-    labels: Labels = query.labels[protocol]
+    labels: QueryLabels = query.labels[protocol]
     names = list(ranking)
     ap = average_precision(names, labels.positives, labels.junk)
     precision = {k: precision_at(names, labels.positives, k, labels.junk) for k in truth.cutoffs}

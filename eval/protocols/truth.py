@@ -7,7 +7,7 @@ from pathlib import Path
 from eval.protocols.revisited import Revisited, read_revisited
 from index.errors import CairnError
 from index.text import shown
-from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 
 PLAIN = ""
 """Name of the one protocol of Oxford5K, Paris6K and all that lie like them."""
@@ -18,7 +18,7 @@ CUTOFFS = (1, 5, 10)
 
 
 @dataclass(frozen=True)
-class Labels:
+class QueryLabels:
     """Photos, by their stems, that a query should find, and those that count neither way."""
 
     positives: frozenset[str]
@@ -44,7 +44,7 @@ class BenchmarkQuery:
     name: str
     stem: str
     box: tuple[float, float, float, float]
-    labels: Mapping[str, Labels]
+    labels: Mapping[str, QueryLabels]
 
     @property
     def named(self) -> frozenset[str]:
@@ -99,7 +99,9 @@ class Truth:
 
         queries = []
         for query in self.queries:
-            labels = {name: Labels(renamed(one.positives), renamed(one.junk)) for name, one in query.labels.items()}
+            labels = {
+                name: QueryLabels(renamed(one.positives), renamed(one.junk)) for name, one in query.labels.items()
+            }
             for one in labels.values():
                 if both := one.positives & one.junk:
                     raise CairnError(
@@ -163,11 +165,11 @@ def read_truth(path: Path) -> Truth:
     return plain_truth(read_ground_truth(path))
 
 
-def plain_truth(queries: list[Query]) -> Truth:
+def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
     """Oxford5K's protocol: photos that are good or ok are positives."""
     return Truth(
         tuple(
-            BenchmarkQuery(query.name, query.stem, query.box, {PLAIN: Labels(query.positives, query.junk)})
+            BenchmarkQuery(query.name, query.stem, query.box, {PLAIN: QueryLabels(query.positives, query.junk)})
             for query in queries
             if query.positives
         )
@@ -183,9 +185,9 @@ def revisited_truth(found: Revisited) -> Truth:
     known: dict[str, int] = {}
     for one in found.queries:
         labels = {
-            "easy": Labels(one.easy, one.junk | one.hard),
-            "medium": Labels(one.easy | one.hard, one.junk),
-            "hard": Labels(one.hard, one.junk | one.easy),
+            "easy": QueryLabels(one.easy, one.junk | one.hard),
+            "medium": QueryLabels(one.easy | one.hard, one.junk),
+            "hard": QueryLabels(one.hard, one.junk | one.easy),
         }
         labels = {name: label for name, label in labels.items() if label.positives}
         number = known[one.stem] = known.get(one.stem, 0) + 1

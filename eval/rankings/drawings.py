@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.rankings.curves import RECALLS
-from eval.rankings.photos import Picture
+from eval.rankings.photos import PreviewPicture
 
 _SIDE, _EDGE = 160, 22  # of the plot, and what the labels need, in pixels
 _STRIP = 640
@@ -58,7 +58,7 @@ def strip_drawing(ranks: Iterable[int], length: int, label: str) -> str:
     )
 
 
-def boxed_photo(picture: Picture, box: tuple[float, float, float, float] | None, side: int, label: str) -> str:
+def boxed_photo(picture: PreviewPicture, box: tuple[float, float, float, float] | None, side: int, label: str) -> str:
     """Draw a photo with a box, in pixels of the photo itself."""
     width, height = picture.width, picture.height
     scale = side / max(width, height)

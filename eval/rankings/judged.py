@@ -8,7 +8,7 @@ from typing import Protocol
 class Judged(Protocol):
     """A query of a ground truth under one protocol; photos go by their names without folder and ending.
 
-    `learning.labels.ground_truth.Query` is one.
+    `learning.labels.ground_truth.GroundTruthQuery` is one.
     """
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 from eval.rankings.curves import curves_of, interpolated
 from eval.rankings.drawings import boxed_photo, curve_drawing, strip_drawing
 from eval.rankings.names import plain_name
-from eval.rankings.photos import PhotoFiles, Picture, picture
+from eval.rankings.photos import PhotoFiles, PreviewPicture, picture
 from eval.rankings.scoring import RankingReport, ScoredQuery
 from index.progress import Progress
 from index.text import printable_name
@@ -121,7 +121,7 @@ class _Drawing:
 
     def __init__(self, photos: PhotoFiles) -> None:
         self._photos = photos
-        self._classes: dict[Path, tuple[str, Picture] | None] = {}
+        self._classes: dict[Path, tuple[str, PreviewPicture] | None] = {}
 
     def style(self) -> str:
         """The classes of the thumbnails that were drawn."""
@@ -194,7 +194,7 @@ class _Drawing:
         return entry[0] if entry is not None else None
 
 
-def _sized(small: Picture) -> str:
+def _sized(small: PreviewPicture) -> str:
     scale = _THUMBNAIL / max(small.width, small.height)
     return f"width: {small.width * scale:.0f}px; height: {small.height * scale:.0f}px;"
 

@@ -47,7 +47,7 @@ class PhotoFiles:
 
 
 @dataclass(frozen=True)
-class Picture:
+class PreviewPicture:
     """A small JPEG of a photo, and the size of the photo itself, in pixels."""
 
     uri: str  # data:image/jpeg;base64,…
@@ -55,10 +55,10 @@ class Picture:
     height: int
 
 
-def picture(path: Path, side: int) -> Picture | None:
+def picture(path: Path, side: int) -> PreviewPicture | None:
     """Make a picture whose longer side has some pixels; None if the photo cannot be read."""
     try:
         pixels, width, height = read_colour_sized(path, ImageOptions(max_side=side))
     except CairnError:
         return None
-    return Picture(f"data:image/jpeg;base64,{b64encode(encode_jpeg(pixels, _QUALITY)).decode()}", width, height)
+    return PreviewPicture(f"data:image/jpeg;base64,{b64encode(encode_jpeg(pixels, _QUALITY)).decode()}", width, height)

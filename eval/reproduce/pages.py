@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.reproduce.measures import Measure, Results
-from eval.reproduce.plan import Experiment, Picture, Plot, Series, Table
+from eval.reproduce.plan import Drawing, Experiment, Plot, Series, Table
 from eval.reproduce.running import Bench, printed
 from index.arrays import load_json, save_json, save_rows
 from index.errors import CairnError
@@ -140,7 +140,7 @@ def _rounded(number: float | None) -> float | None:
 
 def check_pages(experiments: Sequence[Experiment]) -> None:
     """Raise CairnError if a plot could not be drawn in the end: before the work that it reports."""
-    if any(isinstance(part, Plot | Picture) for one in experiments for part in one.parts):
+    if any(isinstance(part, Plot | Drawing) for one in experiments for part in one.parts):
         require_matplotlib()
 
 
@@ -303,7 +303,7 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _picture(picture: Picture, bench: Bench) -> str:
+def _picture(picture: Drawing, bench: Bench) -> str:
     path = bench.home(picture.step) / picture.name
     return _image(_TYPES[path.suffix], path.read_bytes(), picture.title)
 

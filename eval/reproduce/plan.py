@@ -101,7 +101,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Drawing:
     """A picture that a step draws."""
 
     title: str
@@ -109,7 +109,7 @@ class Picture:
     name: str  # of the file in the step's folder
 
 
-Part: TypeAlias = Table | Plot | Picture
+Part: TypeAlias = Table | Plot | Drawing
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Experiment:
 
     def _ends(self) -> Iterator[Step]:
         for part in self.parts:
-            if isinstance(part, Picture):
+            if isinstance(part, Drawing):
                 yield part.step
             elif isinstance(part, Plot):
                 for series in part.series:

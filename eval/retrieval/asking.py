@@ -30,7 +30,7 @@ Described = tuple[Path, tuple[Path, ...]]
 
 
 @dataclass(frozen=True)
-class Job:
+class SearchTask:
     """One search.
 
     Attributes
@@ -61,7 +61,7 @@ class Answered:
 
 
 def ask_all(
-    collection: Collection, options: SearchOptions, jobs: Sequence[Job], workers: int = 1
+    collection: Collection, options: SearchOptions, jobs: Sequence[SearchTask], workers: int = 1
 ) -> Iterator[Answered]:
     """Search for queries; return the answers as they come, in any order where there are several processes.
 
@@ -107,7 +107,9 @@ def _features_of(collection: Collection) -> Described | None:
 _searchers: dict[str, Searcher] = {}  # of a worker process: the last one, by what it searches
 
 
-def _ask_elsewhere(folder: Path, state: str, features: Described | None, options: SearchOptions, job: Job) -> Answered:
+def _ask_elsewhere(
+    folder: Path, state: str, features: Described | None, options: SearchOptions, job: SearchTask
+) -> Answered:
     """Search in a worker process, which opens a collection once for all searches in it."""
     key = repr((str(folder), state, features, options))
     if key not in _searchers:
@@ -121,7 +123,7 @@ def _ask_elsewhere(folder: Path, state: str, features: Described | None, options
     return _ask(_searchers[key], job)
 
 
-def _ask(searcher: Searcher, job: Job) -> Answered:
+def _ask(searcher: Searcher, job: SearchTask) -> Answered:
     start = time.perf_counter()
     among = None
     if len(job.without):

@@ -37,7 +37,7 @@ _ROOMS = ("photos", "regions", "descriptors", "features", "foreign", "matching",
 
 
 @dataclass(frozen=True)
-class Work:
+class RunFiles:
     """Files of a run that is kept."""
 
     root: Path = WORK  # folder of all runs

@@ -11,12 +11,12 @@ import numpy as np
 from eval.protocols.truth import Truth
 from index.errors import CairnError
 from index.text import shown
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.pages import stem_of
 from retrieval.photos.listing import list_photos
-from retrieval.search.searcher import Answer
+from retrieval.search.searcher import RankedAnswer
 
 T = TypeVar("T")
 Listed = list[tuple[Path, Path]]
@@ -209,7 +209,7 @@ def _known_as(listed: Listed) -> tuple[Path, ...]:
     return tuple(real[root] / path.relative_to(root) for root, path in listed)
 
 
-def named_photos(queries: Iterable[Query]) -> set[str]:
+def named_photos(queries: Iterable[GroundTruthQuery]) -> set[str]:
     """Return the stems of all photos that some queries name: their own, good, ok and junk."""
     return {stem for query in queries for stem in (query.stem, *query.positives, *query.junk)}
 
@@ -243,7 +243,7 @@ def stems_of(
     }
 
 
-def ranking_of(answer: Answer, names: Mapping[int, str]) -> list[str]:
+def ranking_of(answer: RankedAnswer, names: Mapping[int, str]) -> list[str]:
     """Return the names that a ground truth knows photos by, the best first."""
     return [names[number] for number in answer.hits.ordered.tolist()]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from eval.protocols.scoring import QueryScore, score_ranking
 from eval.protocols.truth import PLAIN, BenchmarkQuery, Truth
-from eval.retrieval.asking import Job, ask_all, cut_out
+from eval.retrieval.asking import SearchTask, ask_all, cut_out
 from eval.retrieval.kept import Answers, folder_name, key_of
 from eval.retrieval.photos import BenchmarkPhotos, states_of, stems_of
 from index.errors import CairnError
@@ -19,7 +19,7 @@ from retrieval.collection.collection import Collection
 from retrieval.collection.layout import AUGMENTATION
 from retrieval.metadata.pages import stem_of
 from retrieval.search.engines.contract import settle
-from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 
 _NONE: NDArray[np.uint32] = np.zeros(0, np.uint32)
@@ -80,7 +80,7 @@ class QueryRun:
         self._truth, self.left_out = truth.answerable(self._numbers.keys())
         self.engine = settle(search, collection).engine
         # What is verified, or expands a query, depends on what else there is.
-        depends = find_engine(self.engine).verified is Verified.BEST or search.expand != "none"
+        depends = find_engine(self.engine).verified is VerifiedPhotos.BEST or search.expand != "none"
         self._apart = depends and not single_ranking and truth.protocols != (PLAIN,)
         self.jobs = {
             self._job(query, protocol): (query, protocol) for query in self._truth.queries for protocol in query.labels
@@ -132,7 +132,7 @@ class QueryRun:
             if progress is not None:
                 progress("queries", done, len(self.jobs))
 
-    def _prepared(self, job: str, scratch: Path) -> Job:
+    def _prepared(self, job: str, scratch: Path) -> SearchTask:
         query, protocol = self.jobs[job]
         path, box = self._path(query), query.box
         without = _NONE
@@ -140,14 +140,14 @@ class QueryRun:
             junk = query.labels[protocol].junk & self._numbers.keys()
             without = np.array(sorted(self._numbers[name] for name in junk), np.uint32)
         if not self._truth.cropped:
-            return Job(job, path, box, without)
+            return SearchTask(job, path, box, without)
         if query.name not in self._cuts:  # again in each run: the photo may have changed
             # The folder is hidden: a work folder may lie in one of photos.
             cut = scratch / ".cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
             cut.parent.mkdir(exist_ok=True)
             cut_out(path, box, cut)
             self._cuts[query.name] = cut
-        return Job(job, self._cuts[query.name], None, without)
+        return SearchTask(job, self._cuts[query.name], None, without)
 
     def scores(self, answers: Answers) -> dict[str, list[QueryScore]]:
         """Score the answers by each protocol."""

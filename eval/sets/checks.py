@@ -25,7 +25,7 @@ _SEQUENCE = (*(f"{number}.ppm" for number in range(1, 7)), *(f"H_1_{number}" for
 
 
 @dataclass
-class Finding:
+class SetFinding:
     """What a look at a set has found.
 
     Attributes
@@ -70,7 +70,7 @@ class Finding:
         return {**asdict(self), "whole": self.whole}
 
 
-def check(name: str, root: Path, manifests: Path | None = None) -> Finding:
+def check(name: str, root: Path, manifests: Path | None = None) -> SetFinding:
     """Look whether a set is whole; nothing is read but names, sizes and lists of patches.
 
     Parameters
@@ -90,12 +90,12 @@ def check(name: str, root: Path, manifests: Path | None = None) -> Finding:
     manifest = read_manifest(name, manifests)
     if not root.is_dir():
         raise CairnError(f"There is no folder {root}; check the name.")
-    finding = Finding(name)
+    finding = SetFinding(name)
     _CHECKS[name](manifest, root, finding, manifests)
     return finding
 
 
-def _count_photos(finding: Finding, photos: list[Path]) -> list[Path]:
+def _count_photos(finding: SetFinding, photos: list[Path]) -> list[Path]:
     """Count photos, those that are empty or known to be corrupt left out, which are named."""
     good = []
     for path in photos:
@@ -109,7 +109,7 @@ def _count_photos(finding: Finding, photos: list[Path]) -> list[Path]:
     return good
 
 
-def _check_buildings(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+def _check_buildings(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
     """Oxford5K, Paris6K, and their Revisited editions."""
     name = manifest.name
     finding.wanted = {part: manifest.layout[part] for part in ("images", "ground_truth")}
@@ -153,7 +153,7 @@ def _named(truth: Path) -> set[str]:
     return named
 
 
-def _check_photos(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
     """Flickr100K, Holidays and UKBench: photos alone."""
     finding.wanted = dict(manifest.layout)
     try:
@@ -170,7 +170,7 @@ def _check_photos(manifest: Manifest, root: Path, finding: Finding, manifests: P
         finding.missing += [f"{name}.jpg" for name in names if name not in there]
 
 
-def _check_part(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+def _check_part(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
     """A part of PhotoTour: its list of patches, their bitmaps, and the pair files that experiments read."""
     layout = manifest.layout
     finding.wanted = {"patches": layout["patches"], "pair_files": len(layout["pair_files"])}
@@ -189,7 +189,7 @@ def _check_part(manifest: Manifest, root: Path, finding: Finding, manifests: Pat
     finding.missing += absent + [name for name in layout["pair_files"] if name not in names]
 
 
-def _check_phototour(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+def _check_phototour(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
     """PhotoTour: its parts, which lie together."""
     for part in PARTS:
         one = check(part, root, manifests)
@@ -201,7 +201,7 @@ def _check_phototour(manifest: Manifest, root: Path, finding: Finding, manifests
         finding.folder = None
 
 
-def _check_sequences(manifest: Manifest, root: Path, finding: Finding, manifests: Path | None) -> None:
+def _check_sequences(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
     """HPatches: the sequences that have all their files."""
     finding.wanted = dict(manifest.layout)
     try:
@@ -219,7 +219,7 @@ def _check_sequences(manifest: Manifest, root: Path, finding: Finding, manifests
     finding.found["sequences"] = whole
 
 
-_CHECKS: dict[str, Callable[[Manifest, Path, Finding, Path | None], None]] = {
+_CHECKS: dict[str, Callable[[Manifest, Path, SetFinding, Path | None], None]] = {
     **dict.fromkeys(("oxford5k", "paris6k", "roxford5k", "rparis6k"), _check_buildings),
     **dict.fromkeys(("flickr100k", "holidays", "ukbench"), _check_photos),
     **dict.fromkeys((*PARTS, *HARRIS), _check_part),

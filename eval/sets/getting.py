@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.protocols.pickles import read_pickle
-from eval.sets.checks import Finding, check
+from eval.sets.checks import SetFinding, check
 from eval.sets.downloads import Fetched, fetch
 from eval.sets.layouts import locate
 from eval.sets.manifests import Download, Manifest, read_manifest
@@ -44,7 +44,7 @@ class Got:
         For each file that was downloaded: its name, the address that gave it, and its SHA-256.
     """
 
-    finding: Finding
+    finding: SetFinding
     parts: set[str]
     files: list[dict[str, str]] = field(default_factory=list)
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from retrieval.search.answers import Asked, make_query
-from retrieval.search.searcher import Answer, Searcher
+from retrieval.search.answers import QueryImage, make_query
+from retrieval.search.searcher import RankedAnswer, Searcher
 from retrieval.search.views import PlacedViews, View
 
 
@@ -57,13 +57,13 @@ class SharedQuery:
         Its photo.
     """
 
-    def __init__(self, searcher: Searcher, asked: Asked) -> None:
+    def __init__(self, searcher: Searcher, asked: QueryImage) -> None:
         start = time.process_time()
         self._query = make_query(searcher, asked)
         self._upright = time.process_time() - start
         self._costs: dict[float, float] = {}
 
-    def search(self, searcher: Searcher) -> tuple[Answer, float]:
+    def search(self, searcher: Searcher) -> tuple[RankedAnswer, float]:
         """Search for it; return the answer, and the processor time in seconds that the query alone would have taken."""
         query = self._query.tried_at(searcher.options.turns)
         views = ChargedViews(query.views, self._costs)

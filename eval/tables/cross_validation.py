@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from eval.tables.folds import Difference, Fold, Scene, compare, queries_of
-from eval.tables.retrieval import Cell, Result, measure
+from eval.tables.retrieval import Measurement, MeasurementResult, measure
 from index.arrays import fingerprint, hash_file
 from index.progress import Progress
 from learning.latent.descriptor import VERSION, UnlabelledOptions, learn_unlabelled
@@ -107,7 +107,7 @@ class Measured:
 def cross_validate(
     recipes: Sequence[Recipe],
     folds: Sequence[Fold],
-    cells: Sequence[Cell],
+    cells: Sequence[Measurement],
     work: Path,
     *,
     learn: Learn = learn_fold,
@@ -167,9 +167,11 @@ def cross_validate(
     ]
 
 
-def _measured(recipe: str, cell: Cell, tested: Sequence[Scene], known: Result, scores: dict[str, float]) -> Measured:
+def _measured(
+    recipe: str, cell: Measurement, tested: Sequence[Scene], known: MeasurementResult, scores: dict[str, float]
+) -> Measured:
     """Put together what was measured of a recipe in one way of searching."""
     names = sorted(queries_of(tested, cell.photos))
-    reference, learnt = (Result({name: one[name] for name in names}).mean for one in (known.scores, scores))
+    reference, learnt = (MeasurementResult({name: one[name] for name in names}).mean for one in (known.scores, scores))
     difference = compare(tested, cell.photos, scores, known.scores)
     return Measured(recipe, cell.photos.name, cell.engine, reference, learnt, difference)

@@ -26,7 +26,7 @@ from index.errors import CairnError
 from index.parallel import run
 from index.progress import Progress
 from index.segments.description import segment_bytes
-from learning.labels.ground_truth import Query, missing_photos
+from learning.labels.ground_truth import GroundTruthQuery, missing_photos
 from learning.measures.precision import average_precision, mean_average_precision
 from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.catalogue.segment_rows import segments_in
@@ -38,7 +38,7 @@ from retrieval.features.extraction import Extractor
 from retrieval.library.opening import make
 from retrieval.search.answers import ask_with_file
 from retrieval.search.engines.contract import load_engine
-from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 
@@ -46,7 +46,7 @@ _TOGETHER = 256  # searches after which what was found is written
 
 
 @dataclass(frozen=True)
-class Cell:
+class Measurement:
     """One measurement: a set searched in one way, with a vocabulary made from its own photos or another set's."""
 
     photos: RetrievalSet
@@ -110,7 +110,7 @@ class Cell:
 
 
 @dataclass
-class Result:
+class MeasurementResult:
     """What was measured of a cell, as far as it has come."""
 
     scores: dict[str, float] = field(default_factory=dict)  # average precision by the query's name
@@ -127,7 +127,7 @@ class Result:
         """Median processor time of a query, seconds."""
         return float(np.median(list(self.cpu.values())))
 
-    def is_of(self, cell: Cell) -> bool:
+    def is_of(self, cell: Measurement) -> bool:
         """Whether all of a cell was measured."""
         return set(cell.asked) <= self.scores.keys()
 
@@ -150,8 +150,8 @@ def object_of(query: str) -> str:
 
 
 def measure(
-    cells: Sequence[Cell], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
-) -> list[Result]:
+    cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
+) -> list[MeasurementResult]:
     """Measure what has not been measured yet, in the order given where collections can be used together so.
 
     Parameters
@@ -188,7 +188,7 @@ def measure(
         elif not result.is_of(cell):
             todo.append(cell)
     # All that search one collection make the views of each query once; an engine that needs more has one of its own.
-    groups: dict[tuple[str, str, str, bool, CollectionOptions], list[Cell]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, bool, CollectionOptions], list[Measurement]] = defaultdict(list)
     for cell in todo:
         groups[cell.settings, cell.photos.key, cell.origin.key, cell.files, cell.prepared].append(cell)
     meter = _Meter(sum(len(_missing(cell, work)) for cell in todo), tell)
@@ -201,16 +201,16 @@ def measure(
     return [read_result(cell, work) for cell in cells]
 
 
-def read_result(cell: Cell, work: Path) -> Result:
+def read_result(cell: Measurement, work: Path) -> MeasurementResult:
     """Read what was measured of a cell, which may be nothing."""
     file = cell.file(work)
     if not file.is_file():
-        return Result()
+        return MeasurementResult()
     kept = load_json(file)
-    return Result(kept.pop("scores"), kept.pop("cpu_s"), kept)
+    return MeasurementResult(kept.pop("scores"), kept.pop("cpu_s"), kept)
 
 
-def _missing(cell: Cell, work: Path) -> set[str]:
+def _missing(cell: Measurement, work: Path) -> set[str]:
     """Names of the queries that have no score yet."""
     return set(cell.asked) - read_result(cell, work).scores.keys()
 
@@ -226,7 +226,9 @@ class _Meter:
         self._tell("queries", self._done, self._total)
 
 
-def _stage(photos: PhotoSet, cells: Sequence[Cell], first: Cell, work: Path, workers: int, tell: Progress) -> None:
+def _stage(
+    photos: PhotoSet, cells: Sequence[Measurement], first: Measurement, work: Path, workers: int, tell: Progress
+) -> None:
     """Describe the photos of a set by all descriptors that cells of it ask for, as their regions are the same."""
     wanted = {first.extractor.fingerprint: first.extractor}
     for cell in cells:
@@ -236,7 +238,7 @@ def _stage(photos: PhotoSet, cells: Sequence[Cell], first: Cell, work: Path, wor
         tell("extract", done, total)
 
 
-def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Progress, meter: _Meter) -> None:
+def _measure(cells: Sequence[Measurement], work: Path, workers: int, tell: Progress, meter: _Meter) -> None:
     """Measure cells that differ in the way of searching alone."""
     cell = cells[0]
     folder = collect(cell, work, workers, tell)
@@ -256,7 +258,7 @@ def _measure(cells: Sequence[Cell], work: Path, workers: int, tell: Progress, me
         meter.add(len(found))
 
 
-def _write(cell: Cell, result: Result, about: dict[str, Any], work: Path) -> None:
+def _write(cell: Measurement, result: MeasurementResult, about: dict[str, Any], work: Path) -> None:
     """Write what was measured of a cell so far, the queries in the order of the set."""
     asked = [query.name for query in cell.photos.asked if query.name in result.scores]
     result.scores = {name: result.scores[name] for name in asked}
@@ -270,21 +272,21 @@ def _write(cell: Cell, result: Result, about: dict[str, Any], work: Path) -> Non
     save_json(file, {**result.about, "scores": result.scores, "cpu_s": result.cpu})
 
 
-def searched_parts(cell: Cell) -> list[str]:
+def searched_parts(cell: Measurement) -> list[str]:
     """Parts of a segment that are read for searching in a cell's way, as `segment_bytes` names them."""
     entry = find_engine(cell.engine)
-    verifies = entry.verified is not Verified.NONE or cell.expand != "none"  # expansion takes what verifies
+    verifies = entry.verified is not VerifiedPhotos.NONE or cell.expand != "none"  # expansion takes what verifies
     parts = ["images", "words", "postings"]
     parts += ["geometry"] * verifies + ["signatures"] * entry.signed
     return parts + ["descriptor"] * load_engine(cell.engine).needs_descriptors
 
 
-def origin_folder(cell: Cell, work: Path) -> Path:
+def origin_folder(cell: Measurement, work: Path) -> Path:
     """Folder of the collection whose vocabulary a cell takes."""
     return work / "collections" / cell.settings / f"{cell.origin.key}.cairn"
 
 
-def searched_folder(cell: Cell, work: Path) -> Path:
+def searched_folder(cell: Measurement, work: Path) -> Path:
     """Folder of the collection that a cell searches: if possible that of its vocabulary."""
     if cell.own and cell.prepared == cell.plain:
         return origin_folder(cell, work)
@@ -292,7 +294,7 @@ def searched_folder(cell: Cell, work: Path) -> Path:
     return work / "collections" / cell.settings / f"{cell.photos.key}-by-{cell.origin.key}{more}.cairn"
 
 
-def collect(cell: Cell, work: Path, workers: int, tell: Progress) -> Path:
+def collect(cell: Measurement, work: Path, workers: int, tell: Progress) -> Path:
     """Index what a cell searches, and what its vocabulary is made from, unless they are there; return the folder.
 
     The features must be there: see `stage_photos`.
@@ -307,7 +309,7 @@ def collect(cell: Cell, work: Path, workers: int, tell: Progress) -> Path:
 def _index(
     final: Path,
     photos: PhotoSet,
-    cell: Cell,
+    cell: Measurement,
     options: CollectionOptions,
     work: Path,
     workers: int,
@@ -328,7 +330,7 @@ def _index(
     making.rename(final)
 
 
-def _about(folder: Path, cell: Cell) -> dict[str, Any]:
+def _about(folder: Path, cell: Measurement) -> dict[str, Any]:
     """Say what is measured, as far as the way of searching has no part in it."""
     with Collection.open(folder) as collection:
         stems = stems_of(collection.catalogue.read(all_indexed), named_photos(cell.photos.asked))
@@ -358,22 +360,22 @@ def _about(folder: Path, cell: Cell) -> dict[str, Any]:
         }
 
 
-Job = tuple[Query, Path, list[int]]
+Job = tuple[GroundTruthQuery, Path, list[int]]
 """A query, its photo, and the places of the cells that it is searched for in."""
 Scores = list[tuple[int, str, float, float]]
 """The place of a cell, a query's name, its average precision, and the processor time in seconds."""
 
 
-def _score_all(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job], workers: int) -> Iterator[Scores]:
+def _score_all(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job], workers: int) -> Iterator[Scores]:
     """Score queries on several processes, a few at a time, in any order."""
     # To open a collection takes a tenth of a second, and a query of an engine that verifies all photos a minute.
-    slow = any(find_engine(cell.engine).verified is Verified.ALL for cell in cells)
+    slow = any(find_engine(cell.engine).verified is VerifiedPhotos.ALL for cell in cells)
     size = 2 if slow else max(1, min(-(-_TOGETHER // len(cells)), len(jobs) // (4 * workers)))
     chunks = (partial(_score, folder, cells, jobs[start : start + size]) for start in range(0, len(jobs), size))
     yield from run(chunks, workers, ordered=False)
 
 
-def _score(folder: Path, cells: Sequence[Cell], jobs: Sequence[Job]) -> Scores:
+def _score(folder: Path, cells: Sequence[Measurement], jobs: Sequence[Job]) -> Scores:
     """Search for queries in the ways of cells of one collection, and score the rankings as `run_benchmark` does."""
     found: Scores = []
     with Collection.open(folder) as collection:

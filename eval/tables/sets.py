@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from index.arrays import fingerprint, hash_file
 from index.errors import CairnError
-from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from retrieval.photos.listing import list_photos
 from retrieval.search.query import shrunk_box
 
@@ -77,7 +77,7 @@ class RetrievalSet(PhotoSet):
         return self.folders[0]
 
     @cached_property
-    def asked(self) -> list[Query]:
+    def asked(self) -> list[GroundTruthQuery]:
         """The queries that have positives; raises CairnError if there is none."""
         asked = [shrunk(query, self.box) for query in read_ground_truth(self.ground_truth) if query.positives]
         if not asked:
@@ -98,7 +98,7 @@ class RetrievalSet(PhotoSet):
             )
         return [paths[query.stem] for query in self.asked]
 
-    def pairs(self) -> Iterator[tuple[Query, Path]]:
+    def pairs(self) -> Iterator[tuple[GroundTruthQuery, Path]]:
         """Each query and its photo."""
         return zip(self.asked, self.query_files, strict=True)
 
@@ -118,7 +118,7 @@ class GroupedSet(RetrievalSet):
     kinds: tuple[str, ...] = ()  # what the names of the groups that ask begin with, up to a colon; none: all
 
     @cached_property
-    def asked(self) -> list[Query]:
+    def asked(self) -> list[GroundTruthQuery]:
         """A few photos of each group of two and more; raises CairnError if there is none."""
         groups: dict[str, list[str]] = defaultdict(list)
         for name, stems in read_groups(self.ground_truth, self.images.name).items():
@@ -129,7 +129,9 @@ class GroupedSet(RetrievalSet):
             others = sorted(stems)
             for number, own in enumerate(spread(others) if len(stems) > 1 else []):
                 positives = frozenset(others) - {own}
-                asked.append(Query(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own])))
+                asked.append(
+                    GroundTruthQuery(f"{name}_{number + 1}", own, _WHOLE, positives, frozenset(), frozenset([own]))
+                )
         if not asked:
             raise CairnError(f"{self.ground_truth} names no group of two photos.")
         return asked
@@ -151,7 +153,7 @@ def read_groups(table: Path, folder: str) -> dict[str, list[str]]:
     return dict(groups)
 
 
-def shrunk(query: Query, part: float) -> Query:
+def shrunk(query: GroundTruthQuery, part: float) -> GroundTruthQuery:
     """Shrink a query's box to a part of its width and height about its centre."""
     return replace(query, box=shrunk_box(query.box, part))
 

@@ -14,7 +14,7 @@ from index.arrays import load_array, load_json, save_array, save_json
 from index.cluster.storage import Storage, open_storage
 from index.clustering.blocks import Assignment, LocalBlocks, Looked, gathered, put_together
 from index.clustering.sources import FileSource
-from index.parallel import Pool
+from index.parallel import RemoteWorkers
 from index.search_backends import search_backend
 
 MOST = 2  # blocks of a part, at most: its sums are as large as four times its descriptors, where words are many
@@ -42,7 +42,7 @@ class _Part:
 
 
 class ClusterBlocks:
-    """Descriptors in blocks that workers read: see `index.clustering.blocks.Blocks`. Close it.
+    """Descriptors in blocks that workers read: see `index.clustering.blocks.DescriptorBlocks`. Close it.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class ClusterBlocks:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: RemoteWorkers,
         threads: int,
         storage: Storage,
         names: Sequence[str],

@@ -103,7 +103,7 @@ class Looked(NamedTuple):
     numbers: NDArray[np.int64]  # (r,) theirs, counted over all blocks
 
 
-class Blocks(Protocol):
+class DescriptorBlocks(Protocol):
     """Descriptors in fixed blocks; those outside the sample are skipped."""
 
     @property
@@ -124,7 +124,7 @@ class Blocks(Protocol):
 
 
 class LocalBlocks:
-    """Descriptors in blocks that this process reads: see `Blocks`.
+    """Descriptors in blocks that this process reads: see `DescriptorBlocks`.
 
     Parameters
     ----------

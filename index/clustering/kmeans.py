@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from index.clustering.blocks import RESERVE, Assignment, Blocks, LocalBlocks, Reserve, row_hashes
+from index.clustering.blocks import RESERVE, Assignment, DescriptorBlocks, LocalBlocks, Reserve, row_hashes
 from index.clustering.sources import DescriptorSource
 from index.errors import CairnError
 from index.progress import Step
@@ -20,7 +20,7 @@ COST_SEARCH = 21  # of a descriptor that is searched among all centres
 COST_COMPARE = 6  # of a descriptor that is compared with the centres near its last one
 COST_BUILD = 12  # of a centre, where the search is built
 COST_NEAR = 37  # of a centre, whose neighbours are searched
-Reader = Callable[[NDArray[np.int64] | None], Blocks]
+Reader = Callable[[NDArray[np.int64] | None], DescriptorBlocks]
 """Gives the descriptors of a sample, by ascending numbers, in blocks; all of them for None."""
 
 
@@ -243,7 +243,7 @@ def _sample(count: int, cap: int, rng: np.random.Generator) -> NDArray[np.int64]
     return np.sort(rng.choice(count, cap, replace=False, shuffle=False))
 
 
-def _first_of_each(blocks: Blocks, plan: _Plan) -> NDArray[np.int64]:
+def _first_of_each(blocks: DescriptorBlocks, plan: _Plan) -> NDArray[np.int64]:
     """Numbers of the descriptors that equal none before them."""
     hashes = np.empty(len(blocks), np.uint64)
     start = 0

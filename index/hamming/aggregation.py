@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from index.hamming.voting import SignedFeatures, as_numbers, check_length, places_by_word
 from index.inverted import InvertedIndex
-from index.postings.entries import Entries
+from index.postings.entries import WordEntries
 from index.postings.sorted_lists import concatenated_ranges
 from index.postings.word_lists import first_of_kind
 
@@ -141,7 +141,7 @@ def score_aggregated(
 class _AggregatedLists:
     """Lists of some words, the features of one photo in each aggregated."""
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: WordEntries) -> None:
         firsts = np.flatnonzero(first_of_kind(entries.images, entries.lengths))
         self._words = entries.words
         self._images = entries.images[firsts].astype(np.int32)

@@ -41,7 +41,7 @@ class Postings:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class WordEntries:
     """The features that have each of some words, one list after the other.
 
     Attributes

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from index.postings.entries import (
     AskedSignatures,
     DamagedListsError,
-    Entries,
     Frequency,
     NearEntries,
     Postings,
+    WordEntries,
     are_bounds,
     narrowest,
 )
@@ -124,14 +124,14 @@ class CodedLists:
 
     def entries(
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None, signatures: NDArray[np.uint8]
-    ) -> Entries:
+    ) -> WordEntries:
         """Features of those of some words, or of all, that are in some lists, given the signatures of all."""
         found, bounds, images, kept = self._read(at, words)
         if kept is None:
             taken = _take_lists(signatures, self._of_words.starts[at], self._of_words.starts[at + 1])
         else:
             taken = signatures.take(self._rows(at)[kept], axis=0)
-        return Entries(found, np.diff(bounds), images, taken)
+        return WordEntries(found, np.diff(bounds), images, taken)
 
     def add_products(
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency

@@ -15,7 +15,7 @@ from index.faiss_search import (
     single_thread,
 )
 from index.kernels.products import product
-from index.neighbours import NearestNeighbours, SearchOptions, _faiss, check_whole
+from index.neighbours import NearestNeighbours, NeighbourOptions, _faiss, check_whole
 from index.scanning.codes import GROUP, Codes, asked_as
 
 # What the dimensions of a code keep of the variance of the points, at least.
@@ -32,7 +32,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 @dataclass(frozen=True)
-class IvfOptions(SearchOptions):
+class IvfOptions(NeighbourOptions):
     """Settings of the `ivf` back-end."""
 
     exact_below: int = 2_000  # with fewer points than this, all distances are computed

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.errors import CairnError
-from index.postings.entries import AskedSignatures, DamagedListsError, Entries, Frequency, NearEntries, Postings
+from index.postings.entries import AskedSignatures, DamagedListsError, Frequency, NearEntries, Postings, WordEntries
 from index.postings.plain_lists import PlainLists
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
 from index.postings.word_lists import CodedLists, first_of_kind
@@ -293,7 +293,7 @@ class Segment:
         with self._refusing_damage():
             return self._lists.read(self._lists.find(words)[0], words)
 
-    def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[Entries]:
+    def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[WordEntries]:
         """The features of some words, or of all, with their signatures, a block at a time: whole lists, ascending.
 
         Parameters

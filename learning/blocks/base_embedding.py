@@ -14,7 +14,7 @@ from learning.blocks.descriptor import EmbeddingRecord
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.codes.moments import with_moments
 from learning.measures.roc import fpr95
-from learning.patches.sources import Source, describe_patches
+from learning.patches.sources import PatchFolder, describe_patches
 from retrieval.descriptors.blocks.descriptor import EMBEDDINGS
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
@@ -60,7 +60,7 @@ class EmbeddedBase:
 
 
 def learn_base_embedding(
-    sources: Sequence[Source], options: EmbeddingOptions, progress: Progress = lambda step, done, of: None
+    sources: Sequence[PatchFolder], options: EmbeddingOptions, progress: Progress = lambda step, done, of: None
 ) -> EmbeddedBase:
     """Learn an E-block on the rows of SIFT or rootSIFT, its α and dimension by the validation pairs.
 
@@ -107,7 +107,7 @@ def learn_base_embedding(
 
 
 def _described(
-    sources: Sequence[Source], split: str, descriptor: LearntDescriptor, progress: Progress
+    sources: Sequence[PatchFolder], split: str, descriptor: LearntDescriptor, progress: Progress
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Rows of all patches that the pairs of a split name, and these pairs."""
     rows, first, second, before = [], [], [], 0
@@ -142,7 +142,7 @@ def _errors(
     return [fpr95(found, match) for found in distances]
 
 
-def _provenance(sources: Sequence[Source], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:
+def _provenance(sources: Sequence[PatchFolder], options: EmbeddingOptions, chosen: EmbeddingRecord) -> dict[str, Any]:
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

@@ -16,7 +16,7 @@ from learning.blocks.embedding import Moments, learn_embedding
 from learning.blocks.pairs import BlockPairs, load_pairs, pairs_of_each
 from learning.blocks.powell import PowellOptions, Trial, Trials, best_of, maximise_area
 from learning.codes.moments import with_moments
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from retrieval.descriptors.blocks.descriptor import (
     BEST,
     EMBEDDINGS,
@@ -125,7 +125,7 @@ class LearntBlocks:
 
 
 def learn_blocks(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     work: Path,
     options: BlockOptions,
     *,
@@ -257,7 +257,7 @@ def _embed(
     return found[best], records
 
 
-def provenance(sources: Sequence[Source], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
+def provenance(sources: Sequence[PatchFolder], options: BlockOptions, learnt: LearntBlocks) -> dict[str, object]:
     """Provenance in a descriptor file; nothing that differs from run to run."""
     return {
         "sources": [source.describe() for source in sources],

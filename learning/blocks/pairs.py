@@ -14,7 +14,7 @@ from index.progress import Step
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs
 from learning.patches.rows import squared_distances
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from retrieval.descriptors.blocks.descriptor import Blocks
 from retrieval.regions.patches import resample_patches
 
@@ -67,7 +67,7 @@ class BlockPairs:
 
 
 def load_pairs(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     split: str,
     size: int,
     *,

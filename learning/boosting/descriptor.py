@@ -20,10 +20,10 @@ from learning.boosting.metric import (
     learn_metric,
     principal_axes,
 )
-from learning.boosting.search import Boosting, Round, SearchOptions
+from learning.boosting.search import Boosting, LearnerSearchOptions, Round
 from learning.boosting.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
 from learning.codes.moments import with_moments
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntModel
@@ -49,7 +49,7 @@ class BoostingOptions:
     draws: int = 4  # how often candidates are drawn again, learners being shared out evenly
     responses: ResponseOptions = field(default_factory=ResponseOptions)
     candidates: CandidateOptions = field(default_factory=CandidateOptions)
-    search: SearchOptions = field(default_factory=SearchOptions)
+    search: LearnerSearchOptions = field(default_factory=LearnerSearchOptions)
     metric: MetricOptions = field(default_factory=MetricOptions)
     seed: int = 0
 
@@ -100,7 +100,7 @@ class LearntBoosted:
 
 
 def learn_boosted(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     options: BoostingOptions,
     *,
     learners: WeakLearners | None = None,
@@ -162,7 +162,7 @@ def learn_boosted(
 
 
 def find_learners(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     options: BoostingOptions,
     rng: np.random.Generator,
     *,
@@ -206,7 +206,7 @@ def find_learners(
     return found_all, rounds
 
 
-def pair_list(sources: Sequence[Source], split: str) -> PairList:
+def pair_list(sources: Sequence[PatchFolder], split: str) -> PairList:
     """Put the pairs of a split, "train" or "validation", of all sources together."""
     pairs = [getattr(source, split) for source in sources]
     return PairList(
@@ -216,7 +216,7 @@ def pair_list(sources: Sequence[Source], split: str) -> PairList:
     )
 
 
-def _answers(sources: Sequence[Source], split: str, learners: WeakLearners) -> PairResponses:
+def _answers(sources: Sequence[PatchFolder], split: str, learners: WeakLearners) -> PairResponses:
     """Answers of weak learners on all patches that the pairs of a split name."""
     answers, first, second, match = [], [], [], []
     before = 0

@@ -22,7 +22,7 @@ _CLEAREST = 1 - 1e-6  # r is never taken to be larger: α stays finite
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class LearnerSearchOptions:
     """How each weak learner is looked for."""
 
     sample: int = 8_192  # pairs on which all candidates are looked at
@@ -61,7 +61,7 @@ class Boosting:
     """
 
     def __init__(
-        self, match: NDArray[np.bool_], options: SearchOptions, rng: np.random.Generator, workers: int = 1
+        self, match: NDArray[np.bool_], options: LearnerSearchOptions, rng: np.random.Generator, workers: int = 1
     ) -> None:
         if match.all() or not match.any():
             raise ValueError("boosting needs matches and others")

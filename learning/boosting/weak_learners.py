@@ -68,7 +68,7 @@ class PairList:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class WeakLearnerCandidates:
     """Boxes and orientations, and the levels of their responses."""
 
     boxes: NDArray[np.int32]  # (C, 4) int32, see `retrieval.descriptors.boxes`
@@ -124,7 +124,7 @@ def draw_boxes(
 
 def draw_candidates(
     pairs: PairList, responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
-) -> Candidates:
+) -> WeakLearnerCandidates:
     """Draw candidates, and lay their levels over the range that responses have on some of the patches.
 
     Raises
@@ -139,7 +139,7 @@ def draw_candidates(
     low, high = np.quantile(found, [_TAILS, 1 - _TAILS], axis=0).astype(np.float32)
     # A response that never varies gets a level of any width.
     step = np.where(high > low, (high - low) / np.float32(LEVELS - 2), np.float32(1))
-    return Candidates(boxes, channels, low, step.astype(np.float32))
+    return WeakLearnerCandidates(boxes, channels, low, step.astype(np.float32))
 
 
 def most_candidates(pairs: int) -> int:
@@ -177,7 +177,7 @@ def _address_space() -> int | None:
 
 def pair_levels(
     pairs: PairList,
-    candidates: Candidates,
+    candidates: WeakLearnerCandidates,
     responses_of: ResponseOptions,
     *,
     workers: int = 1,

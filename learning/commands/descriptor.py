@@ -11,7 +11,7 @@ from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.embedding import embedding
 from learning.commands.similarity import similarity
-from learning.library.choices import ModelChoices, PatchChoices, PhotoChoices, RunOptions, TuningChoices
+from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
 from learning.library.published import of_descriptors
 from retrieval.commands.console import print_failures, print_json, progress_bars, say
 from retrieval.commands.option_groups import OptionsOf, grouped
@@ -39,7 +39,9 @@ def descriptor(
         ),
     ],
     out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
-    options: Annotated[dict[str, Any], OptionsOf(ModelChoices, PatchChoices, PhotoChoices, TuningChoices, RunOptions)],
+    options: Annotated[
+        dict[str, Any], OptionsOf(ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions)
+    ],
     as_published: AsPublished = False,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,

@@ -34,7 +34,7 @@ from learning.convex.tried import Tested, measure_tried
 from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, learn_whitening, whitened
 from learning.patches.augmentation import AugmentationOptions, augment
 from learning.patches.rows import BlockRows
-from learning.patches.sources import Source, describe_patches
+from learning.patches.sources import PatchFolder, describe_patches
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.pooling import ChannelOptions
 
@@ -83,7 +83,7 @@ class Learnt:
 
 
 def learn_descriptor(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     work: Path,
     options: LearningOptions,
     *,
@@ -128,7 +128,7 @@ class _WithLabels(Learner[Record]):
     """The stages of one run."""
 
     def __init__(
-        self, sources: Sequence[Source], work: Path, options: LearningOptions, workers: int, tell: Progress
+        self, sources: Sequence[PatchFolder], work: Path, options: LearningOptions, workers: int, tell: Progress
     ) -> None:
         self.sources = sources
         self.work = work

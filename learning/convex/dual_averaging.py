@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from index.parallel import one_thread
 
 
-class Rows(Protocol):
+class PairRows(Protocol):
     """Rows of pairs, in memory or on disk."""
 
     def __len__(self) -> int: ...
@@ -79,7 +79,7 @@ def hinge_counts(
     return float(loss), by_positive, by_negative
 
 
-def all_combinations(positive: Rows, negative: Rows, size: int, seed: int) -> Iterator[Batch]:
+def all_combinations(positive: PairRows, negative: PairRows, size: int, seed: int) -> Iterator[Batch]:
     """Draw batches without end for the ranking of every positive pair above every negative pair (equation 11).
 
     Parameters
@@ -106,8 +106,8 @@ def draw(number: int, size: int, rng: np.random.Generator) -> Iterator[NDArray[n
 
 
 def sparse_weights(
-    positive: Rows,
-    negative: Rows,
+    positive: PairRows,
+    negative: PairRows,
     mu: float,
     options: AveragingOptions,
     monitor: Callable[[int, NDArray[np.float64]], None] | None = None,
@@ -166,8 +166,8 @@ def _combine(counts: NDArray[np.float64], rows: NDArray[np.float32]) -> NDArray[
 
 
 def low_rank_metric(
-    positive: Rows,
-    negative: Rows,
+    positive: PairRows,
+    negative: PairRows,
     mu: float,
     options: AveragingOptions,
     norm: str = "nuclear",

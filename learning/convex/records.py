@@ -40,7 +40,7 @@ class Record:
         return -self.fpr95, -self.dim, -int(self.key, 16)
 
 
-class Kept(Protocol):
+class RecordFields(Protocol):
     """What every kind of record tells."""
 
     @property
@@ -64,10 +64,10 @@ class Kept(Protocol):
         """Of two models that fit, the one to choose has the larger."""
 
 
-Kind = TypeVar("Kind", bound=Kept)
+Kind = TypeVar("Kind", bound=RecordFields)
 
 
-class Records(Generic[Kind]):
+class ModelRecords(Generic[Kind]):
     """The models tried so far, in a folder.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Generic
 
 from index.errors import CairnError
 from index.progress import Progress
-from learning.convex.records import Kind, Records
+from learning.convex.records import Kind, ModelRecords
 from learning.convex.study import Study
 from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
 
@@ -52,7 +52,7 @@ class Learner(ABC, Generic[Kind]):
     def __init__(self, work: Path, kind: type[Kind], stage: str, hours: float, workers: int, tell: Progress) -> None:
         self.workers = workers
         self.tell = tell
-        self.records = Records(work, kind)
+        self.records = ModelRecords(work, kind)
         self.study = Study(self.records, hours_of_stages(stage, hours), workers, tell)
 
     @abstractmethod

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from index.parallel import run
 from index.progress import Progress
-from learning.convex.records import Kind, Records
+from learning.convex.records import Kind, ModelRecords
 
 Trial = tuple[str, Callable[[], list[tuple[Kind, NDArray[np.float64]]]]]
 """One setting: its key in the records, and what learns the models that the key stands for, in any process."""
@@ -35,7 +35,7 @@ class Study(Generic[Kind]):
         The models of all grids so far, those that were there among them.
     """
 
-    def __init__(self, records: Records[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
+    def __init__(self, records: ModelRecords[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
         self.records = records
         self.tried: list[Kind] = []
         self._hours = hours

@@ -21,7 +21,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.staging import Staging
 from retrieval.indexing.adding import index_photos
 from retrieval.metadata.pages import file_of
-from retrieval.search.answers import Asked, make_query
+from retrieval.search.answers import QueryImage, make_query
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 
@@ -130,7 +130,7 @@ def search_boxes(
         for place, query in enumerate(queries):
             row = rows.get(paths[query.photo])
             if row is not None:
-                asked = make_query(searchers[0], Asked(row.name or "", Path(row.path), query.box, row))
+                asked = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from index.text import shown
-from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from learning.labels.labels import Labels, ObjectLabels
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.schema import ImageRow
@@ -162,13 +162,13 @@ def _read_oxford(source: Path, rows: Sequence[ImageRow], skip_missing: bool) -> 
     return Labels(tuple(objects), numbers(asked))
 
 
-def _objects(queries: Sequence[Query], asked: set[str]) -> list[tuple[str, list[Query]]]:
+def _objects(queries: Sequence[GroundTruthQuery], asked: set[str]) -> list[tuple[str, list[GroundTruthQuery]]]:
     """Group queries that show the same object, and name each group.
 
     They are called alike but for the number at the end, and their positives overlap, if only through those of others of
     the group. The photos that are asked with do not tell.
     """
-    alike: defaultdict[str, list[list[Query]]] = defaultdict(list)
+    alike: defaultdict[str, list[list[GroundTruthQuery]]] = defaultdict(list)
     for query in queries:
         groups = alike[re.sub(r"_\d+\Z", "", query.name)]
         shown = query.positives - asked

@@ -18,7 +18,7 @@ _LABELS = ("good", "ok", "junk")
 
 
 @dataclass(frozen=True)
-class Query:
+class GroundTruthQuery:
     """One query and its answers. Photos go by their stems: file names without extension.
 
     Attributes
@@ -48,7 +48,7 @@ class Query:
         return self.good | self.ok
 
 
-def read_ground_truth(folder: Path) -> list[Query]:
+def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
     """Read every query of a folder: ``NAME_query.txt``, ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt``.
 
     The query file is one line ``stem x0 y0 x1 y1``, the others list one stem a line; blank lines do not count.
@@ -86,7 +86,7 @@ def read_ground_truth(folder: Path) -> list[Query]:
     return [_read_query(folder, name) for name in sorted(parts)]
 
 
-def missing_photos(queries: Iterable[Query], stems: Iterable[str]) -> list[str]:
+def missing_photos(queries: Iterable[GroundTruthQuery], stems: Iterable[str]) -> list[str]:
     """List, sorted, the good, ok and junk photos of some queries that are not among the given stems.
 
     A missing positive lowers the average precision of its query, so a benchmark run has to say so.
@@ -97,7 +97,7 @@ def missing_photos(queries: Iterable[Query], stems: Iterable[str]) -> list[str]:
     return sorted(listed - set(stems))
 
 
-def _read_query(folder: Path, name: str) -> Query:
+def _read_query(folder: Path, name: str) -> GroundTruthQuery:
     stem, box = _read_query_line(folder / f"{name}_query.txt")
     labels: dict[str, frozenset[str]] = {}
     owner: dict[str, str] = {}
@@ -111,7 +111,7 @@ def _read_query(folder: Path, name: str) -> Query:
                     f"{path}, line {number}: {shown(listed)} is listed as {owner[listed]} too; keep one of them."
                 )
         labels[label] = frozenset(listed for _, listed in lines)
-    return Query(name, stem, box, **labels)
+    return GroundTruthQuery(name, stem, box, **labels)
 
 
 def _read_query_line(path: Path) -> tuple[str, tuple[float, float, float, float]]:

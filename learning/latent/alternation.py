@@ -33,7 +33,7 @@ class LogEntry:
 
 
 @dataclass(frozen=True)
-class Rows:
+class GroupedRows:
     """Rows of pairs (x, y), grouped by the feature x: those of feature i are ``starts[i]`` to ``starts[i + 1]``."""
 
     starts: NDArray[np.int64]  # (F + 1,) int64; no feature is without a row
@@ -59,15 +59,15 @@ class Rows:
         return np.repeat(self.starts[features] - begins, lengths) + np.arange(lengths.sum()), begins
 
 
-class Problem(Protocol[Parameters]):
+class ConvexProblem(Protocol[Parameters]):
     """A convex problem of learning η, for fixed y_P and b."""
 
     @property
-    def positives(self) -> Rows:
+    def positives(self) -> GroupedRows:
         """P(x) of each feature."""
 
     @property
-    def negatives(self) -> Rows:
+    def negatives(self) -> GroupedRows:
         """N(x), or what of it is looked at."""
 
     def distances(self, parameters: Parameters) -> tuple[NDArray[np.number], NDArray[np.number]]:
@@ -100,7 +100,7 @@ class Alternation(Generic[Parameters]):
 
 
 def alternate(
-    problem: Problem[Parameters],
+    problem: ConvexProblem[Parameters],
     count: int,
     *,
     distances: tuple[NDArray[np.number], NDArray[np.number]] | None = None,
@@ -179,7 +179,7 @@ def alternate(
 
 
 def _match(
-    problem: Problem[Parameters], positive: NDArray[np.number], negative: NDArray[np.number]
+    problem: ConvexProblem[Parameters], positive: NDArray[np.number], negative: NDArray[np.number]
 ) -> tuple[NDArray[np.int64], NDArray[np.number]]:
     """y_P of each feature, as rows (F,), and its margin (F,), below 0 if it is the nearest of all."""
     matches = problem.positives.nearest(positive)
@@ -220,7 +220,7 @@ def nearest_counts(
     ndarray, shape (M,), float64
         Minus a subgradient by each distance to a negative: only the nearest counts.
     """
-    rows = Rows(np.append(starts, len(far))).nearest(far)
+    rows = GroupedRows(np.append(starts, len(far))).nearest(far)
     margins = near.astype(np.float64) - far[rows]
     by_near = (margins > -1) / len(near)
     by_far = np.zeros(len(far))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint
-from learning.latent.alternation import Rows
+from learning.latent.alternation import GroupedRows
 from learning.mining.matches import MinedMatches
 
 
@@ -16,9 +16,9 @@ class Anchors:
 
     features: NDArray[np.int64]  # (F,) int64: reference features of the file, rising
     references: NDArray[np.int32]  # (F,) int32: patch of each
-    positives: Rows
+    positives: GroupedRows
     positive_patches: NDArray[np.int32]  # (M,) int32
-    negatives: Rows
+    negatives: GroupedRows
     negative_patches: NDArray[np.int32]  # (L,) int32: rising for each feature
 
     @classmethod
@@ -119,5 +119,5 @@ def _even(sizes: NDArray[np.int64], wanted: int) -> NDArray[np.int64]:
     return shares
 
 
-def _rows(lengths: NDArray[np.int64]) -> Rows:
-    return Rows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+def _rows(lengths: NDArray[np.int64]) -> GroupedRows:
+    return GroupedRows(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))

@@ -24,7 +24,7 @@ from learning.latent.alternation import LogEntry
 from learning.latent.anchors import Anchors, draw_features
 from learning.latent.described_patches import Described, describe_mined
 from learning.latent.metric_problem import units_of
-from learning.latent.models import Held, LatentRecord, PoolingWork, ProjectionWork, Setting
+from learning.latent.models import GridSetting, Held, LatentRecord, PoolingWork, ProjectionWork
 from learning.latent.nearest import candidates_of, find_nearest
 from learning.latent.whitening import Positives, WhiteningWork, grid
 from learning.mining.matches import MinedMatches, MinedPatches
@@ -206,7 +206,7 @@ class _WithoutLabels(Learner[LatentRecord]):
                 break
             chosen, weights = found, self.records.parameters(found)
             self._remember(found)
-            settings = [Setting(found.share, found.mu, found.gamma)]
+            settings = [GridSetting(found.share, found.mu, found.gamma)]
             if number + 1 < options.rounds:
                 model = LearntModel("pooled", pooling_of(pool, weights, options.channels))
                 nearer = self._describe(LearntDescriptor(model), candidates_of(matches, anchors.features))
@@ -259,7 +259,7 @@ class _WithoutLabels(Learner[LatentRecord]):
                     break
                 fewest = min(too_many, key=lambda record: (record.dim, -record.validation))
                 mu = min(4 * fewest.mu, float(np.sqrt(fewest.mu * too_large)))
-                larger = [Setting(share, mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
+                larger = [GridSetting(share, mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
                 records = self._learn("projection", number, anchors, shape, larger, work)
                 too_many += [record for record in records if record.dim > options.dim]
                 if records and not any(record.dim for record in records):
@@ -269,7 +269,7 @@ class _WithoutLabels(Learner[LatentRecord]):
                 break
             chosen, projection = found, self.records.parameters(found)
             self._remember(found)
-            settings = [Setting(found.share, found.mu, found.gamma)]
+            settings = [GridSetting(found.share, found.mu, found.gamma)]
             if number + 1 < options.rounds:
                 anchors = self._look_again(anchors, described, projection, options.projection_negatives)
         if chosen is None or projection is None:
@@ -384,7 +384,7 @@ class _WithoutLabels(Learner[LatentRecord]):
         number: int,
         anchors: Anchors,
         shape: list[Any],
-        settings: list[Setting],
+        settings: list[GridSetting],
         work: PoolingWork | ProjectionWork,
     ) -> list[LatentRecord]:
         """Learn the models of some settings."""
@@ -414,9 +414,12 @@ class _WithoutLabels(Learner[LatentRecord]):
         self.history += [*entries[:-1], replace(entries[-1], validation=record.validation)]
 
 
-def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptions) -> list[Setting]:
+def _grid(shares: tuple[float, ...], options: SelectionOptions | ProjectionOptions) -> list[GridSetting]:
     return [
-        Setting(share, mu, gamma) for mu in options.mus for gamma in options.gammas for share in dict.fromkeys(shares)
+        GridSetting(share, mu, gamma)
+        for mu in options.mus
+        for gamma in options.gammas
+        for share in dict.fromkeys(shares)
     ]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from index.parallel import one_thread
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, metric_penalty, minimise_metric
 from learning.convex.projection import MetricUnits
-from learning.latent.alternation import Rows, nearest_batch
+from learning.latent.alternation import GroupedRows, nearest_batch
 from learning.latent.anchors import Anchors
 from learning.latent.described_patches import Described
 from learning.patches.rows import squared_distances
@@ -23,9 +23,9 @@ class MetricProblem:
 
     rows: NDArray[np.float32]  # (V, n) float32: φ of the patches that are named
     references: NDArray[np.int64]  # (F,) row of each feature
-    positives: Rows
+    positives: GroupedRows
     positive_rows: NDArray[np.int64]  # (M,)
-    negatives: Rows
+    negatives: GroupedRows
     negative_rows: NDArray[np.int64]  # (L,)
     mu: float
     norm: str

@@ -27,7 +27,7 @@ from retrieval.descriptors.pooling import ChannelOptions
 
 
 @dataclass(frozen=True)
-class Setting:
+class GridSetting:
     """What models of a grid differ in."""
 
     share: float  # K over the number of training features
@@ -92,7 +92,7 @@ class PoolingWork:
     ]  # of another descriptor: the first round begins with them
     before: NDArray[np.float64] | None  # weights of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
+    def learn(self, setting: GridSetting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn weights of all rings, and again of ever fewer until the descriptor is small enough."""
         began = perf_counter()
         orientations = self.channels.orientations
@@ -160,7 +160,7 @@ class ProjectionWork:
     ]  # of the rows themselves: the first round begins with them
     before: NDArray[np.float64] | None  # projection of the last round's model, that others begin with
 
-    def learn(self, setting: Setting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
+    def learn(self, setting: GridSetting, key: str, round: int) -> list[tuple[LatentRecord, NDArray[np.float64]]]:
         """Learn a metric."""
         began = perf_counter()
         options = self.options
@@ -188,7 +188,7 @@ class ProjectionWork:
 def _record(
     stage: str,
     key: str,
-    setting: Setting,
+    setting: GridSetting,
     round: int,
     dim: int,
     rings: int,

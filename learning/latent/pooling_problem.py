@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from learning.convex.dual_averaging import AveragingOptions, Batch, draw, minimise_weights, vector_penalty
 from learning.convex.ring_selection import WeightUnits
-from learning.latent.alternation import Rows, nearest_batch
+from learning.latent.alternation import GroupedRows, nearest_batch
 from learning.patches.rows import ArrayRows, BlockRows
 
 
@@ -19,9 +19,9 @@ class PoolingProblem:
     Weights are in units of `scale`: the pool's own are ``scale * weights``.
     """
 
-    positives: Rows
+    positives: GroupedRows
     positive: BlockRows | ArrayRows  # ψ (M, N) of all positives
-    negatives: Rows
+    negatives: GroupedRows
     negative: BlockRows | ArrayRows  # ψ (L, N) of the negatives that are looked at
     scale: NDArray[np.float64]  # (N,)
     mu: float
@@ -30,9 +30,9 @@ class PoolingProblem:
     @classmethod
     def of(
         cls,
-        positives: Rows,
+        positives: GroupedRows,
         positive: BlockRows,
-        negatives: Rows,
+        negatives: GroupedRows,
         negative: BlockRows,
         means: tuple[NDArray[np.float64], NDArray[np.float64]],
         mu: float,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from index.parallel import one_thread
 from learning.convex.whitening import STAGE, RowMoments, WhiteningOptions, WhiteningSetting, fit_whitening, whiten
-from learning.latent.alternation import LogEntry, Rows
+from learning.latent.alternation import GroupedRows, LogEntry
 from learning.latent.described_patches import Described
 from learning.latent.models import Held, LatentRecord
 from learning.latent.nearest import find_nearest
@@ -35,7 +35,7 @@ class Positives:
     """Training features, their positives and weights, as rows of what is described."""
 
     references: NDArray[np.int64]  # (F,) row of each feature
-    positives: Rows
+    positives: GroupedRows
     positive_rows: NDArray[np.int64]  # (M,)
     weights: NDArray[np.float64]  # (F,) float64, with mean 1
 
@@ -52,7 +52,7 @@ class Positives:
         starts = np.cumsum([0, *(len(one) for one in lists)]).astype(np.int64)
         return cls(
             described.places(matches.reference[features]),
-            Rows(starts),
+            GroupedRows(starts),
             described.places(np.concatenate(lists)),
             scene_weights(matches, features),
         )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from index.errors import CairnError
 from learning.patches.phototour import Pairs
-from learning.patches.sources import Source, draw_pairs, take_pairs
+from learning.patches.sources import PatchFolder, draw_pairs, take_pairs
 from retrieval.library.parts.arguments import as_array
 
 HELD_OUT = 0.2
@@ -50,7 +50,7 @@ def are_arrays(source: object) -> bool:
     return isinstance(source, tuple | list) and len(source) in (2, 3) and all(_is_array(part) for part in source)
 
 
-def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> Source:
+def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> PatchFolder:
     """Divide labelled patches into pairs to learn from and pairs to validate on.
 
     Parameters
@@ -92,7 +92,7 @@ def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) ->
                 f"There are {np.count_nonzero(part.match)} matches among {len(part)} pairs {what}: give more points "
                 "that have two patches, or more pairs of both kinds."
             )
-    return Source(ArrayPatches(patches), train, validation)
+    return PatchFolder(ArrayPatches(patches), train, validation)
 
 
 def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches, Pairs]:

@@ -109,7 +109,7 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
     """Settle what is left open; the weak learners to go on from, and the fingerprint of their file."""
     from learning.boosting.descriptor import PLAIN, BoostingOptions
     from learning.boosting.metric import MetricOptions
-    from learning.boosting.search import SearchOptions
+    from learning.boosting.search import LearnerSearchOptions
     from learning.boosting.weak_learners import USUAL_CANDIDATES, CandidateOptions
     from retrieval.descriptors.boosted import Boosted
     from retrieval.descriptors.boxes import ResponseOptions
@@ -150,7 +150,7 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
         draws=how.draws,
         responses=responses,
         candidates=CandidateOptions(USUAL_CANDIDATES if how.candidates is None else how.candidates),
-        search=SearchOptions(offset=how.offset),
+        search=LearnerSearchOptions(offset=how.offset),
         metric=MetricOptions(
             form=how.form,
             comparison=how.comparison or usual,

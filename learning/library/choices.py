@@ -290,7 +290,7 @@ class TuningChoices:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class LearningRunOptions:
     """How long learning takes, where it works, and what it draws."""
 
     hours: Annotated[

@@ -10,11 +10,11 @@ from index.options.declaration import chosen
 from index.parallel import cores
 from learning.library.array_patches import are_arrays
 from learning.library.choices import (
+    LearningRunOptions,
     ModelChoices,
     PatchChoices,
     PhotoChoices,
     RunChoices,
-    RunOptions,
     TuningChoices,
     is_unlabelled,
 )
@@ -35,7 +35,7 @@ def _of_descriptors(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return of_descriptors({**values, "sources": _paths(values["source"])})
 
 
-_CHOICES: tuple[Any, ...] = ModelChoices, PatchChoices, PhotoChoices, TuningChoices, RunOptions
+_CHOICES: tuple[Any, ...] = ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions
 
 
 @published(_of_descriptors)

@@ -20,7 +20,7 @@ from learning.library.labelled import write_learnt
 from learning.library.new_descriptor import About, NewDescriptor
 from learning.library.published import SIMONYAN14
 from learning.patches.augmentation import AugmentationOptions
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from retrieval.descriptors.pooling import ChannelOptions
 
 TESTED_TABLE = "tested.csv"
@@ -39,7 +39,7 @@ TITLES = {
 
 
 def learn_from_patches(
-    sources: Sequence[Source],
+    sources: Sequence[PatchFolder],
     out: Path | None,
     model: ModelChoices,
     data: PatchChoices,
@@ -121,7 +121,7 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
     save_rows(path, rows)
 
 
-def _provenance(sources: Sequence[Source], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
+def _provenance(sources: Sequence[PatchFolder], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
     """Tell where a descriptor comes from, without what differs between two runs of the same request."""
     return {
         "sources": [source.describe() for source in sources],

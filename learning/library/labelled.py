@@ -8,7 +8,7 @@ from typing import Any
 
 from learning.library.array_patches import are_arrays, source_of_arrays
 from learning.library.paths import AnyPath, as_path, as_paths
-from learning.patches.sources import Source, open_sources
+from learning.patches.sources import PatchFolder, open_sources
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, check_model_path, save_model
 
 
@@ -31,7 +31,7 @@ def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
         yield work or (out or Path()).with_suffix(".learning")
 
 
-def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[Source]:
+def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[PatchFolder]:
     """Open labelled patches, from folders or from arrays.
 
     Parameters

@@ -14,7 +14,7 @@ from index.parallel import Workers, run
 from index.progress import Progress
 from learning.mining.chunks import Chunk
 from learning.mining.image_pairs import MinedPair, MinedPhoto
-from learning.mining.matches import PATCH, Entry, write_mined
+from learning.mining.matches import PATCH, ArrayWriter, write_mined
 from retrieval.descriptors.contract import Both
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
@@ -27,7 +27,7 @@ _ROWS = 4096  # patches at a time
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptPair:
     """An image pair that was kept, without its sets."""
 
     first: int  # photos, by their place in the source
@@ -70,7 +70,7 @@ class Assembly:
         self._pairs = pairs
         self._photos = photos
         self._extent = extent
-        self.kept: list[Kept] = []
+        self.kept: list[KeptPair] = []
         # Every feature of a second photo is in P(x) or N(x); of a first one only those with a positive are used.
         self._used: dict[int, NDArray[np.bool_]] = {}
         for mined in self._mined():
@@ -82,7 +82,7 @@ class Assembly:
             self._used[first][references] = True
             self._used[second][:] = True
             sizes = len(references), len(mined.positives), len(mined.ambiguous)
-            self.kept.append(Kept(first, second, mined.homography, mined.inliers, *sizes))
+            self.kept.append(KeptPair(first, second, mined.homography, mined.inliers, *sizes))
         self.photos = sorted(self._used)
         self._place = {photo: place for place, photo in enumerate(self.photos)}
         self._starts = np.cumsum([0, *(np.count_nonzero(self._used[photo]) for photo in self.photos)])
@@ -157,21 +157,25 @@ class Assembly:
         owners = (np.full(np.count_nonzero(self._used[photo]), place) for place, photo in enumerate(self.photos))
         pixels = np.memmap(spool, np.uint8, "r").reshape(-1, PATCH, PATCH)
         entries = [
-            Entry("names", stems.shape, [stems], stems.dtype.newbyteorder("<").str),
-            Entry("pairs", places.shape, [places]),
-            Entry("homographies", (len(kept), 3, 3), [np.array([one.homography for one in kept])]),
-            Entry("inliers", (len(kept),), [np.array([one.inliers for one in kept])]),
-            Entry("photos", (total,), owners),
-            Entry("ellipses", (total, 5), ellipses),
-            Entry("reference", (self.features,), self._lists(self._references)),
-            Entry("pair", (self.features,), (np.full(one.features, place) for place, one in enumerate(kept))),
-            Entry("positive_starts", (self.features + 1,), self._row_starts(lambda mined: mined.positives)),
-            Entry("positives", (self.positives,), self._lists(lambda mined: self._members(mined, mined.positives))),
-            Entry("ambiguous_starts", (self.features + 1,), self._row_starts(lambda mined: mined.ambiguous)),
-            Entry("ambiguous", (self.ambiguous,), self._lists(lambda mined: self._members(mined, mined.ambiguous))),
-            Entry("target_starts", (len(kept) + 1,), [np.cumsum([0, *targets])]),
-            Entry("targets", (sum(targets),), (self._numbers(one.second) for one in kept)),
-            Entry("patches", (total, PATCH, PATCH), (pixels[at : at + _ROWS] for at in range(0, total, _ROWS))),
+            ArrayWriter("names", stems.shape, [stems], stems.dtype.newbyteorder("<").str),
+            ArrayWriter("pairs", places.shape, [places]),
+            ArrayWriter("homographies", (len(kept), 3, 3), [np.array([one.homography for one in kept])]),
+            ArrayWriter("inliers", (len(kept),), [np.array([one.inliers for one in kept])]),
+            ArrayWriter("photos", (total,), owners),
+            ArrayWriter("ellipses", (total, 5), ellipses),
+            ArrayWriter("reference", (self.features,), self._lists(self._references)),
+            ArrayWriter("pair", (self.features,), (np.full(one.features, place) for place, one in enumerate(kept))),
+            ArrayWriter("positive_starts", (self.features + 1,), self._row_starts(lambda mined: mined.positives)),
+            ArrayWriter(
+                "positives", (self.positives,), self._lists(lambda mined: self._members(mined, mined.positives))
+            ),
+            ArrayWriter("ambiguous_starts", (self.features + 1,), self._row_starts(lambda mined: mined.ambiguous)),
+            ArrayWriter(
+                "ambiguous", (self.ambiguous,), self._lists(lambda mined: self._members(mined, mined.ambiguous))
+            ),
+            ArrayWriter("target_starts", (len(kept) + 1,), [np.cumsum([0, *targets])]),
+            ArrayWriter("targets", (sum(targets),), (self._numbers(one.second) for one in kept)),
+            ArrayWriter("patches", (total, PATCH, PATCH), (pixels[at : at + _ROWS] for at in range(0, total, _ROWS))),
         ]
         write_mined(out, entries, {**meta, "counts": counts})
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from index.arrays import save_arrays
 from index.errors import CairnError
-from learning.mining.homographies import MapOptions, PhotoFeatures
+from learning.mining.homographies import MapOptions, PhotoPoints
 from learning.mining.image_pairs import MinedPair, MinedPhoto, Overlaps, mine_pair
 from retrieval.features.staging import Staging
 
@@ -35,8 +35,8 @@ class Chunk:
             pass  # not there, or damaged: mine (again)
 
         @lru_cache(maxsize=4)  # pairs are sorted by their first photo
-        def features(photo: MinedPhoto) -> PhotoFeatures:
-            return PhotoFeatures(staging.read(photo.key), photo.staged.width, photo.staged.height)
+        def features(photo: MinedPhoto) -> PhotoPoints:
+            return PhotoPoints(staging.read(photo.key), photo.staged.width, photo.staged.height)
 
         scale = staging.extractor.measurement_scale
         found = [

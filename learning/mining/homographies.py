@@ -42,7 +42,7 @@ class MapOptions:
 
 
 @dataclass(frozen=True)
-class PhotoFeatures:
+class PhotoPoints:
     """What is known of one photo."""
 
     features: Features  # in pixels of the upright original, the strongest first
@@ -63,7 +63,7 @@ class PhotoMap:
     inliers: int  # matches that agree on the affine map
 
 
-def find_map(first: PhotoFeatures, second: PhotoFeatures, options: MapOptions) -> PhotoMap | None:
+def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> PhotoMap | None:
     """Find the map between two photos from matches of their descriptors.
 
     Parameters

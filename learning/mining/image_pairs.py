@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map
+from learning.mining.homographies import MapOptions, PhotoMap, PhotoPoints, find_map
 from retrieval.features.staging import Staged
 from retrieval.regions.overlap import overlap_sets
 
@@ -52,8 +52,8 @@ class Overlaps:
 
 
 def mine_pair(
-    first: PhotoFeatures,
-    second: PhotoFeatures,
+    first: PhotoPoints,
+    second: PhotoPoints,
     scale: float,
     options: MapOptions,
     overlaps: Overlaps,

@@ -58,7 +58,7 @@ _SHAPES: dict[str, tuple[str, tuple[int | str, ...]]] = {  # by name: dtype, and
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArrayWriter:
     """An array that is written piece by piece."""
 
     name: str
@@ -67,7 +67,7 @@ class Entry:
     dtype: str = ""  # for what is not in `_SHAPES`' form: text
 
 
-def write_mined(path: Path, entries: Iterable[Entry], meta: dict[str, Any]) -> None:
+def write_mined(path: Path, entries: Iterable[ArrayWriter], meta: dict[str, Any]) -> None:
     """Write a file of mined matches, so that it is there whole or not at all; what is there is replaced.
 
     Parameters
@@ -102,7 +102,7 @@ def write_mined(path: Path, entries: Iterable[Entry], meta: dict[str, Any]) -> N
         raise
 
 
-def _write_entry(stream: Any, entry: Entry) -> None:
+def _write_entry(stream: Any, entry: ArrayWriter) -> None:
     dtype = np.dtype(entry.dtype or _SHAPES[entry.name][0])
     header = io.BytesIO()
     description = {"descr": dtype.str, "fortran_order": False, "shape": entry.shape}

@@ -18,7 +18,7 @@ from learning.mining.chunks import Chunk
 from learning.mining.homographies import MapOptions
 from learning.mining.image_pairs import MinedPhoto, Overlaps
 from learning.mining.photo_source import PhotoSource
-from learning.mining.views import View, ViewOptions, write_view
+from learning.mining.views import RenderedView, ViewOptions, write_view
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.extraction import Extractor
 from retrieval.features.options import FeatureOptions
@@ -239,7 +239,7 @@ def _stage(
 
 def _render(
     photos: dict[int, MinedPhoto], folder: Path, options: MiningOptions, workers: Workers
-) -> list[tuple[int, View]]:
+) -> list[tuple[int, RenderedView]]:
     """Render a view of each photo; give them with the photos' numbers."""
     if not photos:
         return []

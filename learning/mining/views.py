@@ -35,14 +35,16 @@ class ViewOptions:
 
 
 @dataclass(frozen=True)
-class View:
+class RenderedView:
     """A view of a photo, in a file of its own."""
 
     path: Path
     homography: NDArray[np.float64]  # (3, 3) float64: pixels of the upright original to those of the view
 
 
-def write_view(path: Path, image: ImageOptions, target: Path, options: ViewOptions, seed: Sequence[int]) -> View:
+def write_view(
+    path: Path, image: ImageOptions, target: Path, options: ViewOptions, seed: Sequence[int]
+) -> RenderedView:
     """Render a view of a photo, and write it as a JPEG, whole or not at all.
 
     Parameters
@@ -75,7 +77,7 @@ def write_view(path: Path, image: ImageOptions, target: Path, options: ViewOptio
     if not done:
         raise CairnError(f"No view of {path} can be written.")
     save_bytes(target, encoded.tobytes())
-    return View(target, warp @ _to_working(photo))
+    return RenderedView(target, warp @ _to_working(photo))
 
 
 def draw_warp(shape: tuple[int, ...], rng: np.random.Generator, options: ViewOptions) -> NDArray[np.float64]:

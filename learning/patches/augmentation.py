@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from index.arrays import fingerprint
 from learning.patches.distortion import draw_linear, expose
 from learning.patches.phototour import Pairs
-from learning.patches.sources import Patches, Source
+from learning.patches.sources import Patches, PatchFolder
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class AugmentedPatches:
         return found
 
 
-def augment(source: Source, options: AugmentationOptions) -> Source:
+def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:
     """Add copies of the training pairs of a source, with the first or the second patch distorted.
 
     Validation pairs stay as they are.

@@ -33,7 +33,7 @@ class Patches(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class PatchFolder:
     """One folder of patches and what of it is used."""
 
     patches: Patches
@@ -50,7 +50,7 @@ class Source:
         }
 
 
-def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0) -> list[Source]:
+def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0) -> list[PatchFolder]:
     """Open folders in the PhotoTour layout.
 
     A set that `cairn patches build` made has pairs for validation, of other points than those for training. A published
@@ -89,7 +89,7 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
             train, validation = draw_pairs(train, pairs, rng), draw_pairs(validation, max(pairs // 2, 2), rng)
         if not train.match.any() or train.match.all():
             raise CairnError(f"{folder} needs both matches and non-matches among its training pairs.")
-        sources.append(Source(patches, train, validation))
+        sources.append(PatchFolder(patches, train, validation))
     if not sources:
         raise CairnError("There is nothing to learn from: name a folder of labelled patches.")
     found = np.concatenate([source.validation.match for source in sources])

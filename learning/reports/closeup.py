@@ -40,7 +40,7 @@ class Crop:
 
 
 @dataclass(frozen=True)
-class Match:
+class PutativeMatch:
     """A putative match of a feature."""
 
     kind: str  # one of KINDS
@@ -56,7 +56,7 @@ class Closeup:
     reference: str  # name of the photo
     target: str
     region: NDArray[np.float64]  # (5,) float64: measurement region of the feature, pixels of the reference photo
-    matches: tuple[Match, ...]  # those that are shown, a kind after the other
+    matches: tuple[PutativeMatch, ...]  # those that are shown, a kind after the other
     counts: dict[str, int]  # by kind: how many there are in all
     overlaps: Overlaps  # thresholds that tell the kinds apart
     inliers: int  # of the map between the photos; 0 if it was known
@@ -71,7 +71,7 @@ class _Choice:
     pair: int
     x: int  # the feature
     region: NDArray[np.float64]
-    matches: tuple[Match, ...]
+    matches: tuple[PutativeMatch, ...]
 
     @property
     def complete(self) -> bool:
@@ -145,7 +145,7 @@ def project_matches(
     targets: NDArray[np.floating],
     kinds: Sequence[str],
     homography: NDArray[np.floating],
-) -> tuple[Match, ...]:
+) -> tuple[PutativeMatch, ...]:
     """Project matches into the reference photo, and tell their overlap with a feature there (Simonyan14, section 9).
 
     Parameters
@@ -161,7 +161,7 @@ def project_matches(
     """
     projected = transfer_ellipses(targets, np.linalg.inv(homography))
     overlaps = _overlaps(region, projected)
-    return tuple(Match(*row) for row in zip(kinds, targets, projected, overlaps.tolist(), strict=True))
+    return tuple(PutativeMatch(*row) for row in zip(kinds, targets, projected, overlaps.tolist(), strict=True))
 
 
 def ellipse_points(region: NDArray[np.floating], count: int = 180) -> NDArray[np.float64]:

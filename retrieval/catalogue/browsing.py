@@ -401,7 +401,7 @@ def _is_sqlite(session: Session) -> bool:
 
 
 @dataclass(frozen=True)
-class Cover:
+class CoverPhoto:
     """A photo that stands for a collection."""
 
     number: int
@@ -417,7 +417,7 @@ class Glance:
     """What is seen of a catalogue at a glance."""
 
     photos: int
-    cover: Cover | None  # None if there is no photo
+    cover: CoverPhoto | None  # None if there is no photo
 
 
 def glance(file: Path, chosen: int | None = None) -> Glance:
@@ -444,4 +444,4 @@ def glance(file: Path, chosen: int | None = None) -> Glance:
         raise CairnError(
             "The catalogue {file} cannot be read ({error}): run {cairn check}.", file=file, error=error
         ) from None
-    return Glance(photos, Cover(*row) if row else None)
+    return Glance(photos, CoverPhoto(*row) if row else None)

@@ -40,7 +40,7 @@ _BULK: Mapping[str, Any] = {"synchronize_session": False}
 _OF_ONE: tuple[type[Any], ...] = (AlbumPhotoRow, HiddenRow, QueryRejectionRow, SavedFindRow)
 
 
-class Move(NamedTuple):
+class PhotoMove(NamedTuple):
     """A photo that was found as it is, at a path of its own or at another one."""
 
     number: int
@@ -59,7 +59,7 @@ class Rewritten:
     errors: NDArray[np.float64] | None = None  # (n,) their new quantisation errors; None: as they were
 
 
-def move_photos(session: Session, moves: Sequence[Move]) -> list[str]:
+def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
     """Write where indexed photos are now, none of them missing; return the names of those that wish for one.
 
     Two photos may take each other's place: all names are free before the first is given. A photo that was known where

@@ -31,7 +31,7 @@ class Command(TyperCommand):
         print_help(self, ctx)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -42,14 +42,14 @@ class Group(TyperGroup):
 
 
 def set_up(app: typer.Typer) -> None:
-    """Make every command of an application a `Command` and every group a `Group`, and name the values they take."""
-    app.info.cls = Group
+    """Make every command of an application a `Command`, every group a `CommandGroup`, and name the values they take."""
+    app.info.cls = CommandGroup
     for command in app.registered_commands:
         command.cls = Command
         if command.callback is not None:
             _name_values(command.callback)
     for group in app.registered_groups:
-        group.cls = Group
+        group.cls = CommandGroup
         if group.typer_instance is not None:
             set_up(group.typer_instance)
 

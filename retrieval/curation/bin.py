@@ -32,12 +32,12 @@ _ENTRY = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{16}")
 _LINKS_REFUSED = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 
 
-class NotMoved(CairnError):
+class FileNotMoved(CairnError):
     """A file stays where it is; the sentence says why."""
 
 
 @dataclass(frozen=True)
-class Binned:
+class BinEntry:
     """A file in the bin."""
 
     id: str  # name of its folder
@@ -49,7 +49,7 @@ class Binned:
     moved: str  # when: ISO 8601, UTC
 
 
-def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
+def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
     """Move the file of a photo to a bin.
 
     Parameters
@@ -78,18 +78,20 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
         for earlier in binned(folder):
             if (earlier.path, earlier.number, earlier.sha256) == (row.path, row.number, row.sha256):
                 return earlier
-        raise NotMoved("The file of {name} is no longer there.", name=row.name) from None
+        raise FileNotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
-        raise NotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
+        raise FileNotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
     if page is not None or _has_pages(path):
-        raise NotMoved("{name} is one page of several in its file, which stays: hide the photo instead.", name=row.name)
+        raise FileNotMoved(
+            "{name} is one page of several in its file, which stays: hide the photo instead.", name=row.name
+        )
     try:
         if hash_file(path) != row.sha256:
-            raise NotMoved("The file of {name} is no longer what was indexed: index it again first.", name=row.name)
+            raise FileNotMoved("The file of {name} is no longer what was indexed: index it again first.", name=row.name)
         now = datetime.datetime.now(datetime.UTC)
         entry = folder / f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
         (entry / FILE_FOLDER).mkdir(parents=True)
-        record = Binned(
+        record = BinEntry(
             entry.name,
             row.path,
             row.name or "",
@@ -108,7 +110,7 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> Binned:
                 shutil.rmtree(entry, ignore_errors=True)
             raise
     except OSError as error:
-        raise NotMoved(
+        raise FileNotMoved(
             "The file of {name} cannot be moved ({value}): it is where it was.",
             name=row.name,
             value=error.strerror or error,
@@ -125,7 +127,7 @@ def _has_pages(path: Path) -> bool:
     return False
 
 
-def put_back(one: Binned, folder: Path) -> None:
+def put_back(one: BinEntry, folder: Path) -> None:
     """Put a file of a bin back where it came from; it is in both places until `forget`.
 
     Raises
@@ -137,30 +139,30 @@ def put_back(one: Binned, folder: Path) -> None:
     kept = _file_of(entry)
     path = Path(one.path)
     if kept is None:
-        raise NotMoved("The file of {name} is no longer in the bin.", name=one.name)
+        raise FileNotMoved("The file of {name} is no longer in the bin.", name=one.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path):
             # It may have been put back before; a link, of the file or of a folder, may lead to what is in the bin.
             is_link = path.is_symlink() or path.resolve() == kept.resolve()
             if is_link or not path.is_file() or hash_file(path) != one.sha256:
-                raise NotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
+                raise FileNotMoved("There is another file now where {name} was: it stays in the bin.", name=one.name)
         else:
             _lay(kept, path, one.sha256)
     except OSError as error:
-        raise NotMoved(
+        raise FileNotMoved(
             "The file of {name} cannot be put back ({value}): it is in the bin.",
             name=one.name,
             value=error.strerror or error,
         ) from error
 
 
-def forget(one: Binned, folder: Path) -> None:
+def forget(one: BinEntry, folder: Path) -> None:
     """Take what was put back out of a bin."""
     shutil.rmtree(folder / one.id, ignore_errors=True)
 
 
-def binned(folder: Path) -> Iterator[Binned]:
+def binned(folder: Path) -> Iterator[BinEntry]:
     """What is in a bin, the last first; what is no record, or has no file, is passed over."""
     try:
         names = sorted(os.listdir(folder), reverse=True)  # noqa: PTH208 (names alone)
@@ -171,15 +173,15 @@ def binned(folder: Path) -> Iterator[Binned]:
             yield record
 
 
-def find_binned(folder: Path, entry: str) -> Binned | None:
+def find_binned(folder: Path, entry: str) -> BinEntry | None:
     """One file of a bin by its `Binned.id`; None if there is none."""
     return _record(folder / entry) if _ENTRY.fullmatch(entry) else None
 
 
-def _record(entry: Path) -> Binned | None:
+def _record(entry: Path) -> BinEntry | None:
     try:
         said = json.loads(read_regular(entry / RECORD))
-        record = Binned(**{key: said[key] for key in Binned.__dataclass_fields__})
+        record = BinEntry(**{key: said[key] for key in BinEntry.__dataclass_fields__})
     except (IrregularFile, OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     texts = (record.path, record.name, record.sha256, record.collection, record.moved)

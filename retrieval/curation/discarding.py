@@ -11,15 +11,15 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones, unbury
 from retrieval.catalogue.photos import names_of, rows_of_content
 from retrieval.catalogue.schema import ImageRow
-from retrieval.curation.bin import Binned, NotMoved, find_binned, forget, move_to_bin, put_back
+from retrieval.curation.bin import BinEntry, FileNotMoved, find_binned, forget, move_to_bin, put_back
 from retrieval.photos.listing import is_one_file
 
 
 @dataclass(frozen=True)
-class Discarded:
+class BinReport:
     """What came of moving photos to a bin."""
 
-    moved: tuple[Binned, ...]
+    moved: tuple[BinEntry, ...]
     failed: dict[int, str]  # by number: why a file stays where it is, and its photo in the collection
     forgotten: tuple[Path, ...] = ()  # of those that are back: files that have to be indexed again
 
@@ -45,7 +45,7 @@ def take_out(session: Session, numbers: Sequence[int], *, for_good: bool = False
     return len(there)
 
 
-def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> Discarded:
+def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collection: Path) -> BinReport:
     """Move the files of photos to a bin, then take the photos out of the collection.
 
     A photo is taken out when its file is in the bin: one that is killed between leaves the photo in the collection,
@@ -65,31 +65,31 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     -------
     Discarded
     """
-    moved: list[Binned] = []
+    moved: list[BinEntry] = []
     failed: dict[int, str] = {}
     for row in catalogue.read(rows_there, sorted(set(numbers))):
         try:
             _refuse_kept(catalogue, row, set(numbers))
             moved.append(move_to_bin(row, folder, collection))
-        except NotMoved as error:
+        except FileNotMoved as error:
             failed[row.number] = str(error)
             continue
         catalogue.write(make_tombstones, [row.number])
-    return Discarded(tuple(moved), failed)
+    return BinReport(tuple(moved), failed)
 
 
 def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) -> None:
     """Raise NotMoved if the file of a photo is also that of one that stays: a link leads to it."""
     for other in catalogue.read(rows_of_content, row.sha256) if row.sha256 else ():
         if other.number not in going and is_one_file(other.path, row.path):
-            raise NotMoved(
+            raise FileNotMoved(
                 "The file of {name} is that of {other} too, which stays: one of the two is a link.",
                 name=row.name,
                 other=other.name,
             )
 
 
-def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Discarded:
+def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinReport:
     """Put files of a bin back where they came from, and their photos back into the collection.
 
     A photo that the collection has forgotten, as it was compacted since, comes back when its folder is indexed again.
@@ -107,7 +107,7 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
     Discarded
         `moved` are those that are back; `failed` those that are in the bin still.
     """
-    moved: list[Binned] = []
+    moved: list[BinEntry] = []
     failed: dict[int, str] = {}
     forgotten: list[Path] = []
     for entry in entries:
@@ -116,7 +116,7 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
             continue
         try:
             put_back(one, folder)
-        except NotMoved as error:
+        except FileNotMoved as error:
             failed[one.number] = str(error)
             continue
         with catalogue.writing() as session:
@@ -125,4 +125,4 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> Disca
                 forgotten.append(Path(one.path))
         forget(one, folder)  # last: what is killed before is in the bin still, and can be put back again
         moved.append(one)
-    return Discarded(tuple(moved), failed, tuple(forgotten))
+    return BinReport(tuple(moved), failed, tuple(forgotten))

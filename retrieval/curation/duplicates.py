@@ -36,7 +36,7 @@ _RANKS = {suffix: rank for rank, suffixes in enumerate(_FORMATS) for suffix in s
 
 
 SAID, KIND = "said", "kind"
-"""Why a photo is not proposed to be cleared away, see `DuplicateSet`."""
+"""Why a photo is not proposed to be cleared away, see `DecisionSet`."""
 
 
 class Said(NamedTuple):
@@ -47,7 +47,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DuplicateSet:
+class DecisionSet:
     """Photos of one picture, or similar shots.
 
     Attributes
@@ -93,7 +93,7 @@ class Undecided:
 
     copies: int
     similar: int
-    page: list[tuple[DuplicateSet, list[ImageRow]]]
+    page: list[tuple[DecisionSet, list[ImageRow]]]
 
 
 def format_of(row: ImageRow) -> str:
@@ -119,7 +119,7 @@ _CRITERIA: tuple[tuple[str, Callable[[ImageRow], Any]], ...] = (
 
 def judge_set(
     rows: Sequence[ImageRow], kinds: Mapping[int, str] | None = None, said: Mapping[int, Said] | None = None
-) -> DuplicateSet:
+) -> DecisionSet:
     """Return which of some photos of one picture is the best, why, and which others are not to be cleared away.
 
     A photo whose file is gone comes last, before it a link. Of the others those come first that show the whole picture
@@ -164,7 +164,7 @@ def judge_set(
     going = [row for row in others if row.number not in stays]
     turned = [row for row in going if kind[row.number] == TURNED]
     told = all(any(measure(row) != measure(best) for _, measure in _CRITERIA[:-2]) for row in turned)
-    return DuplicateSet(
+    return DecisionSet(
         tuple(row.number for row in ordered),
         tuple(word for word, _ in criteria if word and word in deciding),
         {row.number: kinds[row.number] for row in ordered if row.number in kinds},

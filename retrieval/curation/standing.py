@@ -18,7 +18,7 @@ from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.curation.rejections import reject, rejected_for
 from retrieval.catalogue.curation.saved import (
     Find,
-    SavedSearch,
+    StoredSearch,
     keep_finds,
     photo_of_search,
     save_search,
@@ -29,7 +29,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.library.searches import Searches
-from retrieval.search.answers import Asked, ask_with_file, ask_with_photo
+from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 
 STEP = "searches"
@@ -51,7 +51,7 @@ class Asking:
         Error of the search; "" if it succeeded. It is tried again with the same photos.
     """
 
-    search: SavedSearch
+    search: StoredSearch
     asked: int
     found: tuple[int, ...] = ()
     problem: str = ""
@@ -174,7 +174,7 @@ def ask_standing(
     return told
 
 
-def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.integer]) -> list[Find]:
+def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer]) -> list[Find]:
     """Ask a saved search of some photos; return those that are found for sure, the best first.
 
     Raises
@@ -200,7 +200,7 @@ def find_among(searches: Searches, search: SavedSearch, numbers: NDArray[np.inte
     ]
 
 
-def _asked(collection: Collection, search: SavedSearch, scratch: Path) -> list[Asked]:
+def _asked(collection: Collection, search: StoredSearch, scratch: Path) -> list[QueryImage]:
     """The photos of a saved search, the one from elsewhere as a file in a folder."""
     asked = []
     for one in search.query.get("queries", []):

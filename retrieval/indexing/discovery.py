@@ -17,7 +17,7 @@ from index.errors import CairnError, Unreadable
 from index.progress import Progress, Timed
 from index.text import check_path, printable, readable
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Move, mark_missing, move_photos
+from retrieval.catalogue.changes import PhotoMove, mark_missing, move_photos
 from retrieval.catalogue.exclusions import Exclusions, exclusions_in, include_photos, move_exclusions
 from retrieval.catalogue.failures import Failure, failures_in, forget_failures, keep_failures
 from retrieval.catalogue.metadata_store import store_metadata
@@ -191,7 +191,7 @@ def find_new(
                 continue
             report.unchanged += 1
             sound.add(str(file.path))
-            moves.append(Move(before.number, str(file.path), None, file.size, file.mtime_ns))
+            moves.append(PhotoMove(before.number, str(file.path), None, file.size, file.mtime_ns))
             touched.append((before.number, file.path))
             if before.missing:
                 back.append(before.number)
@@ -339,7 +339,7 @@ def _is_same(before: Known | None, status: os.stat_result) -> bool:
 
 def _without_links(
     known: KnownPhotos, files: list[FoundFile], report: IndexReport
-) -> tuple[list[FoundFile], list[Move]]:
+) -> tuple[list[FoundFile], list[PhotoMove]]:
     """Tell files that are photos of the collection, or of each other, under another path: links of either kind.
 
     Of one file a path without links on its way is kept, if there is one: a photo that was indexed by a link moves to
@@ -349,7 +349,7 @@ def _without_links(
     for path, before in known.of_contents({file.key for file in files}):
         there.setdefault(before.sha256 or "", []).append((path, before))
     taken: dict[str, list[FoundFile]] = {}
-    moves: dict[int, Move] = {}
+    moves: dict[int, PhotoMove] = {}
     for file in sorted(files, key=lambda file: leads_elsewhere(file.path)):
         own = [(path, before) for path, before in there.get(file.key, ()) if path != str(file.path)]
         of = next(((path, before) for path, before in own if is_one_file(path, file.path)), None)
@@ -359,7 +359,7 @@ def _without_links(
             continue
         path = of[0] if of is not None else str(twin.path) if twin is not None else ""
         if of is not None and leads_elsewhere(path) and not leads_elsewhere(file.path) and of[1].number not in moves:
-            moves[of[1].number] = Move(of[1].number, str(file.path), file.name, file.size, file.mtime_ns)
+            moves[of[1].number] = PhotoMove(of[1].number, str(file.path), file.name, file.size, file.mtime_ns)
         else:
             report.places.append({"path": printable(str(file.path)), "photo": printable(path)})
     kept = {file.path for some in taken.values() for file in some}
@@ -368,7 +368,7 @@ def _without_links(
 
 def _recognise(
     known: KnownPhotos, files: list[FoundFile], seen: Collection_[str]
-) -> tuple[list[FoundFile], list[Move]]:
+) -> tuple[list[FoundFile], list[PhotoMove]]:
     """Tell photos that have moved from new ones, by their content; give the new ones, and where the others are now."""
     wanted = {file.key for file in files}
     changed = {str(file.path) for file in files}
@@ -381,7 +381,7 @@ def _recognise(
     for file in files:
         if displaced.get(file.key):
             number = displaced[file.key].pop(0).number
-            moves.append(Move(number, str(file.path), file.name, file.size, file.mtime_ns))
+            moves.append(PhotoMove(number, str(file.path), file.name, file.size, file.mtime_ns))
         else:
             new.append(file)
     return new, moves

@@ -53,10 +53,10 @@ from retrieval.integrity.check_catalogue import check_server, check_snapshot, ch
 from retrieval.integrity.check_files import check_static
 from retrieval.integrity.check_segments import check_folders, check_segments
 from retrieval.integrity.rebuild_server import what_is_lost
-from retrieval.integrity.report import CheckReport, Damage, Findings, size_of
+from retrieval.integrity.report import CheckReport, DamagedFile, Findings, size_of
 from retrieval.photos.listing import CACHE
 
-__all__ = ["CATALOGUE", "CheckReport", "Damage", "check_collection"]
+__all__ = ["CATALOGUE", "CheckReport", "DamagedFile", "check_collection"]
 
 CATALOGUE = "catalogue"
 """What a catalogue is called that is no file of the collection."""

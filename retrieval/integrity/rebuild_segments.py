@@ -11,7 +11,7 @@ from index.errors import CairnError
 from index.progress import Progress
 from index.segments.description import SIGNATURE
 from index.text import printable_name
-from retrieval.catalogue.changes import Move, Rewritten, move_photos, replace_segments
+from retrieval.catalogue.changes import PhotoMove, Rewritten, move_photos, replace_segments
 from retrieval.catalogue.failures import Failure, keep_failures
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import ImageRow, SegmentRow
@@ -167,7 +167,7 @@ def _rewrite(
             continue
         if str(place) != image.path:
             state = file_of(place).stat()
-            moves.append(Move(image.number, str(place), None, state.st_size, state.st_mtime_ns))
+            moves.append(PhotoMove(image.number, str(place), None, state.st_size, state.st_mtime_ns))
         good.append((image, place))
     new: list[Rewritten] = []
     batch = collection.options.batch

@@ -47,7 +47,7 @@ from retrieval.collection.stale_files import remove_leftovers
 from retrieval.descriptors.registry import MODELS, model_file
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.indexing.described import use_features_again
-from retrieval.integrity.check import CATALOGUE, CheckReport, Damage, check_collection
+from retrieval.integrity.check import CATALOGUE, CheckReport, DamagedFile, check_collection
 from retrieval.integrity.compare_rows import SegmentImage, read_segment_rows, segment_ids
 from retrieval.integrity.rebuild_catalogue import rebuild_catalogue
 from retrieval.integrity.rebuild_segments import Rewriting, rewrite_notes, rewrite_segments
@@ -62,7 +62,7 @@ class RepairReport:
     repaired: list[dict[str, str]] = field(default_factory=list)  # file, and how
     lost: list[dict[str, str]] = field(default_factory=list)  # photos that left the collection: name, path and reason
     lapses: list[str] = field(default_factory=list)  # what else was lost with the catalogue, in sentences
-    damaged: list[Damage] = field(default_factory=list)  # what is left
+    damaged: list[DamagedFile] = field(default_factory=list)  # what is left
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 

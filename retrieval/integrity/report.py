@@ -13,7 +13,7 @@ _MEGABYTE = 1e6
 
 
 @dataclass(frozen=True)
-class Damage:
+class DamagedFile:
     """A file, or folder, that is not what was written."""
 
     file: str  # path in the collection, with slashes
@@ -27,7 +27,7 @@ class CheckReport:
 
     files: int = 0  # that were read
     bytes: int = 0
-    damaged: list[Damage] = field(default_factory=list)
+    damaged: list[DamagedFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what is to be known, and is no damage
     seconds: float = 0.0
 
@@ -63,7 +63,7 @@ class Findings:
     def damage(self, file: str, what: str, remedy: str | None = None) -> None:
         """Report a damaged file, once; repairing is the remedy if no other is given."""
         if not self.is_damaged(file):
-            self.report.damaged.append(Damage(file, what, remedy or f"Run cairn repair {self.folder}."))
+            self.report.damaged.append(DamagedFile(file, what, remedy or f"Run cairn repair {self.folder}."))
 
     def is_damaged(self, *files: str) -> bool:
         """Whether damage was reported of one of some files."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from index.errors import CairnError
 from index.messages import said
-from retrieval.jobs.kinds import KINDS, Work, needs_nothing
+from retrieval.jobs.kinds import KINDS, JobKind, needs_nothing
 
 
 class JobNotFound(CairnError):
@@ -19,7 +19,7 @@ class Job:
     id: int
     kind: str
     collection: str  # name by which the queue knows it
-    work: Work | None  # its arguments; None if they are invalid
+    work: JobKind | None  # its arguments; None if they are invalid
     state: str  # queued, running, paused, done, failed or cancelled
     step: str = ""  # what it is at; empty if it has not said so
     title_of_step: str = ""

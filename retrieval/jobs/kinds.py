@@ -54,7 +54,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST), After
 Place = Annotated[Text, AfterValidator(_absolute)]
 
 
-class Work(BaseModel):
+class JobKind(BaseModel):
     """Arguments of a job of one kind; raises pydantic's ValidationError if they are invalid."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -94,7 +94,7 @@ class Work(BaseModel):
         return [self.kind]
 
 
-class Index(Work):
+class IndexJob(JobKind):
     """Add photos: files, and folders of them."""
 
     kind = "index"
@@ -117,12 +117,12 @@ class Index(Work):
         return [*limits, "--", *self.places]
 
 
-def index_of(places: Iterable[Path]) -> Index:
+def index_of(places: Iterable[Path]) -> IndexJob:
     """Say that photos are added from some places."""
-    return Index(places=[str(place.absolute()) for place in places])
+    return IndexJob(places=[str(place.absolute()) for place in places])
 
 
-class Group(Work):
+class GroupJob(JobKind):
     """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
 
     kind = "group"
@@ -134,7 +134,7 @@ class Group(Work):
         return {None: [], True: ["--augment"], False: ["--no-augment"]}[self.augment]
 
 
-class Retrain(Work):
+class RetrainJob(JobKind):
     """Make a new vocabulary from all photos."""
 
     kind = "retrain"
@@ -147,14 +147,14 @@ class Retrain(Work):
         return ["--drop-missing"] if self.drop_missing else []
 
 
-class Compact(Work):
+class Compact(JobKind):
     """Give back the room of what was removed."""
 
     kind = "compact"
     title = said("Give back room")
 
 
-class Remove(Work):
+class RemoveJob(JobKind):
     """Take photos out, by their names or all whose files have gone; their files stay."""
 
     kind = "remove"
@@ -165,7 +165,7 @@ class Remove(Work):
     for_good: bool = False
 
     @model_validator(mode="after")
-    def _one_choice(self) -> "Remove":
+    def _one_choice(self) -> "RemoveJob":
         if self.missing == bool(self.names) or (self.missing and self.for_good):
             raise ValueError("it needs names, or those that are missing, and not both")
         return self
@@ -185,7 +185,7 @@ class Remove(Work):
         return [*(["--for-good"] if self.for_good else []), "--", *self.names]
 
 
-class Metadata(Work):
+class MetadataJob(JobKind):
     """Read again what the photos' files say of them."""
 
     kind = "metadata"
@@ -197,21 +197,21 @@ class Metadata(Work):
         return ["--refresh"]
 
 
-class Check(Work):
+class CheckJob(JobKind):
     """Read every file of the collection."""
 
     kind = "check"
     title = said("Check all files")
 
 
-class Improve(Work):
+class Improve(JobKind):
     """Learn from the collection's own photos how to find more in them."""
 
     kind = "improve"
     title = said("Improve search for these photos")
 
 
-class Searches(Work):
+class SearchesJob(JobKind):
     """Ask the standing searches for photos that are new."""
 
     kind = "searches"
@@ -244,8 +244,9 @@ STEPS = {
 }
 """What pages call a step, by its title on the command line."""
 
-KINDS: dict[str, type[Work]] = {
-    one.kind: one for one in (Index, Group, Retrain, Compact, Remove, Metadata, Check, Improve, Searches)
+KINDS: dict[str, type[JobKind]] = {
+    one.kind: one
+    for one in (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, CheckJob, Improve, SearchesJob)
 }
 """All kinds, by their names."""
 
@@ -262,7 +263,7 @@ def needs_nothing(kind: str) -> bool:
     return True
 
 
-def read(kind: str, told: str) -> Work:
+def read(kind: str, told: str) -> JobKind:
     """Make work of what a queue holds of it; raises UnreadableError if that makes no sense."""
     if kind not in KINDS:
         raise UnreadableError("There is no such kind of work.")

@@ -15,7 +15,7 @@ from pathlib import Path
 from index.errors import CairnError
 from retrieval.collection.identity import read_identity
 from retrieval.jobs.job import Job, JobNotFound
-from retrieval.jobs.kinds import Searches
+from retrieval.jobs.kinds import SearchesJob
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.store import DONE
 from retrieval.state.folder import state_folder
@@ -76,7 +76,7 @@ def _ask_searches(queue: Queue, job: Job) -> None:
     """Ask the standing searches of a collection after photos were added to it."""
     added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
     if added and _has_standing_searches(queue.find(job.collection), queue.catalogue_of(job.collection)):
-        queue.add(job.collection, Searches())
+        queue.add(job.collection, SearchesJob())
 
 
 def _has_standing_searches(collection: Path, catalogue: str | None) -> bool:

@@ -20,9 +20,9 @@ from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.jobs.job import Job, JobNotFound
-from retrieval.jobs.kinds import Work, read
+from retrieval.jobs.kinds import JobKind, read
 from retrieval.jobs.running import CAN_PAUSE, Child
-from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, Row, Store
+from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, JobRow, Store
 
 PATIENCE = 10.0
 """Seconds that a cancelled job has to end in good order."""
@@ -122,7 +122,7 @@ class Queue:
         """The address of a collection's catalogue; None if that is in the collection."""
         return self._catalogues.get(collection)
 
-    def add(self, collection: str, work: Work) -> Job:
+    def add(self, collection: str, work: JobKind) -> Job:
         """Queue a job; where just the same waits already, that one is given.
 
         Parameters
@@ -240,7 +240,7 @@ class Queue:
         killing.daemon = True
         killing.start()
 
-    def _job(self, row: Row) -> Job:
+    def _job(self, row: JobRow) -> Job:
         try:
             work = read(row.kind, row.told)
         except CairnError:
@@ -309,7 +309,7 @@ class Queue:
         self.version += 1
         return True
 
-    def _next(self) -> Row | None:
+    def _next(self) -> JobRow | None:
         """The job to begin or to resume now; None if there is no such job, or one runs."""
         rows = self._store.rows(ended=0)
         for row in rows:
@@ -341,7 +341,7 @@ class Queue:
             self._notes[number] = sentence
             self.version += 1
 
-    def _is_free(self, row: Row) -> bool:
+    def _is_free(self, row: JobRow) -> bool:
         """Whether the locks that a job has found taken are free."""
         if time.monotonic() < self._locked[row.id]:
             return False
@@ -358,7 +358,7 @@ class Queue:
             pass  # the job itself says what is wrong
         return True
 
-    def _begin(self, row: Row) -> None:
+    def _begin(self, row: JobRow) -> None:
         number = row.id
         self._notes.pop(number, None)
         self._locked.pop(number, None)

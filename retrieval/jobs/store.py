@@ -67,7 +67,7 @@ _REFUSED = "The list of jobs {file} cannot be used ({reason}): check the disk, i
 
 
 @dataclass(frozen=True)
-class Row:
+class JobRow:
     """A job as the file has it."""
 
     id: int
@@ -126,7 +126,7 @@ class Store:
             assert made is not None
             return int(made[0])
 
-    def rows(self, collection: str | None = None, ended: int | None = None) -> list[Row]:
+    def rows(self, collection: str | None = None, ended: int | None = None) -> list[JobRow]:
         """List jobs in the order in which they were added, of one collection or of all; of ended ones the last few."""
         wanted = sa.select(*_READ).order_by(_JOBS.c.id)
         last = sa.select(_JOBS.c.id).where(sa.not_(_OPEN)).order_by(_JOBS.c.id.desc()).limit(ended)
@@ -136,11 +136,11 @@ class Store:
             wanted = wanted.where(sa.or_(_OPEN, _JOBS.c.id.in_(last.scalar_subquery())))
         return self._read(lambda connection: [_read_row(row) for row in connection.execute(wanted).mappings()], [])
 
-    def row(self, number: int) -> Row | None:
+    def row(self, number: int) -> JobRow | None:
         """Return one job; None if there is none."""
         wanted = sa.select(*_READ).where(_JOBS.c.id == number)
 
-        def read(connection: sa.Connection) -> Row | None:
+        def read(connection: sa.Connection) -> JobRow | None:
             found = connection.execute(wanted).mappings().first()
             return None if found is None else _read_row(found)
 
@@ -251,7 +251,7 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_row(row: Mapping[Any, Any]) -> Row:
+def _read_row(row: Mapping[Any, Any]) -> JobRow:
     """Return a row, with what it is not of the right shape left out."""
     values = dict(row)
     is_sound = values["id"] > 0 and values["state"] in STATES
@@ -259,7 +259,7 @@ def _read_row(row: Mapping[Any, Any]) -> Row:
         is_sound = is_sound and values[name] is not None
         values[name] = values[name] or ""
     values["result"] = read_result(values["result"] or "")
-    return Row(**values, is_sound=is_sound)
+    return JobRow(**values, is_sound=is_sound)
 
 
 def read_result(text: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from index.segments.segment import ImageFeatures
     from retrieval.catalogue.filters import PhotoFilter
     from retrieval.catalogue.schema import ImageRow
-    from retrieval.search.answers import Asked, Found
+    from retrieval.search.answers import AnsweredQuery, QueryImage
     from retrieval.search.picture import PictureOptions
     from retrieval.search.query import Query
     from retrieval.search.ranking import Hit
@@ -123,7 +123,7 @@ class Shown:
     searcher: "Searcher"
     found: "Sequence[tuple[Query, Hit, ImageRow]]"
     query: "Query"
-    asked: "Sequence[Asked]"  # whose files may last no longer than these
+    asked: "Sequence[QueryImage]"  # whose files may last no longer than these
 
 
 class _Drawn:
@@ -297,8 +297,8 @@ class Answer(_Drawn, Sequence[Result]):
 
 def make_answer(
     searcher: "Searcher",
-    asked: "Sequence[Asked]",
-    found: "Sequence[Found]",
+    asked: "Sequence[QueryImage]",
+    found: "Sequence[AnsweredQuery]",
     *,
     top: int,
     match_all: bool = False,
@@ -370,7 +370,7 @@ def make_answer(
     return answer
 
 
-def query_photo(asked: "Asked", query: "Query") -> QueryPhoto:
+def query_photo(asked: "QueryImage", query: "Query") -> QueryPhoto:
     """Return which photo was searched for."""
     return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
 

@@ -20,7 +20,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.library.parts.images import encode_image
 from retrieval.metadata.pages import file_of
-from retrieval.search.answers import Asked, ask_with_file, ask_with_photo, find_photo
+from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo, find_photo
 from retrieval.search.query import Box
 
 
@@ -70,7 +70,7 @@ def several(photo: Given | Iterable[Given]) -> list[Given]:
     return [photo] if is_one(photo) else list(photo)  # type: ignore[list-item, arg-type]
 
 
-def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None) -> Asked:
+def ask(collection: Collection, photo: Given, box: Iterable[float] | None = None) -> QueryImage:
     """Find out which photo is meant.
 
     Parameters
@@ -157,7 +157,7 @@ def as_box(box: Iterable[float] | None) -> Box | None:
     return x0, y0, x1, y1
 
 
-def _from_memory(collection: Collection, content: bytes | bytearray | memoryview, box: Box | None) -> Asked:
+def _from_memory(collection: Collection, content: bytes | bytearray | memoryview, box: Box | None) -> QueryImage:
     """Ask with the content of a file, which is written down for as long as what is returned is in use."""
     folder = mkdtemp(prefix="cairn-")
     try:

@@ -11,7 +11,7 @@ from retrieval.library.reports import BackedUp, Check, Damage, Repaired
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection as Opened
-    from retrieval.integrity.report import Damage as Found
+    from retrieval.integrity.report import DamagedFile as Found
 
 
 def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:

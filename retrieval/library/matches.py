@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from retrieval.catalogue.schema import ImageRow
-    from retrieval.search.answers import Asked
+    from retrieval.search.answers import QueryImage
     from retrieval.search.picture import PictureOptions
     from retrieval.search.query import Query
     from retrieval.search.ranking import Hit
@@ -151,7 +151,7 @@ class Match(_Drawn):
         return match_html(self, picture_of(self.query), picture_of(self), self.query.box)
 
 
-def make_match(searcher: "Searcher", asked: "Asked", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
+def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "ImageRow", hit: "Hit") -> Match:
     """Make the match of a query and a photo of what was found of it.
 
     Parameters

@@ -103,7 +103,7 @@ def progress_bars(quiet: bool, titles: Mapping[str, str]) -> Iterator[Progress]:
     """
     descriptor = asked_for()
     if descriptor is not None:
-        records = Records(titles, descriptor)
+        records = ProgressWriter(titles, descriptor)
         try:
             yield records.tell
         finally:
@@ -212,7 +212,7 @@ def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None)
     write : callable, optional
         Takes a line; standard error if left out.
     """
-    told = Told(titles)
+    told = LastReports(titles)
     stop = threading.Event()
     speaker = threading.Thread(target=told.speak, args=(stop.wait, write or _write), daemon=True)
     speaker.start()
@@ -223,7 +223,7 @@ def lines(titles: Mapping[str, str], write: Callable[[str], None] | None = None)
         speaker.join()
 
 
-class Told:
+class LastReports:
     """The last report of each step of a command.
 
     Parameters
@@ -266,7 +266,7 @@ class Told:
             write(self.line())
 
 
-class Records:
+class ProgressWriter:
     """Writes progress for another program: a JSON object a line.
 
     Parameters

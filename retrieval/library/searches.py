@@ -17,7 +17,7 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
-from retrieval.search.answers import Asked, Found, LeftOut, make_query
+from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -99,7 +99,7 @@ class Searches:
 
     def search(
         self,
-        asked: Sequence[Asked],
+        asked: Sequence[QueryImage],
         options: SearchOptions,
         *,
         wanted: PhotoFilter | None = None,
@@ -145,7 +145,9 @@ class Searches:
         for one in asked:
             query, seconds = self._query(searcher, one)
             try:
-                found.append(Found(query, searcher.search(query.views, among, region=query.region, top=top), seconds))
+                found.append(
+                    AnsweredQuery(query, searcher.search(query.views, among, region=query.region, top=top), seconds)
+                )
             finally:
                 query.rest()
         return make_answer(
@@ -159,7 +161,7 @@ class Searches:
             rejected=rejected,
         )
 
-    def match(self, asked: Asked, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
+    def match(self, asked: QueryImage, row: ImageRow, options: SearchOptions, turn: float | None = None) -> Match:
         """Match a photo with one of the collection, with the geometry that some engines do without.
 
         Parameters
@@ -197,7 +199,7 @@ class Searches:
             query.rest()
         return make_match(searcher, asked, query, row, hit)
 
-    def _query(self, searcher: Searcher, asked: Asked) -> tuple[Query, float]:
+    def _query(self, searcher: Searcher, asked: QueryImage) -> tuple[Query, float]:
         """Make a query, or recall that of the same file, as a match is looked at after a search; and the seconds."""
         start = time.perf_counter()
         options, image = searcher.options, self.collection.options.image

@@ -32,7 +32,7 @@ class ShortlistOptions:
 
 
 @dataclass(frozen=True)
-class Look:
+class ShortlistRules:
     """How maps are made and judged, and how closely photos are looked at."""
 
     freedom: int  # see `single_match_maps`
@@ -46,7 +46,7 @@ def shortlist(
     image: Frames,
     starts: NDArray[np.integer],
     ambiguity: NDArray[np.integer],
-    look: Look,
+    look: ShortlistRules,
 ) -> list[Maps | None]:
     """Find the photos that may show the same as the query, and the maps that speak for it.
 

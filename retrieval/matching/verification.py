@@ -25,7 +25,7 @@ from retrieval.matching.evidence import (
 )
 from retrieval.matching.local_agreement import LocalOptions, Pieces, largest_map
 from retrieval.matching.maps import Maps, points_and_scales, single_match_maps, two_match_maps
-from retrieval.matching.shortlist import Look, ShortlistOptions
+from retrieval.matching.shortlist import ShortlistOptions, ShortlistRules
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
 
@@ -73,9 +73,9 @@ class VerificationOptions:
         return self.threshold**2, float(np.log(self.scale_ratio))
 
     @property
-    def looks(self) -> Look:
+    def looks(self) -> ShortlistRules:
         """What `shortlist` needs to know."""
-        return Look(self.freedom, self.limits, self.max_zoom, self.shortlist)
+        return ShortlistRules(self.freedom, self.limits, self.max_zoom, self.shortlist)
 
 
 @dataclass(frozen=True)

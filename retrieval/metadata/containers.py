@@ -35,7 +35,7 @@ _SEGMENTS = (  # of a JPEG file: marker, first bytes, and what they hold
 
 
 @dataclass(frozen=True)
-class Blocks:
+class MetadataBlocks:
     """The metadata of a file, as it is stored; empty if there is none."""
 
     exif: Said = field(default_factory=dict)  # read already: in a TIFF file it is no block
@@ -43,7 +43,7 @@ class Blocks:
     xmp: bytes = b""
 
 
-def find_blocks(file: BinaryIO) -> Blocks:
+def find_blocks(file: BinaryIO) -> MetadataBlocks:
     """Find the metadata of a JPEG, TIFF, PNG, WebP, HEIC or AVIF file; that of any other file is empty.
 
     Raises
@@ -54,7 +54,7 @@ def find_blocks(file: BinaryIO) -> Blocks:
     head = file.read(16)
     if head[:4] in (b"II*\0", b"MM\0*", b"II+\0"):
         exif, tags = read_exif(file)
-        return Blocks(exif, tags[IPTC_TAG] or iptc_of_resources(tags[RESOURCES_TAG]), tags[XMP_TAG])
+        return MetadataBlocks(exif, tags[IPTC_TAG] or iptc_of_resources(tags[RESOURCES_TAG]), tags[XMP_TAG])
     found: dict[str, bytes] = {}
     if head[:3] == b"\xff\xd8\xff":
         found = _read_jpeg(file)
@@ -65,7 +65,7 @@ def find_blocks(file: BinaryIO) -> Blocks:
     elif head[4:8] == b"ftyp":
         found = _read_heif(file)
     exif, _ = read_exif(io.BytesIO(found.get("exif", b"").removeprefix(_EXIF_HEAD)))
-    return Blocks(exif, iptc_of_resources(found.get("resources", b"")), found.get("xmp", b""))
+    return MetadataBlocks(exif, iptc_of_resources(found.get("resources", b"")), found.get("xmp", b""))
 
 
 def _parse(parser: Any, file: BinaryIO, most: int) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from index.errors import Unreadable
 from retrieval.metadata.combining import Said
-from retrieval.metadata.containers import Blocks, find_blocks
+from retrieval.metadata.containers import MetadataBlocks, find_blocks
 from retrieval.metadata.fields import Metadata, combined
 from retrieval.metadata.iptc import read_iptc
 from retrieval.metadata.pages import file_of
@@ -56,6 +56,6 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     return combined([*sidecars, _said(blocks), *read_takeout(path)])
 
 
-def _said(blocks: Blocks) -> Said:
+def _said(blocks: MetadataBlocks) -> Said:
     """All that a file says itself."""
     return {**blocks.exif, **read_iptc(blocks.iptc), **read_xmp(blocks.xmp)}

@@ -21,15 +21,15 @@ from retrieval.collection.collection import Collection
 from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.search.photos import NotHere
-from retrieval.search.query import Box, PhotoUnusable, Query, Source, extract_query, recall_described, recall_query
-from retrieval.search.searcher import Answer, Searcher
+from retrieval.search.query import Box, PhotoUnusable, Query, QuerySource, extract_query, recall_described, recall_query
+from retrieval.search.searcher import RankedAnswer, Searcher
 
 IF_MOVED = "if it was moved, run cairn index with the folder where it is now, and it is recognised by its content"
 """What mends that a photo's file is not where it was, to end a sentence with."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryImage:
     """One photo of a query."""
 
     name: str  # what the answer calls it
@@ -42,15 +42,15 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Found:
+class AnsweredQuery:
     """A query and its answer."""
 
     query: Query
-    answer: Answer
+    answer: RankedAnswer
     extract: float  # seconds
 
 
-def find_photo(collection: Collection, photo: str, box: Box | None = None) -> Asked:
+def find_photo(collection: Collection, photo: str, box: Box | None = None) -> QueryImage:
     """Find a query's photo; raises CairnError if there is no such photo.
 
     A photo is meant by its name in the collection, by the path of any file, or as tables may call it: by its file's
@@ -66,24 +66,24 @@ def find_photo(collection: Collection, photo: str, box: Box | None = None) -> As
     raise PhotoNotFound(f"There is no photo {photo!r}, neither a file nor a name in the collection.")
 
 
-def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> Asked:
+def ask_with_photo(row: ImageRow, name: str, box: Box | None = None) -> QueryImage:
     """Ask with a photo of the collection, whose file may be away; raises CairnError if it may not be read."""
     path = photo_file(row)
     if path is None:
-        return Asked(name, Path(row.path), box, row, row.sha256, is_away=True)
+        return QueryImage(name, Path(row.path), box, row, row.sha256, is_away=True)
     state = file_of(path).stat()
     if (state.st_size, state.st_mtime_ns) == (row.size, row.mtime_ns):
-        return Asked(name, path, box, row, row.sha256)
+        return QueryImage(name, path, box, row, row.sha256)
     # Folders that are copied or restored often have other times.
     content = _content(path)
-    return Asked(name, path, box, row if content is not None and content == row.sha256 else None, content)
+    return QueryImage(name, path, box, row if content is not None and content == row.sha256 else None, content)
 
 
-def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> Asked:
+def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None = None) -> QueryImage:
     """Ask with a file, which may be that of a photo of the collection, or a copy of it."""
     content = _content(path)
     row = collection.catalogue.read(photo_of_content, content) if content is not None else None
-    return Asked(name, path, box, row, content)
+    return QueryImage(name, path, box, row, content)
 
 
 def _content(path: Path) -> str | None:
@@ -110,18 +110,18 @@ def photo_file(row: ImageRow) -> Path | None:
 
 
 def search_photo(
-    searcher: Searcher, asked: Asked, among: NDArray[np.integer] | None = None, top: int | None = None
-) -> Found:
+    searcher: Searcher, asked: QueryImage, among: NDArray[np.integer] | None = None, top: int | None = None
+) -> AnsweredQuery:
     """Search for a photo, or for a box in one, among all photos or those of given numbers: see `Searcher.search`."""
     start = time.perf_counter()
     query = make_query(searcher, asked)
     extract = time.perf_counter() - start
     answer = searcher.search(query.views, among, region=query.region, top=top)
     query.rest()
-    return Found(query, answer, extract)
+    return AnsweredQuery(query, answer, extract)
 
 
-def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = None) -> Query:
+def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
     """Return the features of a query: as they are indexed where that will do, or extracted from its file.
 
     Parameters
@@ -141,7 +141,7 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     if asked.is_away and asked.row is not None:
         return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
-    source = Source(collection.extractor, image or collection.options.image, asked.path, asked.box)
+    source = QuerySource(collection.extractor, image or collection.options.image, asked.path, asked.box)
     # A box has fewer features still if only few of the photo's are kept.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     is_kept |= collection.extractor.is_foreign  # its file gives none
@@ -164,14 +164,14 @@ def make_query(searcher: Searcher, asked: Asked, image: ImageOptions | None = No
     )
 
 
-def _stored_query(searcher: Searcher, asked: Asked, row: ImageRow) -> Query:
+def _stored_query(searcher: Searcher, asked: QueryImage, row: ImageRow) -> Query:
     """Make a query of a photo whose file is away, upright alone: see `recall_query`.
 
     Words are stored of every photo, and descriptors where the collection keeps them: PhotoUnusable is raised where the
     search needs these, and they are not.
     """
     collection, options = searcher.collection, searcher.options
-    source = Source(collection.extractor, collection.options.image, asked.path, asked.box)
+    source = QuerySource(collection.extractor, collection.options.image, asked.path, asked.box)
     if options.soft == 1 and not searcher.engine.needs_descriptors:
         found = recall_query(collection, row, source, signed=options.signed, photos=searcher.index.images)
     elif collection.options.keep_descriptors:
@@ -201,7 +201,7 @@ class LeftOut:
         self._hidden = np.zeros(0, np.int64)
         self._any_rejected = False
 
-    def of(self, asked: Sequence[Asked]) -> tuple[NDArray[np.int64], list[int]]:
+    def of(self, asked: Sequence[QueryImage]) -> tuple[NDArray[np.int64], list[int]]:
         """Return the photos that a query leaves out.
 
         Parameters

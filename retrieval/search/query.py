@@ -54,7 +54,7 @@ class Query:
     height: int
     box: Box | None
     views: Sequence[View]  # the first is upright
-    source: "Source | None" = None  # where views at other turns come from
+    source: "QuerySource | None" = None  # where views at other turns come from
 
     @property
     def side(self) -> int:
@@ -89,7 +89,7 @@ class Query:
             self.source.rest()
 
 
-class Source:
+class QuerySource:
     """The photo of a query, read and looked through for regions when that is needed.
 
     Parameters
@@ -187,7 +187,7 @@ def turns_of(extractor: Extractor, turns: int) -> NDArray[np.float64]:
 
 def extract_query(
     collection: Collection,
-    source: Source,
+    source: QuerySource,
     turns: int = 1,
     *,
     soft: int = 1,
@@ -238,7 +238,7 @@ def extract_query(
 def recall_query(
     collection: Collection,
     row: ImageRow,
-    source: Source,
+    source: QuerySource,
     turns: int = 1,
     *,
     signed: int = 0,
@@ -289,7 +289,7 @@ def recall_query(
 
 
 def recall_described(
-    collection: Collection, row: ImageRow, source: Source, image: ImageFeatures, *, soft: int = 1, signed: int = 0
+    collection: Collection, row: ImageRow, source: QuerySource, image: ImageFeatures, *, soft: int = 1, signed: int = 0
 ) -> Query:
     """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read.
 
@@ -356,7 +356,7 @@ def quantise_views(
 
 def _views_at(
     vocabulary: Vocabulary,
-    source: Source,
+    source: QuerySource,
     signatures: SignatureSource | None,
     turns: Sequence[float],
     *,

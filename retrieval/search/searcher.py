@@ -13,7 +13,7 @@ from retrieval.catalogue.photos import names_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
 from retrieval.search.engines.contract import load_engine, settle
-from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import SearchedPhotos
@@ -24,7 +24,7 @@ from retrieval.search.views import LazyViews, View, joined, part_of
 
 
 @dataclass(frozen=True)
-class Answer:
+class RankedAnswer:
     """All photos of the collection, or those that were asked for, the best first."""
 
     hits: Ranking
@@ -103,7 +103,7 @@ class Searcher:
         *,
         region: NDArray[np.float64] | None = None,
         top: int | None = None,
-    ) -> Answer:
+    ) -> RankedAnswer:
         """Rank the photos of the collection for a query.
 
         Parameters
@@ -131,7 +131,7 @@ class Searcher:
         with one_thread():
             return _Search(self, views, among, top).run(region)
 
-    def aligned(self, answers: Sequence[Answer], *, match_all: bool, top: int) -> list[Ranking]:
+    def aligned(self, answers: Sequence[RankedAnswer], *, match_all: bool, top: int) -> list[Ranking]:
         """Return rankings of the same photos that several answers rank, so that each can be compared with the others.
 
         Parameters
@@ -187,16 +187,16 @@ class _Search:
         self._seconds = {"extract": 0.0, "search": 0.0, "verify": 0.0}
         self._since = time.perf_counter()
 
-    def run(self, region: NDArray[np.float64] | None) -> Answer:
+    def run(self, region: NDArray[np.float64] | None) -> RankedAnswer:
         """Score, verify, look at other turns where they may help, and expand."""
         verified = find_engine(self._options.engine).verified
-        decides = verified is not Verified.NONE
-        in_stages = verified is Verified.BEST
+        decides = verified is not VerifiedPhotos.NONE
+        in_stages = verified is VerifiedPhotos.BEST
         self._look([0] if in_stages else range(len(self._views)))
         found: dict[int, Tried] = {}
         sure = False
         if decides or self._options.expand != "none":
-            found = self._verify_all() if verified is Verified.ALL else self._verify_best({})
+            found = self._verify_all() if verified is VerifiedPhotos.ALL else self._verify_best({})
             sure = in_stages and self._is_sure(found)
             others = range(1, len(self._views))
             if in_stages and others and (self._options.every_turn or not sure):
@@ -208,7 +208,7 @@ class _Search:
                 found = self._expand(region, found, decides)
         ranked = self._ranked(found if decides else {})
         hits = ranked.rank(self._candidates(ranked))
-        return Answer(hits, self._seconds, self._turned, sure, ranked, self._board.missing)
+        return RankedAnswer(hits, self._seconds, self._turned, sure, ranked, self._board.missing)
 
     def _took(self, step: str) -> None:
         """Note that the time since the last note went into a step."""

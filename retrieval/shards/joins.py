@@ -13,7 +13,7 @@ from retrieval.shards.engine import ShardedEngine
 from retrieval.shards.holder import SEARCHES, Call
 from retrieval.shards.merging import merge_candidates
 from retrieval.shards.scoreboard import new_token, pack
-from retrieval.shards.shards import Placed, Shards
+from retrieval.shards.shards import ShardPlacement, Shards
 
 AT_ONCE = SEARCHES // 4
 """Photos that are asked with at a time: holders remember no more searches than `SEARCHES`, of all who ask them."""
@@ -44,21 +44,21 @@ class Joins:
             raise ValueError(f"the engine {options.engine} adds up totals of all shards")
         self._shards = shards
 
-    def ask(self, views: Sequence[View]) -> "Asked":
+    def ask(self, views: Sequence[View]) -> "JoinQueries":
         """Ask with some photos, `AT_ONCE` of them at most."""
-        return Asked(self._engine, views)
+        return JoinQueries(self._engine, views)
 
 
-class Asked:
+class JoinQueries:
     """Photos that shards are queried with. If holders change meanwhile, the new ones receive all of it again."""
 
     def __init__(self, engine: ShardedEngine, views: Sequence[View]) -> None:
         self._engine, self._shards = engine, engine.shards
         self._views = [pack(view, with_descriptors=engine.needs_descriptors) for view in views]
         self._tokens: list[str] = []
-        self._placed: Placed | None = None
+        self._placed: ShardPlacement | None = None
 
-    def __enter__(self) -> "Asked":
+    def __enter__(self) -> "JoinQueries":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,7 +116,7 @@ class Asked:
             self._shards.forget(token)
         self._tokens = []
 
-    def _all_there(self) -> Placed:
+    def _all_there(self) -> ShardPlacement:
         placed = self._shards.placed
         if placed.missing:
             self._shards.restore()

@@ -17,7 +17,7 @@ from retrieval.search.scoreboard import Candidates, Rule, Scoreboard, Weights, t
 from retrieval.search.views import View
 from retrieval.shards.holder import Call
 from retrieval.shards.merging import Counted, median, merge_candidates, merge_counted, merge_lowest, middle
-from retrieval.shards.shards import Placed, Shards
+from retrieval.shards.shards import ShardPlacement, Shards
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class ShardedScoreboard(Scoreboard):
         self._number = views
         every = self._shards.epoch.index.image_numbers
         self._among = np.intersect1d(among, every) if among is not None else None
-        self._placed: Placed | None = None  # places of the shards when holders received the search
+        self._placed: ShardPlacement | None = None  # places of the shards when holders received the search
         self._token = ""  # what holders call it
         self._looks: list[tuple[list[int], list[int]]] = []  # places and names of the views that were looked at
         self._scored = 0  # how many of these looks holders know
@@ -129,7 +129,7 @@ class ShardedScoreboard(Scoreboard):
         """Verify some photos: see `Scoreboard.verify`. A photo whose shard has no holder is not found."""
         named = [(self._name(view), numbers) for view, numbers in wanted]
 
-        def ask(placed: Placed) -> list[list[Verification]]:
+        def ask(placed: ShardPlacement) -> list[list[Verification]]:
             calls: dict[str, list[Call]] = {}
             asked: dict[str, list[tuple[int, list[int]]]] = {}  # which of those wanted, and places among its numbers
             for which, (name, numbers) in enumerate(named):
@@ -157,7 +157,7 @@ class ShardedScoreboard(Scoreboard):
         """Return the same photos on several scoreboards: see `Scoreboard.aligned`."""
         boards = [self, *(board for board in others if isinstance(board, ShardedScoreboard))]
 
-        def ask(placed: Placed) -> list[list[Candidates]]:
+        def ask(placed: ShardPlacement) -> list[list[Candidates]]:
             for board in boards:
                 board._catch_up(placed)
             call = Call("align", ([board._token for board in boards], list(weights), rule))
@@ -183,12 +183,12 @@ class ShardedScoreboard(Scoreboard):
     def _ask_all(self, calls: Callable[[str], list[Call]]) -> list[list[Any]]:
         """Ask every holder the same, given what they call the search."""
 
-        def ask(placed: Placed) -> list[list[Any]]:
+        def ask(placed: ShardPlacement) -> list[list[Any]]:
             return list(self._shards.ask({member: calls(self._token) for member in placed.keys}).values())
 
         return self._steadily(ask)
 
-    def _steadily(self, ask: Callable[[Placed], T]) -> T:
+    def _steadily(self, ask: Callable[[ShardPlacement], T]) -> T:
         """Ask holders that know the search."""
 
         def once() -> T:
@@ -198,7 +198,7 @@ class ShardedScoreboard(Scoreboard):
 
         return self._shards.steadily(once)
 
-    def _catch_up(self, placed: Placed) -> None:
+    def _catch_up(self, placed: ShardPlacement) -> None:
         """Tell holders all of the search that they do not know."""
         if self._placed is not placed:
             self._placed, self._scored = placed, 0
@@ -209,7 +209,7 @@ class ShardedScoreboard(Scoreboard):
         while self._scored < len(self._looks):
             self._score(placed, *self._looks[self._scored])
 
-    def _score(self, placed: Placed, which: list[int], names: list[int]) -> None:
+    def _score(self, placed: ShardPlacement, which: list[int], names: list[int]) -> None:
         """Have all holders score with some views, and say what is asked next, as a rule."""
         begin = {}
         for member, key in placed.keys.items():
@@ -240,7 +240,7 @@ class ShardedScoreboard(Scoreboard):
         self._counted = {ranked.tobytes(): merge_counted(counted)}
         self._grounds = {}
 
-    def _among_of(self, placed: Placed, member: str) -> NDArray[np.integer] | None:
+    def _among_of(self, placed: ShardPlacement, member: str) -> NDArray[np.integer] | None:
         """Numbers of the photos of one holder that may be found."""
         if self._among is None:
             return None

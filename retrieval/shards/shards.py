@@ -21,7 +21,7 @@ _LEAST = 2.0  # seconds that loading shards is given in any case
 
 
 @dataclass(frozen=True)
-class Patience:
+class ShardTimeouts:
     """How long is waited, in seconds."""
 
     opening: float = 300.0  # for the shards when they are first loaded
@@ -32,7 +32,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Placed:
+class ShardPlacement:
     """Which holder has which shards.
 
     Attributes
@@ -61,14 +61,14 @@ class Shards:
     epoch : Epoch
     holders : Holders
         Processes that may hold them.
-    patience : Patience, optional
+    patience : ShardTimeouts, optional
     """
 
-    def __init__(self, epoch: Epoch, holders: Holders, patience: Patience | None = None) -> None:
+    def __init__(self, epoch: Epoch, holders: Holders, patience: ShardTimeouts | None = None) -> None:
         self.epoch = epoch
         self.holders = holders
-        self.patience = patience or Patience()
-        self._placed: Placed | None = None
+        self.patience = patience or ShardTimeouts()
+        self._placed: ShardPlacement | None = None
         self._members: frozenset[str] = frozenset()
         self._avoided: dict[str, float] = {}  # until when a holder gets nothing, of time.monotonic
         self._looked = 0.0
@@ -77,7 +77,7 @@ class Shards:
         self._over: list[str] = []  # searches that holders may forget
 
     @property
-    def placed(self) -> Placed:
+    def placed(self) -> ShardPlacement:
         """Places of the shards; they are given out on first use.
 
         Raises
@@ -90,7 +90,7 @@ class Shards:
             assert self._placed is not None
         return self._placed
 
-    def place(self) -> Placed:
+    def place(self) -> ShardPlacement:
         """Give the shards out, if they are not; see `placed`."""
         return self.placed
 
@@ -221,7 +221,7 @@ class Shards:
             raise _refusal(refused)
         self._generation += 1
         self._opened.clear()
-        self._placed = Placed(
+        self._placed = ShardPlacement(
             self._generation, {member: self._key(shards) for member, shards in held.items()}, owners, missing
         )
 

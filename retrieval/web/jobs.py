@@ -25,7 +25,7 @@ from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
 from retrieval.photos.work import PhotoTooLarge
-from retrieval.search.answers import IF_MOVED, Asked, ask_with_file, ask_with_photo
+from retrieval.search.answers import IF_MOVED, QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
@@ -38,7 +38,7 @@ QUALITY = 88  # of the JPEG files that are sent
 
 
 @dataclass(frozen=True)
-class Place:
+class ServedCollection:
     """Which collection is served."""
 
     folder: Path
@@ -66,7 +66,7 @@ class SearchJobs:
         Its folder.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServedCollection) -> None:
         prepare_decoding()  # for all forks of this process
         self._place = place
         self._searches: Searches | None = None
@@ -159,7 +159,7 @@ class SearchJobs:
         with _refusing([asked]):
             return searches.match(asked, row, options, request["turn"])
 
-    def _ask(self, collection: Collection, wish: dict[str, Any]) -> Asked:
+    def _ask(self, collection: Collection, wish: dict[str, Any]) -> QueryImage:
         """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
         box: Box | None = tuple(wish["box"]) if wish["box"] is not None else None
         if wish["photo"] is None:
@@ -186,7 +186,7 @@ class SearchJobs:
 
 
 @contextlib.contextmanager
-def _refusing(asked: Sequence[Asked]) -> Iterator[None]:
+def _refusing(asked: Sequence[QueryImage]) -> Iterator[None]:
     """Say of an upload that it cannot be used by its own name."""
     try:
         yield

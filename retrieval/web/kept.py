@@ -15,7 +15,7 @@ LEAST_ZIPPED = 1024  # bytes: a shorter answer is sent as it is
 
 
 @dataclass(frozen=True)
-class Answer:
+class SentAnswer:
     """An answer as it is sent."""
 
     plain: bytes
@@ -23,14 +23,14 @@ class Answer:
     tag: str
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> "Answer":
+    def of(cls, content: dict[str, Any]) -> "SentAnswer":
         """Write what is answered."""
         plain = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
         zipped = gzip.compress(plain, 1, mtime=0) if len(plain) >= LEAST_ZIPPED else b""
         return cls(plain, zipped, f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"')
 
 
-class Kept:
+class AnswerCache:
     """Cache of answers of one revision of the catalogue, by request. Several threads may use it at once.
 
     Parameters
@@ -43,9 +43,9 @@ class Kept:
         self._most = most
         self._lock = threading.Lock()
         self._revision = -1
-        self._answers: OrderedDict[Any, Answer] = OrderedDict()
+        self._answers: OrderedDict[Any, SentAnswer] = OrderedDict()
 
-    def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> Answer:
+    def answer(self, revision: int, asked: Any, make: Callable[[], dict[str, Any]]) -> SentAnswer:
         """Return what is kept for a question, or what `make` gives, and keep that.
 
         Of two threads that ask the same at once, both make it: neither waits for a slow one that asks something else.
@@ -54,7 +54,7 @@ class Kept:
             if revision == self._revision and asked in self._answers:
                 self._answers.move_to_end(asked)
                 return self._answers[asked]
-        made = Answer.of(make())
+        made = SentAnswer.of(make())
         with self._lock:
             if revision < self._revision:
                 return made

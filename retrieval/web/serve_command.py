@@ -14,7 +14,7 @@ from retrieval.web.access.options import NetworkOptions
 from retrieval.web.running import OPENING, FileOptions, Host, RunOptions, Workers, listen, run, show
 
 if TYPE_CHECKING:
-    from retrieval.web.pool.workers import Pool
+    from retrieval.web.pool.workers import WorkerPool
     from retrieval.web.service import Service
 
 
@@ -91,7 +91,7 @@ def serve_collection(
             service.stop()
 
 
-def open_collection(pool: "Pool", folder: Path, seconds: float = OPENING) -> None:
+def open_collection(pool: "WorkerPool", folder: Path, seconds: float = OPENING) -> None:
     """Wait until the collection is open; CairnError where that takes too long, or the process dies."""
     from index.errors import CairnError
     from retrieval.web.pool.workers import Died, TookTooLong

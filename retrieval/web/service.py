@@ -22,7 +22,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
 from retrieval.jobs.job import Job
-from retrieval.jobs.kinds import OutsideError, Work, allowed
+from retrieval.jobs.kinds import JobKind, OutsideError, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
@@ -32,12 +32,21 @@ from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
 from retrieval.web.guard import log_trace
-from retrieval.web.jobs import PictureJobs, Place, SearchJobs, photo_row
-from retrieval.web.kept import Kept
+from retrieval.web.jobs import PictureJobs, SearchJobs, ServedCollection, photo_row
+from retrieval.web.kept import AnswerCache
 from retrieval.web.late_seal import LateSeal
 from retrieval.web.models import Photo, PhotoDetails
 from retrieval.web.pool.job_process import DAMAGED, Refused
-from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Jobs, Pool, PoolOptions, TookTooLong
+from retrieval.web.pool.workers import (
+    Answer,
+    Busy,
+    Died,
+    Failed,
+    TookTooLong,
+    WorkerJobs,
+    WorkerPool,
+    WorkerPoolOptions,
+)
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.recent import RecentRows
 from retrieval.web.taking.exports import ExportOptions
@@ -62,14 +71,14 @@ class ServeOptions:
     server: str | None = None  # tells this server from others: see `retrieval.web.shelf.instance`
     max_pixels: int | None = None  # of a photo that is shown, or searched for; None: of uploads `MAX_PIXELS`
     title: str | None = None  # what people call the collection; None: as its folder is called
-    decoding: Pool | None = None  # decodes photos, shared by several collections; None: one of its own
+    decoding: WorkerPool | None = None  # decodes photos, shared by several collections; None: one of its own
     # Access control; None: the application that this is mounted in has it.
     access: AccessOptions | None = field(default_factory=AccessOptions)
     # The workers that search: behind the server itself, so that pages come at once while all cores search.
-    search: PoolOptions = field(default_factory=lambda: PoolOptions(uploads=1, nice=5))
+    search: WorkerPoolOptions = field(default_factory=lambda: WorkerPoolOptions(uploads=1, nice=5))
     # Those that decode photos. Many of them may wait: a page asks for all its thumbnails at once.
-    pictures: PoolOptions = field(
-        default_factory=lambda: PoolOptions(uploads=1, waiting=1000, seconds=30.0, memory=2 << 30)
+    pictures: WorkerPoolOptions = field(
+        default_factory=lambda: WorkerPoolOptions(uploads=1, waiting=1000, seconds=30.0, memory=2 << 30)
     )
     bin: Path | None = None  # folder that photos' files may be moved to; None: no file is ever moved
     uploads: UploadOptions = field(default_factory=UploadOptions)  # limits
@@ -80,8 +89,8 @@ class ServeOptions:
     kept: UploadOptions = field(
         default_factory=lambda: UploadOptions(photo_bytes=200_000_000, photos=100, requests=4, seconds=600.0)
     )
-    search_jobs: type[Jobs] = SearchJobs  # made with a `Place`; tests give others
-    picture_jobs: type[Jobs] = PictureJobs  # made with nothing
+    search_jobs: type[WorkerJobs] = SearchJobs  # made with a `ServedCollection`; tests give others
+    picture_jobs: type[WorkerJobs] = PictureJobs  # made with nothing
 
 
 class BrokenOff(ProblemError):
@@ -111,12 +120,12 @@ class Service:
         self.cache = options.cache or folder / "cache"
         given = [(options.similarity, "the learnt similarity")] if options.similarity else []
         self.places = names_of_places((folder, self.name), (self.cache, "the folder of thumbnails"), *given)
-        self._place = Place(folder, options.catalogue, options.similarity, options.cluster, options.shards)
+        self._place = ServedCollection(folder, options.catalogue, options.similarity, options.cluster, options.shards)
         if options.max_pixels is not None:
             self._place = replace(self._place, max_pixels=options.max_pixels)
         self._started = False
         self.recent = RecentRows()
-        self.kept = Kept()
+        self.kept = AnswerCache()
         self.folder = folder.absolute()
         self.queue = options.queue or queue_of(self.folder, options.roots)
         self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
@@ -138,8 +147,8 @@ class Service:
         self.scratch = Path(tempfile.mkdtemp(prefix="cairn-"))
         self.places += names_of_places((self.scratch, "the folder of uploads"))
         self.forms = Receiver(self.scratch, self.options.uploads)
-        self.searching = Pool(self.options.search_jobs, (self._place,), self.options.search)
-        self.decoding = self.options.decoding or Pool(self.options.picture_jobs, (), self.options.pictures)
+        self.searching = WorkerPool(self.options.search_jobs, (self._place,), self.options.search)
+        self.decoding = self.options.decoding or WorkerPool(self.options.picture_jobs, (), self.options.pictures)
         self.sealing = LateSeal(self.collection)
         if self.options.queue is None:
             self.queue.start()
@@ -181,7 +190,7 @@ class Service:
         """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
         self.sealing.wrote()
 
-    def begin(self, work: Work) -> Job:
+    def begin(self, work: JobKind) -> Job:
         """Queue work on the collection; raises ProblemError if that cannot be."""
         try:
             return self.queue.add(self.in_queue, work)
@@ -242,7 +251,9 @@ class Service:
         return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload=upload)
 
 
-async def run_job(pool: Pool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
+async def run_job(
+    pool: WorkerPool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False
+) -> Answer:
     """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it cannot.
 
     A job with an `upload` keeps no job waiting that is of photos of the collection.

@@ -29,9 +29,9 @@ from retrieval.collection.collection import Collection
 from retrieval.photos.decoding import Photo, read_colour, read_photo
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import encode_jpeg
-from retrieval.search.query import Box, Source
+from retrieval.search.query import Box, QuerySource
 from retrieval.search.views import DescribedView
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchRequest
 
 QUALITY = 90  # of the JPEG files that are uploaded
@@ -70,18 +70,18 @@ class CountTurned:
 
     def __init__(self) -> None:
         self.turned = 0
-        self._describe = Source.describe
+        self._describe = QuerySource.describe
 
     def __enter__(self) -> "CountTurned":
-        def describe(source: Source, turn: float) -> DescribedView:
+        def describe(source: QuerySource, turn: float) -> DescribedView:
             self.turned += turn != 0
             return self._describe(source, turn)
 
-        Source.describe = describe  # type: ignore[method-assign]
+        QuerySource.describe = describe  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        Source.describe = self._describe  # type: ignore[method-assign]
+        QuerySource.describe = self._describe  # type: ignore[method-assign]
 
 
 def queries_of(collection: Collection, ground_truth: Path | None, most: int) -> list[Asked]:
@@ -125,7 +125,7 @@ def measure(folder: Path, asked: Sequence[Asked], image: ImageOptions, turns: in
         R, and the costs of both kinds of query, in ms of processor time and as ratios to R.
     """
     cv2.setNumThreads(1)
-    jobs = SearchJobs(Place(folder))
+    jobs = SearchJobs(ServedCollection(folder))
     indexed, uploads = Costs(), Costs()
     references = []
 

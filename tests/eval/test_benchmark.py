@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from eval.benchmark import run_benchmark, run_queries
-from eval.protocols.truth import BenchmarkQuery, Labels, Truth
+from eval.protocols.truth import BenchmarkQuery, QueryLabels, Truth
 from eval.rankings.benchmark import report_of
 from eval.rankings.ground_truth import of_truth
 from index.errors import CairnError
-from learning.labels.ground_truth import Query, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 from retrieval.catalogue.photos import all_indexed, counts_of_photos
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
@@ -29,7 +29,7 @@ UPRIGHT = SearchOptions(turns=1)
 SMALL = CollectionOptions(words=150, iterations=4, image=ImageOptions(max_side=240), signature="none")
 
 
-def area(ranking: list[str], query: Query) -> float:
+def area(ranking: list[str], query: GroundTruthQuery) -> float:
     """Area under precision over recall, by trapezoids of its points, junk taken out first."""
     clean = [name for name in ranking if name not in query.junk]
     points = [(0.0, 1.0)]
@@ -224,8 +224,8 @@ def test_queries_of_which_all_is_missing_are_not_scored(
 
 
 def test_a_protocol_of_which_no_query_has_a_positive_there_is_left_out() -> None:
-    both = Labels(frozenset("ab"), frozenset())
-    hard = Labels(frozenset("b"), frozenset("a"))
+    both = QueryLabels(frozenset("ab"), frozenset())
+    hard = QueryLabels(frozenset("b"), frozenset("a"))
     truth = Truth((BenchmarkQuery("q", "q", (0, 0, 9, 9), {"medium": both, "hard": hard}),), ("easy", "medium", "hard"))
     assert truth.answerable({"a", "b"}) == (truth, [])
     left, out = truth.answerable({"a"})

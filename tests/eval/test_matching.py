@@ -16,7 +16,7 @@ from PIL import Image
 from eval.demo.synthetic import DemoCollection
 from eval.matching import (
     MatchingOptions,
-    View,
+    ViewFeatures,
     evaluate_matching,
     evaluate_pair,
     find_pairs,
@@ -89,13 +89,13 @@ def test_matches_of_a_case_worked_out_by_hand() -> None:
 def test_recall_and_precision_of_a_case_worked_out_by_hand() -> None:
     # Three circles far apart, each with its counterpart, and a fourth without; the photos lie upon each other.
     circles = np.array([[20.0 * n, 20, 0.25, 0, 0.25] for n in range(1, 5)])
-    first = View(circles, (100, 100), [column(0, 10, 20, 30)])
-    second = View(circles[:3], (100, 100), [column(1, 14, 16)])
+    first = ViewFeatures(circles, (100, 100), [column(0, 10, 20, 30)])
+    second = ViewFeatures(circles[:3], (100, 100), [column(1, 14, 16)])
     # 0 -> 1 at 1: right. 10 -> 14 at 4: right. 20 -> 16, at 4, its own: right; 30 has no positive.
     (score,) = evaluate_pair("a", first, second, np.eye(3))
     assert (score.pair, score.features, score.regions, score.recall, score.ap) == ("a", 3, (4, 3), 1, 1)
 
-    worse = View(circles[:3], (100, 100), [column(1, 19, 11.5)])
+    worse = ViewFeatures(circles[:3], (100, 100), [column(1, 19, 11.5)])
     # 0 -> 1, right. 10 -> 11.5, wrong, at 1.5. 20 -> 19, wrong, at 1. Ranking: {right, wrong} tie at 1, then wrong:
     # the right one first gives 1/3 · (1 + 1)/2, the wrong one first gives 1/3 · (0 + 1/2)/2; the mean is 5/24.
     (score,) = evaluate_pair("b", first, worse, np.eye(3))
@@ -111,7 +111,7 @@ def test_recall_and_precision_of_a_case_worked_out_by_hand() -> None:
 def test_every_descriptor_of_the_views_is_scored_over_the_same_features() -> None:
     circles = np.array([[20.0 * n, 20, 0.25, 0, 0.25] for n in range(1, 4)])
     rows = [column(0, 10, 20), np.eye(3, dtype=np.float16), np.ones((3, 7), np.float16)]
-    scores = evaluate_pair("a", View(circles, (50, 90), rows), View(circles, (50, 90), rows), np.eye(3))
+    scores = evaluate_pair("a", ViewFeatures(circles, (50, 90), rows), ViewFeatures(circles, (50, 90), rows), np.eye(3))
     assert [score.features for score in scores] == [3, 3, 3]
     assert [score.recall for score in scores] == [1, 1, 0]
     assert [score.ap for score in scores] == [1, 1, 0]

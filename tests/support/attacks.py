@@ -381,12 +381,12 @@ REPLAYED: tuple[tuple[Callable[..., str], Any, tuple[str, ...]], ...] = (
 
 def tamper_queue(draw: random.Random, world: World) -> list[str]:
     """Write rows past everything that checks them into the list of work that a server of the collection has."""
-    from retrieval.jobs.kinds import KINDS, Check
+    from retrieval.jobs.kinds import KINDS, CheckJob
     from retrieval.jobs.opening import ALONE, queue_of
     from retrieval.jobs.store import STATES
 
     queue = queue_of(world.album, [])
-    queue.add(ALONE, Check())
+    queue.add(ALONE, CheckJob())
     file = queue._store.file
     assert isinstance(file, Path)
     queue.stop()

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from retrieval.web.access.passwords import Entry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
 from retrieval.web.access.roles import Role
 from tests.support.hostile_photos import hostile_photo
 from tests.support.live import running
@@ -53,7 +53,7 @@ def upload_attack(collection: Path, folder: Path, count: int, seed: int) -> tupl
     passwords, tokens = folder / "passwords", {}
     for name in ("attacker", "visitor"):
         tokens[name], kept = new_token()
-        change_entry(passwords, name, token=True, entry=Entry(name, Role.READ, kept))
+        change_entry(passwords, name, token=True, entry=PasswordEntry(name, Role.READ, kept))
     cache = collection / "cache"
     findings: list[str] = []
     waited: list[float] = []

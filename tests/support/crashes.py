@@ -44,7 +44,7 @@ from retrieval.library.compiled import compile_all
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import Source, quantise_views, turns_of
+from retrieval.search.query import QuerySource, quantise_views, turns_of
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import DescribedView
 
@@ -287,7 +287,7 @@ class Scene:
         with Collection.open(self.place) as collection:
             names = [path for path in sorted(self.photos.iterdir()) if path.name in ("p2.png", "p4.png")]
             extractor, image = collection.extractor, collection.options.image
-            sources = [Source(extractor, image, path, None) for path in names]
+            sources = [QuerySource(extractor, image, path, None) for path in names]
             return [[source.describe(turn) for turn in turns_of(extractor, 2).tolist()] for source in sources]
 
     def _inspect(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from index.similarity import SimilarityMatrix
 from index.vocabulary import Vocabulary, VocabularyOptions
 from learning.building.point_file import read_points
 from learning.building.sequences import read_sequences
-from learning.convex.records import Record, Records
+from learning.convex.records import ModelRecords, Record
 from learning.labels.files import read_labels
 from learning.labels.ground_truth import read_ground_truth
 from learning.latent.models import LatentRecord
@@ -441,7 +441,7 @@ def records_samples() -> list[Sample]:
     found = []
     for record in (one, two):
         with _folder() as folder:
-            Records(folder, type(record)).add([(record, np.ones(3, np.float32))])
+            ModelRecords(folder, type(record)).add([(record, np.ones(3, np.float32))])
             found.append(_files(folder))
     return found
 
@@ -449,7 +449,7 @@ def records_samples() -> list[Sample]:
 def read_records(folder: Path) -> None:
     """Read records and the parameters of each."""
     latent = b"share" in (folder / "records.json").read_bytes()
-    records: Any = Records(folder, LatentRecord) if latent else Records(folder, Record)
+    records: Any = ModelRecords(folder, LatentRecord) if latent else ModelRecords(folder, Record)
     for record in records.all:
         assert records._path(record).resolve().parent == folder.resolve()
         records.parameters(record)

@@ -130,13 +130,13 @@ def serving_copy(
     Path
         The copy.
     """
-    from retrieval.web.pool.workers import PoolOptions
+    from retrieval.web.pool.workers import WorkerPoolOptions
 
     folder = Path(shutil.copytree(original, root / "demo.cairn"))
     if prepare is not None:
         with Collection.open(folder) as collection:
             prepare(collection)
-    one = PoolOptions(workers=1)
+    one = WorkerPoolOptions(workers=1)
     with serving(folder, root / "cache", **{"search": one, "pictures": one, **options}) as address:
         yield address, folder
 

@@ -11,11 +11,11 @@ from eval.rankings.curves import Curves, read_curves, write_curves
 from eval.rankings.files import Rankings, read_rankings, write_rankings
 from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.scoring import score_rankings
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 from tests.support.fuzzing import Sample
 
 ROWS = np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32)
-TRUTH = GroundTruth({"": [Query("q", "a", (0, 0, 9, 9), frozenset("ab"), frozenset(), frozenset("c"))]})
+TRUTH = GroundTruth({"": [GroundTruthQuery("q", "a", (0, 0, 9, 9), frozenset("ab"), frozenset(), frozenset("c"))]})
 
 
 def ranking_samples() -> list[Sample]:

@@ -9,8 +9,8 @@ from retrieval.library.answers import Answer
 from retrieval.library.searches import Searches
 from retrieval.search.answers import find_photo
 from retrieval.search.options import SearchOptions
-from retrieval.search.query import Box, Query, Source, extract_query
-from retrieval.search.searcher import Answer as Ranked
+from retrieval.search.query import Box, Query, QuerySource, extract_query
+from retrieval.search.searcher import RankedAnswer as Ranked
 from retrieval.search.searcher import Searcher
 
 
@@ -18,7 +18,7 @@ def read_query(
     collection: Collection, path: Path, box: Box | None = None, turns: int = 1, *, soft: int = 1, signed: int = 0
 ) -> Query:
     """Extract the features of a photo, or of a box in it: see `extract_query`."""
-    source = Source(collection.extractor, collection.options.image, path, box)
+    source = QuerySource(collection.extractor, collection.options.image, path, box)
     return extract_query(collection, source, turns, soft=soft, signed=signed)
 
 

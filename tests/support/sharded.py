@@ -19,7 +19,7 @@ from retrieval.search.views import DescribedView
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import Call, Holder
 from retrieval.shards.holders import Holders, Lost
-from retrieval.shards.shards import Patience, Shards
+from retrieval.shards.shards import Shards, ShardTimeouts
 from tests.support.written_photos import (
     SIDE,
     Album,
@@ -109,7 +109,7 @@ def query_at_turns(collection: Collection, *numbers: int) -> Query:
     return query_of_views(collection, views)
 
 
-def local_shards(collection: Collection, shards: int, holders: int, patience: Patience | None = None) -> Shards:
+def local_shards(collection: Collection, shards: int, holders: int, patience: ShardTimeouts | None = None) -> Shards:
     """Shards of a collection on holders in this process."""
     return Shards(open_epoch(collection, shards), LocalHolders(holders), patience)
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import numpy as np
 
-from retrieval.search.engines.registry import ENGINES, EngineEntry, Verified
+from retrieval.search.engines.registry import ENGINES, EngineEntry, VerifiedPhotos
 from retrieval.search.engines.tf_idf import TfIdf
 from retrieval.search.views import View
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.jobs import SearchJobs, ServedCollection
 
 _PLACE = "tests.support.toy_engine:Newest"
 ENTRIES = {
     entry.name: entry
     for entry in (
         EngineEntry("newest", _PLACE, "Newest", note="the newest first", expands=False, explained_by="newest-sp"),
-        EngineEntry("newest-sp", _PLACE, "Newest, verified", verified=Verified.BEST, expands=False),
+        EngineEntry("newest-sp", _PLACE, "Newest, verified", verified=VerifiedPhotos.BEST, expands=False),
     )
 }
 
@@ -31,4 +31,4 @@ class Newest(TfIdf):
 def make_jobs(folder: str) -> SearchJobs:
     """What a worker process of the server does, where the engine is registered."""
     ENGINES.update(ENTRIES)
-    return SearchJobs(Place(Path(folder)))
+    return SearchJobs(ServedCollection(Path(folder)))

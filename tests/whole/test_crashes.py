@@ -16,7 +16,7 @@ import pytest
 
 from index.arrays import save_array
 from index.faiss_search import FaissOptions, FaissSearch
-from index.neighbours import INDEX_FILE, NearestNeighbours, SearchOptions
+from index.neighbours import INDEX_FILE, NearestNeighbours, NeighbourOptions
 from index.scanning.ivf_search import IvfOptions, IvfSearch
 from tests.support.crashes import FAILED_ON, FAILED_ONCE, KILLED, KILLED_SOON, OPERATIONS, choose, judge
 from tests.support.paths import ROOT
@@ -79,7 +79,7 @@ def test_no_array_is_cut_where_the_disk_is_full(tmp_path: Path, length: int) -> 
     ("backend", "options"), [(FaissSearch, FaissOptions(exact_below=16)), (IvfSearch, IvfOptions(exact_below=0))]
 )
 def test_no_search_index_is_cut_where_the_disk_is_full(
-    tmp_path: Path, backend: type[NearestNeighbours], options: SearchOptions
+    tmp_path: Path, backend: type[NearestNeighbours], options: NeighbourOptions
 ) -> None:
     save = partial(_save_index, backend, options, tmp_path)
     save()
@@ -88,7 +88,7 @@ def test_no_search_index_is_cut_where_the_disk_is_full(
         no_room(size - missing, save)
 
 
-def _save_index(backend: type[NearestNeighbours], options: SearchOptions, folder: Path) -> None:
+def _save_index(backend: type[NearestNeighbours], options: NeighbourOptions, folder: Path) -> None:
     points = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
     backend.build(points, options).save(folder)
 

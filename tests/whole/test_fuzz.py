@@ -35,7 +35,7 @@ from index.similarity import SimilarityMatrix
 from index.text import shown
 from index.vocabulary import Vocabulary
 from learning.building.point_file import read_points
-from learning.convex.records import Record, Records
+from learning.convex.records import ModelRecords, Record
 from learning.mining.matches import MinedMatches
 from learning.patches.phototour import PatchSet
 from retrieval.collection.options import read_options
@@ -589,11 +589,11 @@ def test_a_bitmap_of_another_format_is_not_opened(tmp_path: Path) -> None:
 )
 def test_records_name_no_files_but_their_own(tmp_path: Path, change: dict[str, Any]) -> None:
     folder = sound("records", tmp_path)
-    assert len(Records(folder, Record).all) == 1
+    assert len(ModelRecords(folder, Record).all) == 1
     entries = json.loads((folder / "records.json").read_text())
     (folder / "records.json").write_text(json.dumps([entries[0] | change]))
     with pytest.raises(CairnError, match="damaged"):
-        Records(folder, Record)
+        ModelRecords(folder, Record)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from cairn import make_app
 from eval.library.benchmark import NOT_MEASURED
 from index.errors import CairnError
 from index.options.declaration import Declared, build, options_of
-from learning.library.choices import ModelChoices, PatchChoices, PhotoChoices, RunOptions, TuningChoices
+from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
 from learning.library.mining_options import MiningChoices
 from learning.library.similarity_options import SimilarityChoices
 from retrieval.collection.options import CollectionOptions
@@ -22,7 +22,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.web.models import HowToMatch, HowToSearch
 from tests.conftest import Ran
 
-LEARNING = (ModelChoices, PatchChoices, PhotoChoices, TuningChoices, RunOptions)
+LEARNING = (ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions)
 MEASURED = (CollectionOptions, SearchOptions)
 # Commands and functions, with what they take and leave.
 COMMANDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {

@@ -15,7 +15,7 @@ from PIL import Image
 import cairn as library
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool.workers import Refused
 from tests.conftest import Ran
@@ -148,7 +148,7 @@ def test_a_photo_from_elsewhere_is_asked_with_by_its_features(scenes: Scenes, ca
     assert "do not fit" in cairn("query", collection, elsewhere, "--features", orb).refused()
 
     # In the browser: a box in a photo of the collection, a match explained, and an upload, which nothing can describe.
-    jobs = SearchJobs(Place(collection))
+    jobs = SearchJobs(ServedCollection(collection))
     number = next(
         row.number for row in jobs._opened().collection.catalogue.read(all_indexed) if row.name == "coffee/0.png"
     )

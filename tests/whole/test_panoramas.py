@@ -20,7 +20,7 @@ from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.indexing.retraining import retrain
 from retrieval.photos.options import ImageOptions, new_collection
 from retrieval.search.engines.contract import load_engine
-from retrieval.search.engines.registry import ENGINES, Verified
+from retrieval.search.engines.registry import ENGINES, VerifiedPhotos
 from retrieval.search.options import SearchOptions
 from tests.support.searching import read_query
 
@@ -121,7 +121,7 @@ def test_every_engine_that_verifies_finds_a_piece(made: Path, folder: Path) -> N
         number = collection.catalogue.read(numbers_of_names, ["panorama.jpg"])["panorama.jpg"]
         view = read_query(collection, folder / "pieces" / "0.jpg", signed=3).views[0]
         for name, entry in ENGINES.items():
-            if entry.verified is Verified.NONE or entry.signed:
+            if entry.verified is VerifiedPhotos.NONE or entry.signed:
                 continue
             seen = load_engine(name)(collection, SearchOptions(engine=name)).verify(view, number)
             assert seen.transform is not None, name

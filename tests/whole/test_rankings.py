@@ -18,7 +18,7 @@ import pytest
 from learning.labels.ground_truth import read_ground_truth
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
-from retrieval.search.engines.registry import Verified, find_engine
+from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 from tests.conftest import Indexed
 from tests.support.searching import ask_for
@@ -73,7 +73,7 @@ def test_rankings_are_those_that_were_recorded(indexed: Indexed, opened: Collect
     for query, rankings in recorded["rankings"].items():
         sure = {photo for photo, _, inliers in rankings["tf-idf-sp"] if inliers >= SURE}
         assert {photo for photo, _, _ in found[query][: len(sure)]} == sure
-        if find_engine(SETTINGS[name].engine).verified is not Verified.NONE:
+        if find_engine(SETTINGS[name].engine).verified is not VerifiedPhotos.NONE:
             assert all(inliers > 0 for photo, _, inliers in found[query] if photo in sure)
 
 

@@ -17,7 +17,7 @@ from retrieval.matching.verification import VerificationOptions
 from retrieval.matching.word_matches import QueryWords
 from retrieval.regions.geometry import Frames
 from retrieval.search.options import SearchOptions
-from retrieval.search.searcher import Answer, Searcher
+from retrieval.search.searcher import RankedAnswer, Searcher
 from retrieval.search.views import View
 
 LIMITS = VerificationOptions()
@@ -33,7 +33,7 @@ def frames_of(generator: np.random.Generator, features: int) -> Frames:
     return Frames(generator.uniform(0, 1, (features, 2)).astype(np.float32), linear)
 
 
-def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int) -> Answer:
+def searched(folder: Path, photos: list[tuple[np.ndarray, Frames]], number: int) -> RankedAnswer:
     """Search a collection of photos, given by words and frames, for one of them, whose frames are not rounded."""
     segment = write_segment(
         folder,

@@ -26,7 +26,7 @@ _BULK = {"synchronize_session": False}
 
 
 @dataclass(frozen=True)
-class SavedSearch:
+class StoredSearch:
     """A search that is kept."""
 
     id: int
@@ -112,7 +112,7 @@ def save_search(
     return row.id
 
 
-def saved_searches(session: Session) -> list[SavedSearch]:
+def saved_searches(session: Session) -> list[StoredSearch]:
     """All saved searches: favourites first, then by name."""
     columns = [column for column in SavedSearchRow.__table__.columns if column.key != "photo"]
     query = sa.select(*columns, SavedSearchRow.photo.is_not(None).label("has_photo"))
@@ -125,7 +125,7 @@ def saved_searches(session: Session) -> list[SavedSearch]:
     rows = session.execute(query).mappings().all()
     finds = {search: (int(found), int(new)) for search, found, new in session.execute(counted)}
     searches = [
-        SavedSearch(
+        StoredSearch(
             id=row["id"],
             name=row["name"],
             query=_query(row["query"]),
@@ -143,7 +143,7 @@ def saved_searches(session: Session) -> list[SavedSearch]:
     return sorted(searches, key=lambda one: (not one.favourite, one.name.casefold(), one.id))
 
 
-def saved_search(session: Session, search: int) -> SavedSearch:
+def saved_search(session: Session, search: int) -> StoredSearch:
     """One saved search; raises SearchNotFound if there is no such search."""
     for one in saved_searches(session):
         if one.id == search:

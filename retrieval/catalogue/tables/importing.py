@@ -37,7 +37,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table."""
 
     line: int  # on which it begins, counted from 1
@@ -46,11 +46,11 @@ class Row:
 
 
 @dataclass
-class Table:
+class ImportedTable:
     """What a table says."""
 
     columns: Columns
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     unmatched: list[dict[str, str | int]] = field(default_factory=list)  # line, name, reason: rows that say of nothing
     warnings: list[dict[str, str | int]] = field(default_factory=list)  # line, column, reason: what was left out
     notes: list[str | Message] = field(default_factory=list)  # sentences
@@ -154,7 +154,7 @@ def import_table(
     return ImportReport(rows, matched, len(values), unmatched, warnings, table.notes, table.columns.report)
 
 
-def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLookup | None = None) -> Table:
+def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLookup | None = None) -> ImportedTable:
     """Read a table whose first line names its columns.
 
     What columns are for is decided by `columns.understand_columns`; those that are not understood are kept under
@@ -169,7 +169,7 @@ def read_table(path: Path, options: TableOptions | None = None, photos: PhotoLoo
     options = options or TableOptions()
     file = open_csv(path, DELIMITERS.get(options.delimiter))
     # Twice: what a column is for may depend on all that is in it.
-    table = Table(_columns(path, file.records(), options, photos))
+    table = ImportedTable(_columns(path, file.records(), options, photos))
     _read_rows(file.records(), table)
     if file.encoding == "cp1252":
         table.notes.append(f"{path} is not UTF-8: it was read as Windows-1252. Look at its letters beyond ASCII.")
@@ -190,7 +190,7 @@ def _columns(
     return understand_columns(path, names, surveys, options.name_column, options.mapping, options.plain)
 
 
-def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:
+def _read_rows(records: Iterator[tuple[int, list[str]]], table: ImportedTable) -> None:
     """Read the rows into a table whose columns are known."""
     header = next(records, (1, []))[1]
     which = table.columns.photo
@@ -208,10 +208,10 @@ def _read_rows(records: Iterator[tuple[int, list[str]]], table: Table) -> None:
             for key, cell in zip(table.columns.keys, cells, strict=False):
                 if key and cell.strip():
                     texts.setdefault(key, []).append(cell)
-            table.rows.append(Row(line, name, _understood(texts, line, table)))
+            table.rows.append(TableRow(line, name, _understood(texts, line, table)))
 
 
-def _understood(texts: dict[str, list[str]], line: int, table: Table) -> dict[str, tuple[str, ...]]:
+def _understood(texts: dict[str, list[str]], line: int, table: ImportedTable) -> dict[str, tuple[str, ...]]:
     """Values as they are kept; a warning for each that makes no sense, which is kept as text."""
 
     def warn(key: str, reason: str) -> None:

@@ -25,7 +25,7 @@ SURROUND = 1.4
 
 
 @dataclass(frozen=True)
-class Basis:
+class FilterBasis:
     """A steerable filter P(x) exp(-x² - y²), as separable filters that those of all orientations are sums of."""
 
     across: tuple[NDArray[np.float64], ...]  # taps along x of each separable filter
@@ -72,7 +72,7 @@ def _separable_terms(polynomial: Sequence[float]) -> list[tuple[int, NDArray[np.
     return terms
 
 
-def quadrature_pair(order: int) -> tuple[Basis, Basis]:
+def quadrature_pair(order: int) -> tuple[FilterBasis, FilterBasis]:
     """Return the even and the odd filter (G and H) of a derivative of a Gaussian, of order 2 or 4.
 
     The taps lie 0.67 or 0.5 apart, 9 or 13 of them, as in Freeman and Adelson's tables. What cutting G's tails off
@@ -91,11 +91,11 @@ def quadrature_pair(order: int) -> tuple[Basis, Basis]:
             values = values - gaussian * (values.sum() / gaussian.sum())
         return np.asarray(values)
 
-    def basis(odd: bool) -> Basis:
+    def basis(odd: bool) -> FilterBasis:
         terms = _separable_terms(_polynomial(order, odd))
         across = tuple(taps(x, not odd) for _, x, _ in terms)
         down = tuple(taps(y, not odd) for *_, y in terms)
-        return Basis(across, down, np.array([k for k, *_ in terms]), order + odd)
+        return FilterBasis(across, down, np.array([k for k, *_ in terms]), order + odd)
 
     return basis(odd=False), basis(odd=True)
 
@@ -220,7 +220,7 @@ class Transform:
 class _SteeredFilters:
     """Responses to one filter at several orientations, the patches being smoothed first."""
 
-    def __init__(self, basis: Basis, size: int, sigma: float, angles: NDArray[np.float64]) -> None:
+    def __init__(self, basis: FilterBasis, size: int, sigma: float, angles: NDArray[np.float64]) -> None:
         self._size = size
         self._across = np.ascontiguousarray(
             np.concatenate([line_operator(size, sigma, taps) for taps in basis.across]).T

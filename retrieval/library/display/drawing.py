@@ -15,7 +15,7 @@ _SMALLEST = 2.5  # half an axis of an ellipse as it is drawn, in units of the dr
 
 
 @dataclass(frozen=True)
-class Placed:
+class DrawnPhoto:
     """A photo in a drawing.
 
     Attributes
@@ -46,14 +46,16 @@ def fitted(picture: Picture, across: float, down: float) -> tuple[float, float]:
     return max(1.0, width * factor), max(1.0, height * factor)
 
 
-def side_by_side(query: Picture, photo: Picture, side: float, gap: float) -> tuple[Placed, Placed, float, float]:
+def side_by_side(
+    query: Picture, photo: Picture, side: float, gap: float
+) -> tuple[DrawnPhoto, DrawnPhoto, float, float]:
     """Place two photos side by side, each scaled to the same longer side, and return the drawing's size."""
     sizes = fitted(query, side, side), fitted(photo, side, side)
     height = max(size[1] for size in sizes)
     placed, x = [], 0.0
     for picture, (wide, high) in zip((query, photo), sizes, strict=True):
         scale = wide / picture.size[0], high / picture.size[1]
-        placed.append(Placed(x, (height - high) / 2, wide, high, scale))
+        placed.append(DrawnPhoto(x, (height - high) / 2, wide, high, scale))
         x += wide + gap
     return placed[0], placed[1], x - gap, height
 
@@ -65,7 +67,7 @@ def box_corners(box: Box) -> NDArray[np.float64]:
 
 
 def ellipse_axes(
-    ellipses: NDArray[np.floating], placed: Placed
+    ellipses: NDArray[np.floating], placed: DrawnPhoto
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Take regions of a photo to a drawing: centres, half axes and angles of ellipses.
 

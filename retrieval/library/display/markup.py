@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from retrieval.library.display.drawing import (
     OUTLINE,
-    Placed,
+    DrawnPhoto,
     box_corners,
     ellipse_axes,
     fitted,
@@ -22,10 +22,10 @@ from retrieval.library.display.drawing import (
 )
 from retrieval.library.display.pictures import (
     Box,
-    Match,
+    MatchPicture,
     Picture,
-    Result,
-    Shown,
+    ResultPicture,
+    ShownPhoto,
     counted,
     picture_of,
     strength,
@@ -44,12 +44,12 @@ _FONT = "font-family:system-ui,sans-serif;font-size:13px;line-height:1.4"
 _GREY = "rgba(128,128,128,.25)"
 
 
-class Photos(Sized, Iterable[Shown], Protocol):
+class PhotoList(Sized, Iterable[ShownPhoto], Protocol):
     """Photos of a collection: anything like a list of them."""
 
 
 def answer_html(
-    results: Sequence[Result],
+    results: Sequence[ResultPicture],
     queries: Sequence[Picture],
     boxes: Sequence[Box | None] = (),
     *,
@@ -111,7 +111,7 @@ def answer_html(
     return _page(said, tiles, len(results) - most)
 
 
-def photos_html(photos: Photos, said: str | None = None, *, most: int = MOST) -> str:
+def photos_html(photos: PhotoList, said: str | None = None, *, most: int = MOST) -> str:
     """Show photos of a collection.
 
     Parameters
@@ -136,7 +136,7 @@ def photos_html(photos: Photos, said: str | None = None, *, most: int = MOST) ->
     return _page(counted(len(photos), "photo") if said is None else said, tiles, len(photos) - most)
 
 
-def match_html(match: Match, query: Picture, photo: Picture, box: Box | None = None) -> str:
+def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | None = None) -> str:
     """Show what two photos have in common: both side by side, matched regions in equal colours, joined by lines.
 
     Parameters
@@ -176,7 +176,7 @@ def match_html(match: Match, query: Picture, photo: Picture, box: Box | None = N
     )
 
 
-def said_of(match: Match) -> str:
+def said_of(match: MatchPicture) -> str:
     """In a sentence what two photos have in common."""
     if not match.inliers and not match.found:
         return f"Nothing confirms that these photos show the same: {strength(match)}."
@@ -208,7 +208,7 @@ def _tile(
     width, height = fitted(picture, _WIDE, _HIGH)
     inner = _thumbnail(picture, alt, width, height)
     if region is not None:
-        placed = Placed(0, 0, width, height, (width / picture.size[0], height / picture.size[1]))
+        placed = DrawnPhoto(0, 0, width, height, (width / picture.size[0], height / picture.size[1]))
         inner += (
             f'<svg aria-hidden="true" viewBox="0 0 {width:.1f} {height:.1f}" preserveAspectRatio="none" style="'
             f'position:absolute;left:0;top:0;width:100%;height:100%;overflow:visible" xmlns="http://www.w3.org/2000/svg">'
@@ -240,7 +240,7 @@ def _thumbnail(picture: Picture, alt: str, width: float, height: float) -> str:
     return f'<img src="{source}" alt="{escape(alt)}" style="display:block;margin:0;{size}">'
 
 
-def _image(picture: Picture, placed: Placed) -> str:
+def _image(picture: Picture, placed: DrawnPhoto) -> str:
     """A photo in a drawing; a grey area where it cannot be shown."""
     place = f'x="{placed.x:.1f}" y="{placed.y:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}"'
     try:
@@ -269,7 +269,7 @@ def _outline(corners: NDArray[np.float64]) -> str:
     )
 
 
-def _matches(match: Match, left: Placed, right: Placed) -> list[str]:
+def _matches(match: MatchPicture, left: DrawnPhoto, right: DrawnPhoto) -> list[str]:
     """Matched regions of both photos and the lines between them."""
     rows = some_rows(min(len(match.query_ellipses), len(match.photo_ellipses)), _LINES)
     one = ellipse_axes(match.query_ellipses[rows], left)

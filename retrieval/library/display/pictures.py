@@ -86,7 +86,7 @@ class Picture:
         return encode_jpeg(self.thumbnail(_TILE))
 
 
-class Shown(Protocol):
+class ShownPhoto(Protocol):
     """A photo of a collection, as far as it is shown."""
 
     @property
@@ -106,7 +106,7 @@ class Shown(Protocol):
         """Pixels of the upright original."""
 
 
-class Told(Protocol):
+class MatchSummary(Protocol):
     """How sure it is that two photos show the same, and where the one lies in the other."""
 
     @property
@@ -126,7 +126,7 @@ class Told(Protocol):
         """Corners [x, y] of where the query, or its box, lies in the photo, in the photo's pixels."""
 
 
-class Result(Shown, Told, Protocol):
+class ResultPicture(ShownPhoto, MatchSummary, Protocol):
     """A photo of an answer."""
 
     @property
@@ -138,7 +138,7 @@ class Result(Shown, Told, Protocol):
         """Which of several queries it was found by, from 0."""
 
 
-class Match(Told, Protocol):
+class MatchPicture(MatchSummary, Protocol):
     """What two photos have in common."""
 
     @property
@@ -150,13 +150,13 @@ class Match(Told, Protocol):
         """Regions (N, 5) of the inliers in the photo; row by row those of `query_ellipses`."""
 
 
-def picture_of(photo: Shown) -> Picture:
+def picture_of(photo: ShownPhoto) -> Picture:
     """A photo of a collection as a picture."""
     path = str(page_path(photo.path, getattr(photo, "page", None)))
     return Picture(photo.name, photo.width, photo.height, path, kept=getattr(photo, "thumbnail", None))
 
 
-def strength(told: Told) -> str:
+def strength(told: MatchSummary) -> str:
     """In words how sure a result is: "sure (98%)" or "perhaps (63%)"."""
     return f"{'sure' if told.found else 'perhaps'} ({likely(told.probability)})"
 

@@ -10,7 +10,7 @@ from index.errors import CairnError
 from index.extras import require_matplotlib
 from retrieval.library.display.drawing import (
     OUTLINE,
-    Placed,
+    DrawnPhoto,
     box_corners,
     ellipse_axes,
     fitted,
@@ -18,7 +18,7 @@ from retrieval.library.display.drawing import (
     side_by_side,
     some_rows,
 )
-from retrieval.library.display.pictures import Box, Match, Picture, Result, picture_of, strength
+from retrieval.library.display.pictures import Box, MatchPicture, Picture, ResultPicture, picture_of, strength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ _NAME = 24  # characters of a name that a tile has room for
 
 
 def plot_match(
-    match: Match, query: Picture, photo: Picture, box: Box | None = None, ax: "Axes | None" = None
+    match: MatchPicture, query: Picture, photo: Picture, box: Box | None = None, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw what two photos have in common: both side by side, matched regions in equal colours, joined by lines.
 
@@ -100,7 +100,7 @@ def plot_match(
 
 
 def plot_answer(
-    results: Sequence[Result],
+    results: Sequence[ResultPicture],
     queries: Sequence[Picture],
     boxes: Sequence[Box | None] = (),
     *,
@@ -156,7 +156,7 @@ def plot_answer(
         ax.set_axis_off()
     for ax, (picture, region, title) in zip(axes, tiles, strict=False):
         width, height = fitted(picture, _SIDE, _SIDE)
-        placed = Placed(0, 0, width, height, (width / picture.size[0], height / picture.size[1]))
+        placed = DrawnPhoto(0, 0, width, height, (width / picture.size[0], height / picture.size[1]))
         _draw_photo(ax, picture, placed)
         if region is not None:
             _draw_outline(ax, placed.place(region))
@@ -172,7 +172,7 @@ def _frame(ax: "Axes", width: float, height: float) -> None:
     ax.set(xlim=(-_EDGE, width + _EDGE), ylim=(height + _EDGE, -_EDGE), aspect="equal")
 
 
-def _draw_photo(ax: "Axes", picture: Picture, placed: Placed) -> None:
+def _draw_photo(ax: "Axes", picture: Picture, placed: DrawnPhoto) -> None:
     """Draw a photo where it is placed; a grey area with the reason where it cannot be read."""
     x, y, right, bottom = placed.x, placed.y, placed.x + placed.width, placed.y + placed.height
     try:

@@ -13,7 +13,7 @@ PREFERRED = ("signatures-sp", "tf-idf-sp")
 DEFAULT = BEST
 
 
-class Verified(Enum):
+class VerifiedPhotos(Enum):
     """Which photos are verified by geometry: those that pass come first in the ranking."""
 
     NONE = "none"
@@ -30,7 +30,7 @@ class EngineEntry:
     label: str  # in the search page's list
     note: str = ""  # what --help says of it, in brackets
     needs: str = ""  # what the API's description says that it needs
-    verified: Verified = Verified.NONE
+    verified: VerifiedPhotos = VerifiedPhotos.NONE
     expands: bool = True  # whether a query can be expanded by words: its scores follow the terms of a `View`
     signed: bool = False  # whether it looks features up by signatures
     explained_by: str = ""  # the engine that shows the geometry of its matches; its own name where it is left out
@@ -43,7 +43,7 @@ _ENTRIES = (
         "retrieval.search.engines.tf_idf:TfIdf",
         "With geometry",
         note="the best verified by geometry",
-        verified=Verified.BEST,
+        verified=VerifiedPhotos.BEST,
     ),
     EngineEntry(
         "signatures",
@@ -60,7 +60,7 @@ _ENTRIES = (
         "Signatures with geometry",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
-        verified=Verified.BEST,
+        verified=VerifiedPhotos.BEST,
         signed=True,
     ),
     EngineEntry(
@@ -78,7 +78,7 @@ _ENTRIES = (
         "Aggregated signatures with geometry",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
-        verified=Verified.BEST,
+        verified=VerifiedPhotos.BEST,
         signed=True,
     ),
     EngineEntry(
@@ -87,7 +87,7 @@ _ENTRIES = (
         "Descriptors",
         note="needs --keep-descriptors",
         needs="a collection that keeps descriptors",
-        verified=Verified.ALL,
+        verified=VerifiedPhotos.ALL,
         expands=False,
     ),
 )

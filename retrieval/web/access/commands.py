@@ -14,7 +14,7 @@ from retrieval.commands.console import say
 from retrieval.web.access.roles import Role
 
 if TYPE_CHECKING:
-    from retrieval.web.access.passwords import Entry
+    from retrieval.web.access.passwords import PasswordEntry
 
 PasswordsFile = Annotated[Path, typer.Argument(help="File of passwords and tokens; made where it is not there.")]
 RoleOption = Annotated[
@@ -57,7 +57,7 @@ def password(
     hash of it, and only its owner may read it. A server that runs takes the change at once: whoever was signed in with
     another password has to sign in again.
     """
-    from retrieval.web.access.passwords import NO_PASSWORD, Entry, check_name, hash_password
+    from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, check_name, hash_password
 
     if sum((no_password, keep_password, sign_out, remove)) > 1:
         raise CairnError("Of {--no-password}, {--keep-password}, {--sign-out} and {--remove}, give one.")
@@ -74,7 +74,7 @@ def password(
         _change(file, replace(_known(file, name), role=role, collections=seen), "role")
     else:
         hashed = NO_PASSWORD if no_password else hash_password(_ask())
-        _change(file, Entry(name, role, hashed, seen), "line without a password" if no_password else "password")
+        _change(file, PasswordEntry(name, role, hashed, seen), "line without a password" if no_password else "password")
 
 
 def token(
@@ -98,7 +98,7 @@ def token(
     Programs send it as the header "Authorization: Bearer TOKEN". The file keeps a hash of it: it is printed this once.
     A token that the name had is no longer taken.
     """
-    from retrieval.web.access.passwords import Entry, check_name, new_token
+    from retrieval.web.access.passwords import PasswordEntry, check_name, new_token
 
     if name is None:
         _list_tokens(file)
@@ -109,7 +109,7 @@ def token(
         _remove(file, name, token=True)
         return
     drawn, kept = new_token()
-    _change(file, Entry(name, role, kept, _collections(collection), last), "token")
+    _change(file, PasswordEntry(name, role, kept, _collections(collection), last), "token")
     print(drawn)
 
 
@@ -142,7 +142,7 @@ def _collections(named: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named or ()))
 
 
-def _known(file: Path, name: str) -> "Entry":
+def _known(file: Path, name: str) -> "PasswordEntry":
     from retrieval.web.access.passwords import read_entries
 
     for one in read_entries(file):
@@ -151,7 +151,7 @@ def _known(file: Path, name: str) -> "Entry":
     raise CairnError(f"{file} has no password of {name}.")
 
 
-def _change(file: Path, entry: "Entry", what: str) -> None:
+def _change(file: Path, entry: "PasswordEntry", what: str) -> None:
     from retrieval.web.access.passwords import change_entry
 
     before = change_entry(file, entry.name, token=entry.is_token, entry=entry)

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retrieval.web.access.limits import CLIENT, LIMITER, Limiter, client_key
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.own_user import own_user
-from retrieval.web.access.passwords import Accounts, Entry
+from retrieval.web.access.passwords import Accounts, PasswordEntry
 from retrieval.web.access.rights import CALLER, STILL, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.access.sessions import Sessions
@@ -125,7 +125,7 @@ class Gate:
         scope[STILL] = lambda: self._is_still(request, entry)
         return None
 
-    def _identify(self, request: Request) -> Entry | None:
+    def _identify(self, request: Request) -> PasswordEntry | None:
         """The user, by the password file; None for a request without credentials.
 
         Raises ProblemError for wrong credentials.
@@ -150,7 +150,7 @@ class Gate:
             return entry
         return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), _address(request))
 
-    def _is_still(self, request: Request, entry: Entry | None) -> bool:
+    def _is_still(self, request: Request, entry: PasswordEntry | None) -> bool:
         """Whether a client would still be let in, with the same rights."""
         try:
             return self._identify(request) == entry

@@ -60,7 +60,7 @@ class Limiter:
             self._left.popitem(last=False)
 
 
-class Place:
+class ConnectionSlot:
     """The place of a connection that listens: it is free again once nothing holds it any more."""
 
 
@@ -78,24 +78,24 @@ class Listeners:
     def __init__(self, most: int = 64, of_one: int = 8) -> None:
         self._most, self._of_one = most, of_one
         # The oldest first. A connection that breaks off before it was answered gives its place back as it is forgotten.
-        self._clients: WeakKeyDictionary[Place, str] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[ConnectionSlot, str] = WeakKeyDictionary()
 
-    def enter(self, client: str) -> Place | None:
+    def enter(self, client: str) -> ConnectionSlot | None:
         """Take a place for a client: give what `leave` takes, or None if there is none."""
         own = [one for one, of in self._clients.items() if of == client]
         if len(own) >= self._of_one:
             self.leave(own[0])
         elif len(self._clients) >= self._most:
             return None
-        place = Place()
+        place = ConnectionSlot()
         self._clients[place] = client
         return place
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: ConnectionSlot) -> None:
         """Give a place back; one that was taken away already may be given back too."""
         self._clients.pop(place, None)
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: ConnectionSlot) -> bool:
         return place in self._clients
 
     def __len__(self) -> int:

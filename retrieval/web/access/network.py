@@ -14,7 +14,7 @@ from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts
 from retrieval.web.access.patience import Patience
 from retrieval.web.access.sessions import Sessions, sessions_file
-from retrieval.web.access.watch import Figures, Watch
+from retrieval.web.access.watch import RequestFigures, Watch
 from retrieval.web.guard import Guard
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def surround(
         accounts = Accounts(options.password_file)
         sessions = Sessions(accounts, sessions_file(options.password_file), options.session_seconds)
         desk = signing.Desk(accounts, sessions, options)
-    figures = Figures(services)
+    figures = RequestFigures(services)
     app.include_router(signing.routes(desk, figures, services))
     # The last one is the outermost.
     app.add_middleware(Patience, options=options)

@@ -34,7 +34,7 @@ log = logging.getLogger("cairn.access")
 
 
 @dataclass(frozen=True)
-class Entry:
+class PasswordEntry:
     """A line of the file.
 
     Attributes
@@ -91,7 +91,7 @@ def usual_hasher() -> "PasswordHasher":
     return PasswordHasher()
 
 
-def read_entries(path: Path) -> list[Entry]:
+def read_entries(path: Path) -> list[PasswordEntry]:
     """Read a password file.
 
     Raises
@@ -111,7 +111,7 @@ def read_entries(path: Path) -> list[Entry]:
     return list(_parse(text, path))
 
 
-def _parse(text: str, path: Path) -> Iterator[Entry]:
+def _parse(text: str, path: Path) -> Iterator[PasswordEntry]:
     known = set()
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -130,7 +130,7 @@ def _parse(text: str, path: Path) -> Iterator[Entry]:
         yield entry
 
 
-def _entry(line: str) -> Entry | None:
+def _entry(line: str) -> PasswordEntry | None:
     """The entry of a line; None if it is malformed."""
     name, role, hashed, *more = [*line.split(":"), "", ""][: max(3, line.count(":") + 1)]
     right = _NAME.fullmatch(name) and role in set(Role)
@@ -149,7 +149,7 @@ def _entry(line: str) -> Entry | None:
                 return None
         else:  # of a later version: an unknown right is not granted
             return None
-    return Entry(name, Role(role), hashed, tuple(collections), expires)
+    return PasswordEntry(name, Role(role), hashed, tuple(collections), expires)
 
 
 def check_name(name: str) -> None:
@@ -178,7 +178,7 @@ def hash_token(token: str) -> str:
     return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
 
 
-def change_entry(path: Path, name: str, *, token: bool, entry: Entry | None) -> bool:
+def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | None) -> bool:
     """Put an entry in place of that of the same name and kind, or remove it; other lines and comments stay.
 
     Parameters
@@ -188,7 +188,7 @@ def change_entry(path: Path, name: str, *, token: bool, entry: Entry | None) -> 
     name : str
     token : bool
         Whether the entry is a token.
-    entry : Entry, or None
+    entry : PasswordEntry, or None
         None: it is removed.
 
     Returns
@@ -254,7 +254,7 @@ class Accounts:
         self._stamp = stamp_of(path)
         self._entries = read_entries(path)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[PasswordEntry]:
         stamp = stamp_of(self._path)
         if stamp != self._stamp:
             try:
@@ -265,11 +265,11 @@ class Accounts:
             self._stamp = stamp
         return iter(self._entries)
 
-    def person(self, name: str) -> Entry | None:
+    def person(self, name: str) -> PasswordEntry | None:
         """The user of a name, who signed in with a password or through a proxy."""
         return next((one for one in self if one.name == name and not one.is_token), None)
 
-    def verify(self, name: str, password: str) -> Entry | None:
+    def verify(self, name: str, password: str) -> PasswordEntry | None:
         """The user of a name and password; a wrong name takes as long as a wrong password."""
         from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -281,7 +281,7 @@ class Accounts:
             return None
         return entry if entry is not None and hashed == entry.hash else None
 
-    def program(self, token: str) -> Entry | None:
+    def program(self, token: str) -> PasswordEntry | None:
         """Whose token this is; it may be over."""
         hashed = hash_token(token)
         found = None

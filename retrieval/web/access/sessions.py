@@ -24,7 +24,7 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from index.errors import CairnError
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Accounts, Entry, stamp_of, write_private
+from retrieval.web.access.passwords import Accounts, PasswordEntry, stamp_of, write_private
 
 FORM_SECONDS = 3600
 """After which a login page that was opened has to be opened again."""
@@ -107,7 +107,7 @@ class Sessions:
         """Name of the cookie that goes with a form."""
         return f"cairn-form-{self._of_key()}"
 
-    def begin(self, entry: Entry, device: tuple[str, str] = ("", ""), address: str = "") -> str:
+    def begin(self, entry: PasswordEntry, device: tuple[str, str] = ("", ""), address: str = "") -> str:
         """Begin a session; return the cookie's value, which is never used again."""
         value, now = secrets.token_urlsafe(32), time.time()
         session = Session(entry.name, _mark(entry), *device, address, now, now)
@@ -120,7 +120,7 @@ class Sessions:
         self._change(add)
         return value
 
-    def check(self, value: str, address: str = "") -> Entry | None:
+    def check(self, value: str, address: str = "") -> PasswordEntry | None:
         """User of a cookie's session; None if there is no such session, or no longer. It counts as a use."""
         number = session_id(value)
         session = self._now().sessions.get(number)
@@ -150,12 +150,12 @@ class Sessions:
         self._end(ending)
         return len(ending)
 
-    def use_token(self, entry: Entry) -> None:
+    def use_token(self, entry: PasswordEntry) -> None:
         """Write that a token was used, from time to time."""
         if time.time() - self._now().tokens.get(entry.name, 0.0) > USED_SECONDS:
             self._change(lambda kept: kept.tokens.update({entry.name: time.time()}))
 
-    def token_used(self, entry: Entry) -> float | None:
+    def token_used(self, entry: PasswordEntry) -> float | None:
         """When a token was used last, seconds since 1970; None if that is not known."""
         return self._now().tokens.get(entry.name)
 
@@ -170,7 +170,7 @@ class Sessions:
             return bool(nonce) and isinstance(signed, str) and hmac.compare_digest(signed.encode(), nonce.encode())
         return False
 
-    def _entry(self, session: Session) -> Entry | None:
+    def _entry(self, session: Session) -> PasswordEntry | None:
         """Whose session this is, while it holds."""
         entry = self._accounts.person(session.name)
         if entry is None or not hmac.compare_digest(_mark(entry), session.mark):
@@ -269,6 +269,6 @@ def session_id(value: str) -> str:
     return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _mark(entry: Entry) -> str:
+def _mark(entry: PasswordEntry) -> str:
     """Changes with the password."""
     return hashlib.sha256(entry.hash.encode()).hexdigest()[:32]

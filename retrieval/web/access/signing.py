@@ -18,7 +18,7 @@ from retrieval.web.access.devices import device_of
 from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, cookie_of
 from retrieval.web.access.limits import Limiter, client_key, waited
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Accounts, Entry
+from retrieval.web.access.passwords import Accounts, PasswordEntry
 from retrieval.web.access.rights import WRITE, caller_of, user_of
 from retrieval.web.access.sessions import FORM_SECONDS, Sessions, session_id
 from retrieval.web.languages import in_language
@@ -28,7 +28,7 @@ from retrieval.web.rendering import language_of, show_page
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from retrieval.web.access.watch import Figures
+    from retrieval.web.access.watch import RequestFigures
     from retrieval.web.service import Service
 
 FORM_BYTES = 16_000
@@ -81,7 +81,7 @@ class Desk:
         self._verifying = asyncio.Semaphore(VERIFYING)
         self._waiting = 0
 
-    async def verify(self, address: str, name: str, password: str) -> Entry | None:
+    async def verify(self, address: str, name: str, password: str) -> PasswordEntry | None:
         """Give whose name and password these are; tries that fail are counted.
 
         Raises
@@ -158,7 +158,7 @@ class Desk:
         nonce = cookie_of(request.headers, self.sessions.form_cookie)
         return found if self.sessions.is_form(nonce, found.get("form", "")) else None
 
-    def sign_in(self, answer: Response, request: Request, entry: Entry) -> None:
+    def sign_in(self, answer: Response, request: Request, entry: PasswordEntry) -> None:
         """Begin a new session; one that was there is ended."""
         self.sessions.end(self._cookie(request))
         device = device_of(request.headers.get("user-agent", "")[:1000])
@@ -237,7 +237,7 @@ def own_path(target: str, root: str) -> str:
     return target if below and not (parts.scheme or parts.netloc or odd) and parts.path != root + LOGIN else home
 
 
-def routes(desk: Desk | None, figures: "Figures", services: "Callable[[], Iterable[Service]]") -> APIRouter:
+def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[], Iterable[Service]]") -> APIRouter:
     """Make the routes.
 
     Parameters

@@ -26,7 +26,7 @@ SEARCHES = ("/api/search", "/api/match")
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class Figures:
+class RequestFigures:
     """Counts of requests, and what the collections are at.
 
     Parameters
@@ -93,7 +93,7 @@ class Watch:
         How they are logged.
     """
 
-    def __init__(self, app: ASGIApp, figures: Figures, log: AccessLog) -> None:
+    def __init__(self, app: ASGIApp, figures: RequestFigures, log: AccessLog) -> None:
         self._app, self._figures, self._log = app, figures, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from index.parallel import can_fork, end_with_parent, keep_memory, without_interrupt
 from index.text import printable_name
-from retrieval.web.pool.job_process import Jobs, limit_memory, work
+from retrieval.web.pool.job_process import WorkerJobs, limit_memory, work
 
 _LOOK = 0.5  # seconds between two looks at whether the server is there
 
@@ -42,7 +42,7 @@ class NotStarted(Died):
 class Start:
     """How the jobs of a worker are made."""
 
-    make: Callable[..., Jobs]  # a function of a module, for the process imports it by its name
+    make: Callable[..., WorkerJobs]  # a function of a module, for the process imports it by its name
     arguments: tuple[Any, ...]  # which must be picklable
     memory: int  # bytes that a worker may take on top of what it needs to start; 0: no limit
     nice: int  # by how much the processes stand back behind others, where the system knows that
@@ -63,7 +63,7 @@ class Worker(Protocol):
     def renews(self) -> bool:
         """Whether it is to reopen what has changed itself, as no other process can do so for it."""
 
-    def is_outdated(self, source: "Source") -> bool:
+    def is_outdated(self, source: "WorkerSource") -> bool:
         """Whether a source would give a worker that has something else open."""
 
     def kill(self) -> None:
@@ -73,7 +73,7 @@ class Worker(Protocol):
         """Kill the process, and wait until it is gone."""
 
 
-class Source(Protocol):
+class WorkerSource(Protocol):
     """Source of workers. It is used by one thread until it is open."""
 
     def open(self) -> None:
@@ -92,7 +92,7 @@ class Source(Protocol):
         """Let go; the workers stay."""
 
 
-def make_source(start: Start) -> Source:
+def make_source(start: Start) -> WorkerSource:
     """Make what workers come from, which is not open yet; `NotStarted` where the system has no process for it."""
     return ForkServer(start) if can_fork() else Spawner(start)
 
@@ -175,7 +175,7 @@ class _Forked:
     handle: int  # of the process, and of no later one with its number
     renews: bool = False
 
-    def is_outdated(self, source: Source) -> bool:
+    def is_outdated(self, source: WorkerSource) -> bool:
         return self.source is not source or self.generation != self.source.generation
 
     def kill(self) -> None:
@@ -253,7 +253,7 @@ class _Spawned:
     def pid(self) -> int:
         return self.process.pid or 0
 
-    def is_outdated(self, source: Source) -> bool:
+    def is_outdated(self, source: WorkerSource) -> bool:
         return False  # it sees to that itself
 
     def kill(self) -> None:
@@ -366,7 +366,7 @@ def _serve_forks(control: Connection) -> None:
             control.send_bytes(json.dumps(answer).encode())
 
 
-def _renew(jobs: Jobs) -> bool:
+def _renew(jobs: WorkerJobs) -> bool:
     """Open again what has changed; whether anything has, and could be opened. The workers tell what is wrong."""
     with contextlib.suppress(Exception):
         if jobs.is_outdated():
@@ -375,7 +375,7 @@ def _renew(jobs: Jobs) -> bool:
     return False
 
 
-def _be_worker(control: Connection, handle: int, jobs: Jobs, start: Start) -> None:
+def _be_worker(control: Connection, handle: int, jobs: WorkerJobs, start: Start) -> None:
     """Do jobs in a fork, and end with it: nothing of what called this goes on."""
     code = 1
     try:

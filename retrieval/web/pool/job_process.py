@@ -44,7 +44,7 @@ class Refused(CairnError):
         self.kind = kind
 
 
-class Jobs(Protocol):
+class WorkerJobs(Protocol):
     """What a worker process does. It is made in one process, and copied with that process's memory into each worker."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
@@ -60,7 +60,7 @@ class Jobs(Protocol):
         """Close connections, which no two processes may share; they are opened again when they are needed."""
 
 
-def work(pipe: Connection, jobs: Jobs) -> None:
+def work(pipe: Connection, jobs: WorkerJobs) -> None:
     """Do jobs until the pipe is closed: each comes with its request, and whether to reopen what has changed."""
     with contextlib.suppress(EOFError, OSError):  # the server is gone
         while True:
@@ -88,7 +88,7 @@ def work(pipe: Connection, jobs: Jobs) -> None:
             pipe.send_bytes(body)
 
 
-def _renew(pipe: Connection, jobs: Jobs) -> None:
+def _renew(pipe: Connection, jobs: WorkerJobs) -> None:
     _send(pipe, OPENING)
     try:
         jobs.renew()

@@ -16,11 +16,21 @@ from itertools import chain
 from typing import Any
 
 from index.messages import Message
-from retrieval.web.pool.hiring import Died, NotStarted, Source, Start, Worker, make_source
-from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Jobs, Refused
+from retrieval.web.pool.hiring import Died, NotStarted, Start, Worker, WorkerSource, make_source
+from retrieval.web.pool.job_process import OPENED, OPENING, OUTDATED, Answer, Refused, WorkerJobs
 from retrieval.web.pool.turns import Turns
 
-__all__ = ["Answer", "Busy", "Died", "Failed", "Jobs", "Pool", "PoolOptions", "Refused", "TookTooLong"]
+__all__ = [
+    "Answer",
+    "Busy",
+    "Died",
+    "Failed",
+    "Refused",
+    "TookTooLong",
+    "WorkerJobs",
+    "WorkerPool",
+    "WorkerPoolOptions",
+]
 
 LOOK = 5.0
 """Seconds between two looks at whether what workers have open has changed."""
@@ -34,7 +44,7 @@ _PAUSE = 1.0  # seconds at least between two attempts at what the system may ref
 
 
 @dataclass(frozen=True)
-class PoolOptions:
+class WorkerPoolOptions:
     """How many jobs run and wait, and what one may use."""
 
     workers: int = 2  # processes
@@ -67,20 +77,20 @@ class _Task:
     future: "Future[Answer]" = field(default_factory=Future)
 
 
-class Pool:
+class WorkerPool:
     """Worker processes and the queue before them.
 
     Parameters
     ----------
     make : callable
-        Makes the `Jobs` in a process; a function of a module, for the process imports it by its name.
+        Makes the `WorkerJobs` in a process; a function of a module, for the process imports it by its name.
     arguments : tuple
         Its arguments, which must be picklable.
     options : PoolOptions
         Limits.
     """
 
-    def __init__(self, make: Callable[..., Jobs], arguments: tuple[Any, ...], options: PoolOptions) -> None:
+    def __init__(self, make: Callable[..., WorkerJobs], arguments: tuple[Any, ...], options: WorkerPoolOptions) -> None:
         self.options = options
         self._start = Start(make, arguments, options.memory, options.nice)
         self._changed = threading.Condition()  # of all that follows
@@ -89,8 +99,8 @@ class Pool:
         self._queues: list[Turns[_Task]] = [Turns(options.waiting) for _ in range(2 if options.uploads else 1)]
         self._doing: dict[int, _Task] = {}  # by place
         self._workers: dict[int, Worker] = {}  # by place
-        self._opening: Source | None = None
-        self._source: Source | None = None  # that has opened all
+        self._opening: WorkerSource | None = None
+        self._source: WorkerSource | None = None  # that has opened all
         self._deaths = 0  # of processes that opened
         self._closing = False
         self._serving = self._places  # threads that may have a worker
@@ -302,7 +312,7 @@ class Pool:
         if worker is not None:
             worker.end()
 
-    def _await_source(self, deadline: float) -> Source:
+    def _await_source(self, deadline: float) -> WorkerSource:
         """Wait, with the lock, for the process that has opened all; `TookTooLong`, `Died` or `Busy` without."""
         deaths = self._deaths
         self._changed.wait_for(
@@ -351,7 +361,7 @@ class Pool:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._closing, _PAUSE)
 
-    def _watch(self, source: Source) -> None:
+    def _watch(self, source: WorkerSource) -> None:
         """Look for changes as long as a source is in use."""
         while True:
             with self._changed:
@@ -360,7 +370,7 @@ class Pool:
                     return
             self._renew(source)
 
-    def _renew(self, source: Source) -> None:
+    def _renew(self, source: WorkerSource) -> None:
         """Let a source reopen what has changed; workers that wait for work are replaced then."""
         try:
             source.look()
@@ -369,7 +379,7 @@ class Pool:
         with self._changed:
             self._changed.notify_all()
 
-    def _lose(self, source: Source) -> None:
+    def _lose(self, source: WorkerSource) -> None:
         """Do without a source whose process has died: `_keep_open` makes another."""
         with self._changed:
             if self._source is source:

@@ -9,9 +9,9 @@ from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
-from retrieval.curation.bin import Binned as InBin
+from retrieval.curation.bin import BinEntry as InBin
 from retrieval.curation.choosing import under_known_names
-from retrieval.curation.discarding import Discarded, discard, restore
+from retrieval.curation.discarding import BinReport, discard, restore
 from retrieval.curation.duplicates import ask_again, format_of, keep_all, undecided_sets
 from retrieval.groups.groups import read_groups
 from retrieval.jobs.kinds import index_of
@@ -168,7 +168,7 @@ def _place(service: Service) -> str:
     return str(service.collection.folder.resolve())
 
 
-def _moved(told: Discarded) -> Moved:
+def _moved(told: BinReport) -> Moved:
     return Moved(
         moved=[Binned(id=one.id, number=one.number, name=one.name, moved=one.moved) for one in told.moved],
         failed=[NotMoved(number=number, reason=reason) for number, reason in told.failed.items()],

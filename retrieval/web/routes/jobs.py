@@ -24,7 +24,7 @@ from retrieval.jobs.store import ENDED
 from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
-from retrieval.web.access.limits import CLIENT, Place
+from retrieval.web.access.limits import CLIENT, ConnectionSlot
 from retrieval.web.access.rights import STILL, WRITING
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.languages import translate
@@ -229,21 +229,21 @@ def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> kinds.Work:
+def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> kinds.JobKind:
     match asked:
         case Index():
             return kinds.index_of(_places(service, asked))
         case GroupPhotos():
-            return kinds.Group(augment=asked.augment)
+            return kinds.GroupJob(augment=asked.augment)
         case Retrain():
-            return kinds.Retrain(drop_missing=asked.drop_missing)
+            return kinds.RetrainJob(drop_missing=asked.drop_missing)
         case Remove(missing=True):
-            return kinds.Remove(missing=True)
+            return kinds.RemoveJob(missing=True)
         case Remove():
             names = service.names(asked.photos)
             if not names:
                 raise ProblemError(404, "None of these photos is in the collection any more.")
-            return kinds.Remove(names=names, for_good=asked.for_good)
+            return kinds.RemoveJob(names=names, for_good=asked.for_good)
         case Plain():
             return kinds.KINDS[asked.kind]()
 
@@ -333,7 +333,7 @@ def _act(request: Request, number: int, act: str) -> Job:
 
 def _being_added(service: Service, number: int, place: int) -> Path | None:
     job = _own(service, number)
-    places = map(Path, job.work.places) if isinstance(job.work, kinds.Index) and job.state not in ENDED else ()
+    places = map(Path, job.work.places) if isinstance(job.work, kinds.IndexJob) and job.state not in ENDED else ()
     photos = first_photos([*places], GLIMPSES, kinds.allowed(service.folder, service.options.roots))
     return photos[place] if place < len(photos) else None
 
@@ -347,7 +347,7 @@ def _own(service: Service, number: int) -> QueuedJob:
     raise ProblemError(404, "There is no such job: it may have been forgotten.")
 
 
-async def _events(request: Request, service: Service, place: Place) -> AsyncIterator[str]:
+async def _events(request: Request, service: Service, place: ConnectionSlot) -> AsyncIterator[str]:
     stopping: Callable[[], bool] | None = request.scope.get(STOPPING)
     still: Callable[[], bool] = request.scope.get(STILL, lambda: True)
     began = looked = said = time.monotonic()

@@ -126,7 +126,7 @@ def _save(request: Request, wanted: NewSearch, sent: SentPhoto | None) -> SavedS
         return _describe(saved.saved_search(session, search))
 
 
-def _describe(one: saved.SavedSearch) -> SavedSearch:
+def _describe(one: saved.StoredSearch) -> SavedSearch:
     queries: list[SavedQuery] = []
     with contextlib.suppress(ValueError):  # damaged: without what it asks with
         queries = [SavedQuery.model_validate(query) for query in one.query.get("queries", [])]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
-from retrieval.catalogue.browsing import Cover as KnownCover
+from retrieval.catalogue.browsing import CoverPhoto as KnownCover
 from retrieval.curation.choosing import folder_below
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail

@@ -19,7 +19,7 @@ from retrieval.web.access.passwords import may_see
 from retrieval.web.access.rights import caller_of
 from retrieval.web.app import create_app
 from retrieval.web.discretion import names_of_places
-from retrieval.web.pool.workers import Answer, Pool
+from retrieval.web.pool.workers import Answer, WorkerPool
 from retrieval.web.service import ServeOptions, Service, run_job
 from retrieval.web.shelf.opened import OpenCollections
 from retrieval.web.shelf.shelf import Card, Shelf, no_collection
@@ -44,12 +44,12 @@ class ShelfService:
         self.places = names_of_places((self.home, self.home.name))
         self.queue = queue_below(self.home, self.shelf.find, options.roots)
         self.opened = OpenCollections(self._make)
-        self._decoding: Pool | None = None
+        self._decoding: WorkerPool | None = None
         self._tending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to decode photos, and to do what the queue holds."""
-        self._decoding = Pool(self.options.picture_jobs, (), self.options.pictures)
+        self._decoding = WorkerPool(self.options.picture_jobs, (), self.options.pictures)
         self.queue.start()
         self._tending = asyncio.create_task(self.opened.tend())
 

@@ -14,7 +14,7 @@ from typing import Any
 from index.arrays import save_bytes
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
-from retrieval.catalogue.browsing import Cover, Glance, glance
+from retrieval.catalogue.browsing import CoverPhoto, Glance, glance
 from retrieval.catalogue.schema import FILE
 from retrieval.collection.layout import OPTIONS
 from retrieval.library.opening import create
@@ -47,7 +47,7 @@ class Card:
     name: str  # of its folder
     title: str
     photos: int | None  # None if its catalogue cannot be looked at
-    cover: Cover | None
+    cover: CoverPhoto | None
     bytes: int  # on disk, without thumbnails
     changed: datetime | None  # UTC
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eval.hpatches.lists import Patches, draw_lists
+from eval.hpatches.lists import ListedPatches, draw_lists
 from eval.hpatches.options import HPatchesChoices
 from eval.hpatches.release import IMAGES, find_sequences
 from eval.hpatches.rows import describe_sequences, read_sequences
@@ -247,7 +247,7 @@ def test_drawn_lists_have_the_benchmarks_proportions(root: Path) -> None:
     assert (lists.inter[0].sequences != lists.inter[1].sequences).all()
     np.testing.assert_allclose(np.bincount(lists.positives[0].sequences) / 3000, 0.25, atol=0.04)
 
-    def keys(patches: Patches) -> set[tuple[int, int]]:
+    def keys(patches: ListedPatches) -> set[tuple[int, int]]:
         return set(zip(patches.sequences.tolist(), patches.numbers.tolist(), strict=True))
 
     queries, distractors = keys(lists.queries), keys(lists.distractors)

@@ -6,13 +6,13 @@ import re
 import pytest
 
 from eval.panel.figures import Figure, differences, mean_of, scores_of, summarise
-from eval.panel.measuring import Found
+from eval.panel.measuring import QueryOutcome
 from retrieval.search.probability import LIKELY
 from tests.support.paths import ROOT
 
 
-def found(kind: str, scene: str, score: float, *photos: tuple[float, int, bool]) -> Found:
-    return Found(kind, scene, score, 4, list(photos), [], scene == "castle", 0.5)
+def found(kind: str, scene: str, score: float, *photos: tuple[float, int, bool]) -> QueryOutcome:
+    return QueryOutcome(kind, scene, score, 4, list(photos), [], scene == "castle", 0.5)
 
 
 RUN = {

@@ -10,7 +10,7 @@ import pytest
 from eval.panel.figures import scores_of
 from eval.panel.kinds import KINDS
 from eval.panel.measuring import measure
-from eval.panel.parts import PanelQuery, Part, find_parts
+from eval.panel.parts import PanelPart, PanelQuery, find_parts
 from eval.tables.sets import RetrievalSet
 from retrieval.collection.options import CollectionOptions
 from retrieval.photos.options import ImageOptions
@@ -48,7 +48,7 @@ class Few(RetrievalSet):
     asked = ()
 
 
-def small_part(root: Path) -> Part:
+def small_part(root: Path) -> PanelPart:
     """The queries, the photos that they are to find, and others."""
     paths: dict[str, Path] = {}
     queries: list[PanelQuery] = []
@@ -59,7 +59,7 @@ def small_part(root: Path) -> Part:
     others = sorted((stem for stem in paths if stem.startswith(("osie", "kodak"))), key=lambda one: crc32(one.encode()))
     # Queries of two parts may have one name.
     named = [replace(query, name=f"{number}-{query.name}") for number, query in enumerate(queries)]
-    return Part(Few("guard", tuple(paths[stem] for stem in [*wanted, *others[:OTHERS]]), root), named)
+    return PanelPart(Few("guard", tuple(paths[stem] for stem in [*wanted, *others[:OTHERS]]), root), named)
 
 
 @pytest.mark.skipif("CAIRN_DATASETS" not in os.environ, reason="CAIRN_DATASETS is not set")

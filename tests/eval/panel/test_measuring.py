@@ -6,7 +6,7 @@ import pytest
 
 from eval.panel import measuring
 from eval.panel.measuring import measure
-from eval.panel.parts import PanelQuery, Part
+from eval.panel.parts import PanelPart, PanelQuery
 from eval.tables.sets import RetrievalSet
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
@@ -22,7 +22,7 @@ SEARCH = SearchOptions(turns=4)
 
 
 @pytest.fixture(scope="module")
-def part(indexed: Indexed) -> Part:
+def part(indexed: Indexed) -> PanelPart:
     photos = RetrievalSet("demo", (indexed.photos,), indexed.gt)
     queries = []
     for query, path in photos.pairs():
@@ -30,11 +30,11 @@ def part(indexed: Indexed) -> Part:
             name = f"{query.name}-{turn}"
             box = None if turn else query.box
             queries.append(PanelQuery(name, "solid thing", name[:4], path, box, query.positives, query.junk, turn))
-    return Part(photos, queries[:4])
+    return PanelPart(photos, queries[:4])
 
 
 @pytest.mark.slow
-def test_kept_views_find_what_searching_finds(part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_views_find_what_searching_finds(part: PanelPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure([part], tmp_path, SEARCH, collection=SMALL)
     assert list(found) == [f"demo/{query.name}" for query in part.queries]
     (folder,) = tmp_path.glob("collections/*/demo-*.cairn")
@@ -57,7 +57,7 @@ def test_kept_views_find_what_searching_finds(part: Part, tmp_path: Path, monkey
 
 
 @pytest.mark.slow
-def test_damaged_views_are_told_of(part: Part, tmp_path: Path) -> None:
+def test_damaged_views_are_told_of(part: PanelPart, tmp_path: Path) -> None:
     measure([part], tmp_path, SEARCH, collection=SMALL)
     for path in tmp_path.glob("views/*/*/*.npz"):
         path.write_bytes(b"no views")

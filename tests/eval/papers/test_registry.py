@@ -5,7 +5,7 @@ import typer
 
 from cairn import make_app
 from eval.papers.registry import chosen, experiments
-from eval.reproduce.plan import Picture, Table
+from eval.reproduce.plan import Drawing, Table
 from eval.reproduce.steps import Data, Here, Made, Scale, Step
 from index.errors import CairnError
 
@@ -102,7 +102,7 @@ def test_printed_gains_are_those_of_the_printed_numbers(name: str, base: str, be
 
 def test_projections_are_drawn_of_all_embeddings_on_both_sets() -> None:
     for part, name in zip(ALL["brown11/figure12"].parts, ("liberty_harris", "liberty"), strict=True):
-        assert isinstance(part, Picture)
+        assert isinstance(part, Drawing)
         learnt = [one for one in part.step.before if Data(name) in one.arguments]
         embeddings = [one.arguments[one.arguments.index("--embedding") + 1] for one in learnt]
         assert embeddings == ["lpp", "olpp", "lde", "olde", "glde", "golde", "pca"]

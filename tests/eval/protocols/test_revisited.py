@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eval.protocols.revisited import read_revisited
-from eval.protocols.truth import CUTOFFS, Labels, read_truth
+from eval.protocols.truth import CUTOFFS, QueryLabels, read_truth
 from index.errors import CairnError
 
 DATABASE = ["a_1", "a_2", "a_3", "b_1", "b_2", "c_1"]
@@ -32,9 +32,9 @@ def test_each_protocol_has_its_positives_and_its_junk(tmp_path: Path) -> None:
     first, second = truth.queries  # the third has no positive by any protocol
     assert (first.name, first.stem, first.box) == ("q_1", "q_1", (10.5, 20.0, 30.0, 40.0))
     assert first.labels == {
-        "easy": Labels(frozenset(("a_1", "a_2")), frozenset(("b_1", "c_1"))),
-        "medium": Labels(frozenset(("a_1", "a_2", "b_1")), frozenset(("c_1",))),
-        "hard": Labels(frozenset(("b_1",)), frozenset(("a_1", "a_2", "c_1"))),
+        "easy": QueryLabels(frozenset(("a_1", "a_2")), frozenset(("b_1", "c_1"))),
+        "medium": QueryLabels(frozenset(("a_1", "a_2", "b_1")), frozenset(("c_1",))),
+        "hard": QueryLabels(frozenset(("b_1",)), frozenset(("a_1", "a_2", "c_1"))),
     }
     assert second.box == (1.0, 1.0, 5.0, 5.0)
     assert set(second.labels) == {"medium", "hard"}  # it has no easy one

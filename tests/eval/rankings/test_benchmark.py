@@ -7,13 +7,13 @@ from eval.rankings.benchmark import rankings_to_save, report_of
 from eval.rankings.files import read_rankings, write_rankings
 from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.scoring import score_rankings
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 
 PROTOCOLS = ("easy", "medium", "hard")
 
 
-def query(name: str, good: set[str], junk: set[str]) -> Query:
-    return Query(name, name, (0, 0, 9, 9), frozenset(good), frozenset(), frozenset(junk))
+def query(name: str, good: set[str], junk: set[str]) -> GroundTruthQuery:
+    return GroundTruthQuery(name, name, (0, 0, 9, 9), frozenset(good), frozenset(), frozenset(junk))
 
 
 def test_what_is_saved_scores_the_same_to_the_last_digit(tmp_path: Path) -> None:

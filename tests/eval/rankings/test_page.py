@@ -14,7 +14,7 @@ from eval.rankings.page import SHOWN, check_page, write_page
 from eval.rankings.photos import PhotoFiles
 from eval.rankings.scoring import RankingReport, score_rankings
 from index.errors import CairnError
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 
 NASTY = "<script>alert(1)</script>\"'&"
 
@@ -41,8 +41,8 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> PhotoFiles:
 
 
 def report() -> RankingReport:
-    def query(name: str, stem: str, positives: set[str], junk: set[str]) -> Query:
-        return Query(name, stem, (10, 5, 70, 50), frozenset(positives), frozenset(), frozenset(junk))
+    def query(name: str, stem: str, positives: set[str], junk: set[str]) -> GroundTruthQuery:
+        return GroundTruthQuery(name, stem, (10, 5, 70, 50), frozenset(positives), frozenset(), frozenset(junk))
 
     names = [f"photo{number}" for number in range(30)]
     asked = [

@@ -11,7 +11,7 @@ from eval.rankings.files import Rankings
 from eval.rankings.ground_truth import GroundTruth, read_truth_of_rankings
 from eval.rankings.scoring import score_rankings
 from index.errors import CairnError
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 
 
 def compute_ap(ranked: list[str], positives: set[str], junk: set[str]) -> float:
@@ -27,8 +27,10 @@ def compute_ap(ranked: list[str], positives: set[str], junk: set[str]) -> float:
     return area
 
 
-def query(name: str, good: str, junk: str = "", stem: str | None = None) -> Query:
-    return Query(name, stem or name, (0, 0, 9, 9), frozenset(good.split()), frozenset(), frozenset(junk.split()))
+def query(name: str, good: str, junk: str = "", stem: str | None = None) -> GroundTruthQuery:
+    return GroundTruthQuery(
+        name, stem or name, (0, 0, 9, 9), frozenset(good.split()), frozenset(), frozenset(junk.split())
+    )
 
 
 QUERIES = [query("q_1", "a b c", "j"), query("q_2", "c", stem="p"), query("q_3", "a")]

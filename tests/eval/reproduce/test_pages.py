@@ -8,7 +8,7 @@ import pytest
 
 from eval.reproduce.measures import Listed, Value
 from eval.reproduce.pages import Outcome, write_contents, write_outcome
-from eval.reproduce.plan import Cell, Experiment, Picture, Plot, Series, Table
+from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
 from eval.reproduce.running import Bench
 from eval.reproduce.steps import Data, Here, Step
 
@@ -39,7 +39,7 @@ EXPERIMENT = Experiment(
             ),
             log_x=True,
         ),
-        Picture("Drawn", DRAW, "r.svg"),
+        Drawing("Drawn", DRAW, "r.svg"),
     ),
     ("A note with <script>.",),
 )

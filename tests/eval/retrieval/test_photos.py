@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eval.protocols.truth import PLAIN, BenchmarkQuery, Labels, Truth
+from eval.protocols.truth import PLAIN, BenchmarkQuery, QueryLabels, Truth
 from eval.retrieval.asking import cut_out
 from eval.retrieval.photos import choose_photos
 from index.errors import CairnError
@@ -24,7 +24,9 @@ def write_all(folder: Path, *names: str) -> Path:
 def truth_of(count: int, **more: object) -> Truth:
     """Queries q0, q1, …, each with one positive and one photo of junk."""
     queries = tuple(
-        BenchmarkQuery(f"q{n}", f"q{n}", (0, 0, 9, 9), {PLAIN: Labels(frozenset((f"p{n}",)), frozenset((f"j{n}",)))})
+        BenchmarkQuery(
+            f"q{n}", f"q{n}", (0, 0, 9, 9), {PLAIN: QueryLabels(frozenset((f"p{n}",)), frozenset((f"j{n}",)))}
+        )
         for n in range(count)
     )
     return Truth(queries, **more)  # type: ignore[arg-type]

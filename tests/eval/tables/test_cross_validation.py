@@ -12,7 +12,7 @@ import pytest
 from eval.tables import cross_validation
 from eval.tables.cross_validation import Recipe, cross_validate, learn_fold
 from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
-from eval.tables.retrieval import Cell, measure
+from eval.tables.retrieval import Measurement, measure
 from eval.tables.sets import RetrievalSet
 from index.progress import Progress
 from learning.mining.mining import MiningOptions
@@ -47,7 +47,7 @@ def photos(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Retrie
 @pytest.mark.slow
 def test_each_fold_is_measured_with_what_was_learnt_for_it(photos: RetrievalSet, tmp_path: Path) -> None:
     """One fold learns nothing, the other what is shipped: their queries have the figures of the whole set so."""
-    cell = Cell(photos, photos, SMALL, "tf-idf", turns=1)
+    cell = Measurement(photos, photos, SMALL, "tf-idf", turns=1)
     folds = make_folds(find_scenes([photos]), 2)
     learnt_for = []
 

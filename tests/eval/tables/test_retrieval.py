@@ -17,8 +17,8 @@ from eval.benchmark import run_benchmark
 from eval.tables import retrieval as tables
 from eval.tables.asking import SharedQuery
 from eval.tables.retrieval import (
-    Cell,
-    Result,
+    Measurement,
+    MeasurementResult,
     code_fingerprint,
     markdown,
     measure,
@@ -40,7 +40,7 @@ from retrieval.features.staging import Staging
 from retrieval.indexing import adding
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
-from retrieval.search.answers import Asked, ask_with_file, search_photo
+from retrieval.search.answers import QueryImage, ask_with_file, search_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from tests.conftest import Indexed
@@ -76,7 +76,7 @@ def sets(datasets: Path) -> tuple[RetrievalSet, RetrievalSet]:
 
 
 @pytest.fixture(scope="module")
-def cells(sets: tuple[RetrievalSet, RetrievalSet]) -> list[Cell]:
+def cells(sets: tuple[RetrievalSet, RetrievalSet]) -> list[Measurement]:
     whole, few = sets
     where = [
         (few, few, "tf-idf", "none"),
@@ -86,11 +86,13 @@ def cells(sets: tuple[RetrievalSet, RetrievalSet]) -> list[Cell]:
         (whole, few, "tf-idf-sp", "none"),
         (whole, few, "signatures-sp", "average"),
     ]
-    return [Cell(photos, origin, SMALL, engine, TURNS, expand) for photos, origin, engine, expand in where]
+    return [Measurement(photos, origin, SMALL, engine, TURNS, expand) for photos, origin, engine, expand in where]
 
 
 @pytest.fixture(scope="module")
-def measured(cells: list[Cell], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Result]]:
+def measured(
+    cells: list[Measurement], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[MeasurementResult]]:
     """All cells measured by two processes, and the work folder."""
     work = tmp_path_factory.mktemp("work")
     return work, measure(cells, work, workers=2)
@@ -98,7 +100,7 @@ def measured(cells: list[Cell], tmp_path_factory: pytest.TempPathFactory) -> tup
 
 @pytest.mark.slow
 def test_figures_are_those_of_the_benchmark(
-    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path
+    cells: list[Measurement], measured: tuple[Path, list[MeasurementResult]], tmp_path: Path
 ) -> None:
     for cell, result in zip(cells, measured[1], strict=True):
         # Kept, so that no cell indexes what another one has indexed.
@@ -133,7 +135,10 @@ def test_figures_are_those_of_the_benchmark(
 
 
 def test_what_was_measured_is_not_done_again(
-    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cells: list[Measurement],
+    measured: tuple[Path, list[MeasurementResult]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     work = tmp_path / "work"
     shutil.copytree(measured[0], work)
@@ -157,7 +162,10 @@ def test_what_was_measured_is_not_done_again(
 
 
 def test_figures_of_other_code_are_told_apart_and_measured_again_where_that_is_asked(
-    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cells: list[Measurement],
+    measured: tuple[Path, list[MeasurementResult]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shutil.copytree(measured[0], tmp_path / "work")
     some = cells[:2]
@@ -177,12 +185,15 @@ def test_figures_of_other_code_are_told_apart_and_measured_again_where_that_is_a
 
 
 def test_queries_may_be_files_that_the_collection_does_not_know(
-    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cells: list[Measurement],
+    measured: tuple[Path, list[MeasurementResult]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shutil.copytree(measured[0], tmp_path / "work")
     rows: list[bool] = []
 
-    def watched(searcher: Searcher, asked: Asked) -> SharedQuery:
+    def watched(searcher: Searcher, asked: QueryImage) -> SharedQuery:
         rows.append(asked.row is not None)
         return SharedQuery(searcher, asked)
 
@@ -213,12 +224,15 @@ def test_views_are_made_once_and_charged_to_all_who_look(opened: Collection, ind
 
 
 def test_an_interrupted_measurement_goes_on_where_it_stopped(
-    cells: list[Cell], measured: tuple[Path, list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cells: list[Measurement],
+    measured: tuple[Path, list[MeasurementResult]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cell, whole = cells[4], measured[1][4]
     score, asked = tables._score, []
 
-    def watched(folder: Path, of: list[Cell], jobs: list[tables.Job]) -> tables.Scores:
+    def watched(folder: Path, of: list[Measurement], jobs: list[tables.Job]) -> tables.Scores:
         if len(asked) >= 3:
             raise KeyboardInterrupt
         asked.extend(query.name for query, *_ in jobs)
@@ -286,7 +300,7 @@ def test_figures_are_printed_with_their_spread() -> None:
     assert markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n|---|---|\n| 1 | 2 |"
     names = ["castle_3", "oxford_keble_1", "g_st_building_3_1", "2019_qsd1_w1_00004", "plain"]
     assert [object_of(name) for name in names] == ["castle", "oxford_keble", "g_…", "2019_qsd1_w1", "plain"]
-    result = Result({"castle_2": 1.0, "castle_1": 0.5, "kermit_1": 0.25})
+    result = MeasurementResult({"castle_2": 1.0, "castle_1": 0.5, "kermit_1": 0.25})
     assert result.by_object() == {"castle": [0.5, 1.0], "kermit": [0.25]}
     assert result.mean == pytest.approx(1.75 / 3)
 

@@ -6,9 +6,11 @@ import pytest
 
 from eval.tables.sets import find_photos, find_set, shrunk
 from index.errors import CairnError
-from learning.labels.ground_truth import Query
+from learning.labels.ground_truth import GroundTruthQuery
 
-WHOLE = Query("tower_1", "tower", (10.0, 20.0, 110.0, 60.0), frozenset({"a"}), frozenset({"b"}), frozenset({"tower"}))
+WHOLE = GroundTruthQuery(
+    "tower_1", "tower", (10.0, 20.0, 110.0, 60.0), frozenset({"a"}), frozenset({"b"}), frozenset({"tower"})
+)
 
 
 def test_boxes_shrink_about_their_centres() -> None:

@@ -15,7 +15,7 @@ from learning.blocks.pairs import BlockPairs, load_pairs
 from learning.blocks.powell import PowellOptions, best_of
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import Pairs
-from learning.patches.sources import Source, open_sources
+from learning.patches.sources import PatchFolder, open_sources
 from retrieval.descriptors.blocks.descriptor import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
 from retrieval.descriptors.blocks.regions import ARRANGEMENTS
 from retrieval.descriptors.blocks.transforms import TRANSFORMS
@@ -40,12 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sources(folder: Path) -> list[Source]:
+def sources(folder: Path) -> list[PatchFolder]:
     return open_sources([folder])
 
 
 @pytest.fixture(scope="module")
-def validation(sources: list[Source]) -> BlockPairs:
+def validation(sources: list[PatchFolder]) -> BlockPairs:
     return load_pairs(sources, "validation", 16)
 
 
@@ -57,21 +57,21 @@ def error_of(learnt: LearntBlocks, pairs: BlockPairs) -> float:
 
 
 class TestPairs:
-    def test_they_are_those_of_the_source(self, folder: Path, sources: list[Source]) -> None:
+    def test_they_are_those_of_the_source(self, folder: Path, sources: list[PatchFolder]) -> None:
         pairs = load_pairs(sources, "train", 64)
         given = sources[0].train
         np.testing.assert_array_equal(pairs.match, given.match)
         np.testing.assert_array_equal(pairs.patches[pairs.first[:9]], sources[0].patches.read(given.first[:9]))
         np.testing.assert_array_equal(pairs.patches[pairs.second[-9:]], sources[0].patches.read(given.second[-9:]))
 
-    def test_two_sources_lie_one_after_the_other(self, sources: list[Source]) -> None:
+    def test_two_sources_lie_one_after_the_other(self, sources: list[PatchFolder]) -> None:
         one, two = load_pairs(sources, "train", 16), load_pairs([*sources, *sources], "train", 16)
         assert len(two) == 2 * len(one) and len(two.patches) == 2 * len(one.patches)
         np.testing.assert_array_equal(two.first[len(one) :], one.first + len(one.patches))
         assert one.fingerprint != two.fingerprint == load_pairs([*sources, *sources], "train", 16).fingerprint
 
     @pytest.mark.parametrize("limit", [10, 61])
-    def test_fewer_are_drawn_half_of_them_matches(self, sources: list[Source], limit: int) -> None:
+    def test_fewer_are_drawn_half_of_them_matches(self, sources: list[PatchFolder], limit: int) -> None:
         pairs = load_pairs(sources, "train", 16, limit=limit)
         assert len(pairs) == limit and abs(pairs.match.sum() - limit / 2) <= 0.5
         again = load_pairs(sources, "train", 16, limit=limit)
@@ -80,7 +80,7 @@ class TestPairs:
 
     @pytest.mark.parametrize(("limit", "each"), [(4, 2), (7, 3), (40, 20)])
     def test_a_limit_is_shared_out_among_sources_and_leaves_both_kinds_of_each(
-        self, sources: list[Source], limit: int, each: int
+        self, sources: list[PatchFolder], limit: int, each: int
     ) -> None:
         pairs = load_pairs([*sources, *sources], "train", 16, limit=limit)
         assert len(pairs) == 2 * each
@@ -89,24 +89,24 @@ class TestPairs:
         np.testing.assert_array_equal(pairs.match[:each], pairs.match[each:])  # two that are the same
 
     @pytest.mark.parametrize("rare", [True, False])
-    def test_one_of_the_rarer_kind_is_always_drawn(self, sources: list[Source], rare: bool) -> None:
+    def test_one_of_the_rarer_kind_is_always_drawn(self, sources: list[PatchFolder], rare: bool) -> None:
         pairs = sources[0].train
         rows = np.concatenate([np.flatnonzero(pairs.match == rare)[:1], np.flatnonzero(pairs.match != rare)])
-        few = Source(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        few = PatchFolder(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
         for limit in (2, 3, 12):
             found = load_pairs([few], "train", 16, limit=limit)
             assert len(found) == limit and (found.match == rare).sum() == 1
 
     @pytest.mark.parametrize(("limit", "number"), [(1, 1), (3, 2), (-1, 1), (1, 2)])
-    def test_too_low_a_limit_is_refused(self, sources: list[Source], limit: int, number: int) -> None:
+    def test_too_low_a_limit_is_refused(self, sources: list[PatchFolder], limit: int, number: int) -> None:
         with pytest.raises(CairnError, match="0 stands for all"):
             load_pairs(number * sources, "train", 16, limit=limit)
 
     @pytest.mark.parametrize("kind", [True, False])
-    def test_pairs_of_one_kind_are_refused(self, sources: list[Source], kind: bool) -> None:
+    def test_pairs_of_one_kind_are_refused(self, sources: list[PatchFolder], kind: bool) -> None:
         pairs = sources[0].train
         rows = np.flatnonzero(pairs.match == kind)
-        one = Source(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        one = PatchFolder(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
         with pytest.raises(CairnError, match="both matches and non-matches"):
             load_pairs([one], "train", 16, limit=10)
 
@@ -122,7 +122,7 @@ class TestPairs:
 
 
 class TestPipelines:
-    def test_parametric(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+    def test_parametric(self, sources: list[PatchFolder], validation: BlockPairs, tmp_path: Path) -> None:
         learnt = learn_blocks(sources, tmp_path, FEW)
         assert len(learnt.trials) == 25
         best = best_of(learnt.trials)
@@ -137,7 +137,9 @@ class TestPipelines:
         assert best.area == pytest.approx(auc(distances, train.match), abs=1e-4)
 
     @pytest.mark.parametrize("embedding", ["pca", "lpp", "olpp", "lde", "olde", "glde", "golde"])
-    def test_composite(self, sources: list[Source], validation: BlockPairs, tmp_path: Path, embedding: str) -> None:
+    def test_composite(
+        self, sources: list[PatchFolder], validation: BlockPairs, tmp_path: Path, embedding: str
+    ) -> None:
         options = replace(FEW, embedding=embedding, powell=False, dim=9)
         learnt = learn_blocks(sources, tmp_path, options)
         descriptor = LearntDescriptor(learnt.model)
@@ -147,7 +149,7 @@ class TestPipelines:
         assert learnt.fpr95 == error_of(learnt, validation)
         assert not learnt.trials and not learnt.worse and len(load_json(tmp_path / EMBEDDED)) == len(learnt.embeddings)
 
-    def test_non_parametric(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+    def test_non_parametric(self, sources: list[PatchFolder], validation: BlockPairs, tmp_path: Path) -> None:
         learnt = learn_blocks(sources, tmp_path, replace(FEW, blocks="T1a-grid-5", embedding="lpp", powell=False))
         rows = LearntDescriptor(learnt.model).describe(validation.patches)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
@@ -167,7 +169,7 @@ class TestPipelines:
     @pytest.mark.parametrize("blocks", ["T1a-S4-17", "T1a-grid-5"])
     @pytest.mark.parametrize("embedding", ["pca", "lpp", "olpp", "lde", "olde", "glde", "golde"])
     def test_without_regularisation_there_is_a_file_that_is_read_again(
-        self, sources: list[Source], validation: BlockPairs, tmp_path: Path, blocks: str, embedding: str
+        self, sources: list[PatchFolder], validation: BlockPairs, tmp_path: Path, blocks: str, embedding: str
     ) -> None:
         options = replace(FEW, blocks=blocks, embedding=embedding, powell=False, alphas=(0.0,), dim=60)
         learnt = learn_blocks(sources, tmp_path, options)
@@ -179,21 +181,23 @@ class TestPipelines:
         )
         assert np.abs(learnt.model.base_model.projection).max() < 3e3  # type: ignore[union-attr]
 
-    def test_parameters_that_do_worse_on_validation_pairs_are_told(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_parameters_that_do_worse_on_validation_pairs_are_told(
+        self, sources: list[PatchFolder], tmp_path: Path
+    ) -> None:
         options = replace(FEW, search=PowellOptions(evaluations=3))
         learnt = learn_blocks(sources, tmp_path, options)
         assert learnt.worse == (learnt.pooled > learnt.before)
         assert replace(learnt, before=0.2, pooled=0.3).worse and not replace(learnt, before=0.3, pooled=0.3).worse
         assert not replace(learnt, before=0.2, pooled=0.3, trials=[]).worse
 
-    def test_few_bits(self, sources: list[Source], validation: BlockPairs, tmp_path: Path) -> None:
+    def test_few_bits(self, sources: list[PatchFolder], validation: BlockPairs, tmp_path: Path) -> None:
         learnt = learn_blocks(sources, tmp_path, replace(FEW, powell=False, bits=2))
         assert LearntDescriptor(learnt.model).bytes == 17
         assert learnt.fpr95 == error_of(learnt, validation)
 
 
 class TestRepeatability:
-    def test_the_same_request_gives_the_same_file(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_the_same_request_gives_the_same_file(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         options = replace(FEW, embedding="lde", dim=6, search=PowellOptions(evaluations=6))
         files = []
         for number, workers in enumerate((1, 2)):
@@ -204,7 +208,7 @@ class TestRepeatability:
         assert files[0] == files[1]
 
     def test_a_run_with_the_same_folder_evaluates_nothing_again(
-        self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, sources: list[PatchFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         options = replace(FEW, search=PowellOptions(evaluations=6))
         first = learn_blocks(sources, tmp_path, options)
@@ -212,7 +216,7 @@ class TestRepeatability:
         assert learn_blocks(sources, tmp_path, options).trials == first.trials
         assert len(load_json(tmp_path / TRIALS)["trials"]) == 6
 
-    def test_a_longer_run_before_changes_no_result(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_a_longer_run_before_changes_no_result(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         def learnt(folder: str, evaluations: int) -> LearntBlocks:
             options = replace(FEW, search=PowellOptions(evaluations=evaluations))
             return learn_blocks(sources, tmp_path / folder, options)
@@ -223,13 +227,13 @@ class TestRepeatability:
         assert again.model.fingerprint == fresh.model.fingerprint and again.fpr95 == fresh.fpr95
 
     def test_too_few_pairs_for_the_sources_are_refused_before_any_work(
-        self, sources: list[Source], tmp_path: Path
+        self, sources: list[PatchFolder], tmp_path: Path
     ) -> None:
         with pytest.raises(CairnError, match="2 sources at least 4 pairs"):
             learn_blocks([*sources, *sources], tmp_path / "x", replace(FEW, powell_pairs=3))
         assert not (tmp_path / "x").exists()
 
-    def test_other_pairs_are_evaluated_anew(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_other_pairs_are_evaluated_anew(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         options = replace(FEW, search=PowellOptions(evaluations=1))
         all_pairs = learn_blocks(sources, tmp_path, options).trials
         assert learn_blocks(sources, tmp_path, replace(options, powell_pairs=40)).trials != all_pairs

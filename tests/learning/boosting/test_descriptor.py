@@ -12,9 +12,9 @@ from index.errors import CairnError
 from learning.boosting import weak_learners
 from learning.boosting.descriptor import BoostingOptions, LearntBoosted, learn_boosted
 from learning.boosting.metric import MetricOptions, factorise
-from learning.boosting.search import SearchOptions
+from learning.boosting.search import LearnerSearchOptions
 from learning.boosting.weak_learners import CandidateOptions
-from learning.patches.sources import Source, open_sources
+from learning.patches.sources import PatchFolder, open_sources
 from retrieval.descriptors.boosted import KINDS
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntDescriptor, load_model, save_model
@@ -29,7 +29,7 @@ SMALL = BoostingOptions(
     draws=2,
     responses=ResponseOptions(orientations=8),
     candidates=CandidateOptions(150),
-    search=SearchOptions(sample=500, finalists=8),
+    search=LearnerSearchOptions(sample=500, finalists=8),
     metric=MetricOptions(batch=60, epochs=6),
 )
 SSC = replace(SMALL, kind="ssc", responses=ResponseOptions("intensity"))
@@ -41,12 +41,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sources(folder: Path) -> list[Source]:
+def sources(folder: Path) -> list[PatchFolder]:
     return open_sources([folder])
 
 
 @pytest.fixture(scope="module")
-def bgm(sources: list[Source]) -> LearntBoosted:
+def bgm(sources: list[PatchFolder]) -> LearntBoosted:
     return learn_boosted(sources, SMALL)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from index.errors import CairnError
 from learning.boosting import weak_learners
 from learning.boosting.descriptor import pair_list
-from learning.boosting.search import Boosting, SearchOptions
+from learning.boosting.search import Boosting, LearnerSearchOptions
 from learning.boosting.weak_learners import (
     LEVELS,
     CandidateOptions,
@@ -52,7 +52,9 @@ class TestBoosting:
     @settings(max_examples=15)
     def test_the_loss_is_the_product_of_normalisers_and_falls(self, offset, seed):
         levels, match = some_levels(seed)
-        boosting = Boosting(match, SearchOptions(sample=64, finalists=4, offset=offset), np.random.default_rng(seed))
+        boosting = Boosting(
+            match, LearnerSearchOptions(sample=64, finalists=4, offset=offset), np.random.default_rng(seed)
+        )
         labels, bound, before = np.where(match, 1, -1), 1.0, 1.0
         for _ in range(25):
             weights = boosting.weights()
@@ -77,7 +79,7 @@ class TestBoosting:
 
     def test_the_similarity_is_that_of_equation_2(self):
         levels, match = some_levels(3)
-        boosting = Boosting(match, SearchOptions(sample=64, finalists=6), np.random.default_rng(0))
+        boosting = Boosting(match, LearnerSearchOptions(sample=64, finalists=6), np.random.default_rng(0))
         rounds = [boosting.add(levels) for _ in range(15)]
         expected = boosting.offset + sum(one.weight * products(levels, one.candidate, one.level) for one in rounds)
         np.testing.assert_allclose(boosting.similarity, expected)
@@ -86,7 +88,7 @@ class TestBoosting:
 
     def test_with_all_as_finalists_the_best_of_all_thresholds_is_taken(self):
         levels, match = some_levels(5)
-        boosting = Boosting(match, SearchOptions(finalists=12), np.random.default_rng(0))
+        boosting = Boosting(match, LearnerSearchOptions(finalists=12), np.random.default_rng(0))
         labels = np.where(match, 1, -1)
         for _ in range(5):
             # Both kinds weigh the same as the round begins.
@@ -101,14 +103,14 @@ class TestBoosting:
 
     def test_a_sample_finds_what_is_nearly_as_good(self):
         levels, match = some_levels(7, candidates=200, pairs=4000)
-        every = Boosting(match, SearchOptions(finalists=200), np.random.default_rng(0))
-        some = Boosting(match, SearchOptions(sample=1000, finalists=10), np.random.default_rng(0))
+        every = Boosting(match, LearnerSearchOptions(finalists=200), np.random.default_rng(0))
+        some = Boosting(match, LearnerSearchOptions(sample=1000, finalists=10), np.random.default_rng(0))
         for _ in range(10):
             assert some.add(levels).correlation > 0.9 * every.add(levels).correlation
 
     def test_threads_change_nothing_and_the_seed_does(self):
         levels, match = some_levels(9, candidates=150)
-        options = SearchOptions(sample=50, finalists=3)
+        options = LearnerSearchOptions(sample=50, finalists=3)
 
         def run(seed, workers):
             boosting = Boosting(match, options, np.random.default_rng(seed), workers)
@@ -120,14 +122,14 @@ class TestBoosting:
     def test_where_nothing_is_better_than_chance_it_says_so(self):
         match = np.arange(40) % 2 == 0
         same = np.full((5, 40), 9, np.uint8)
-        assert Boosting(match, SearchOptions(), np.random.default_rng(0)).add(PairLevels(same, same)) is None
+        assert Boosting(match, LearnerSearchOptions(), np.random.default_rng(0)).add(PairLevels(same, same)) is None
         with pytest.raises(ValueError, match="matches and others"):
-            Boosting(np.ones(4, bool), SearchOptions(), np.random.default_rng(0))
+            Boosting(np.ones(4, bool), LearnerSearchOptions(), np.random.default_rng(0))
 
     def test_a_perfect_weak_learner_gets_a_finite_weight(self):
         match = np.arange(40) % 2 == 0
         lower, upper = np.full((1, 40), 3, np.uint8), np.where(match, 3, 90).astype(np.uint8)[None]
-        boosting = Boosting(match, SearchOptions(), np.random.default_rng(0))
+        boosting = Boosting(match, LearnerSearchOptions(), np.random.default_rng(0))
         for _ in range(3):
             found = boosting.add(PairLevels(lower, upper))
             assert np.isfinite([found.weight, found.loss, boosting.similarity.max()]).all()
@@ -166,7 +168,7 @@ class TestCandidates:
         rng = np.random.default_rng(0)
         candidates = draw_candidates(pairs, RESPONSES, CANDIDATES, rng)
         levels = pair_levels(pairs, candidates, RESPONSES)
-        boosting = Boosting(pairs.match, SearchOptions(finalists=10), rng)
+        boosting = Boosting(pairs.match, LearnerSearchOptions(finalists=10), rng)
         rounds = [boosting.add(levels) for _ in range(12)]
         chosen = [one.candidate for one in rounds]
         learners = WeakLearners(

@@ -21,7 +21,7 @@ from learning.convex.ring_selection import SelectionOptions
 from learning.measures.roc import fpr95
 from learning.patches.augmentation import AugmentationOptions
 from learning.patches.phototour import write_bitmaps, write_info, write_pairs
-from learning.patches.sources import Source, open_sources
+from learning.patches.sources import PatchFolder, open_sources
 from retrieval.descriptors.learnt import LearntDescriptor, save_model
 from retrieval.regions.patches import resample_patches
 from tests.support.learning.learnt_models import pooling as some_pooling
@@ -70,7 +70,7 @@ def small_blocks() -> Iterator[None]:
 
 
 @pytest.fixture
-def sources(folder: Path) -> list[Source]:
+def sources(folder: Path) -> list[PatchFolder]:
     return open_sources([folder])
 
 
@@ -157,7 +157,7 @@ class TestWhatIsLearnt:
             assert chosen.fpr95 == min(one.fpr95 for one in fitting)
         assert any(one.dim > 64 for one in tried) and any(one.refits for one in tried)
 
-    def test_rings_are_counted_alike_by_both_stages(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_rings_are_counted_alike_by_both_stages(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         """Those that coincide in the centre are one ring of the descriptor."""
         options = replace(SMALL, stage="pooling", max_pooled_dim=1000)
         learnt = learn_descriptor(sources, tmp_path, options)
@@ -167,7 +167,7 @@ class TestWhatIsLearnt:
     @pytest.mark.slow
     @pytest.mark.parametrize("stage", ["pooling", "both", "rootsift"])
     def test_the_errors_told_are_those_of_the_descriptor_made(
-        self, sources: list[Source], tmp_path: Path, stage: str
+        self, sources: list[PatchFolder], tmp_path: Path, stage: str
     ) -> None:
         """By describing the validation pairs' patches with it."""
         options = replace(PROJECTED, dim=128) if stage == "rootsift" else replace(SMALL, stage=stage)
@@ -187,7 +187,7 @@ class TestWhatIsLearnt:
         assert error < 0.5
 
     def test_moments_are_those_of_the_training_patches(
-        self, undisturbed: tuple[bytes, Learnt], sources: list[Source]
+        self, undisturbed: tuple[bytes, Learnt], sources: list[PatchFolder]
     ) -> None:
         model, (source,) = undisturbed[1].model, sources
         numbers = np.unique(np.concatenate([source.train.first, source.train.second]))
@@ -199,7 +199,7 @@ class TestWhatIsLearnt:
     @pytest.mark.slow
     @pytest.mark.parametrize("dim", [1, 3, 20, 40])
     def test_a_dimension_between_those_of_the_grid_is_looked_for(
-        self, sources: list[Source], tmp_path: Path, dim: int
+        self, sources: list[PatchFolder], tmp_path: Path, dim: int
     ) -> None:
         options = replace(PROJECTED, dim=dim, projection=replace(SMALL.projection, mus=(0.05,)))
         learnt = learn_descriptor(sources, tmp_path, options)
@@ -212,7 +212,7 @@ class TestWhatIsLearnt:
         assert ranks[learnt.projection.mu] == len(learnt.model.projection)
 
     def test_once_a_dimension_near_the_wanted_one_is_found_the_search_ends(
-        self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, sources: list[PatchFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Even if a smaller one does better."""
         ranks = ranks_by(monkeypatch, lambda mu: (10, 0.1) if mu == 0.05 else (19, 0.2))
@@ -220,7 +220,7 @@ class TestWhatIsLearnt:
         assert ranks == [10, 19]
 
     def test_no_model_is_tried_twice(
-        self, sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, sources: list[PatchFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ranks_by(monkeypatch, lambda mu: (10 if mu == 0.005 else 30, 0.1))
         learnt = learn_descriptor(sources, tmp_path, PROJECTED)
@@ -229,7 +229,7 @@ class TestWhatIsLearnt:
 
     @pytest.mark.parametrize("base", ["sift", pytest.param("rootsift", marks=pytest.mark.slow)])
     def test_frobenius_keeps_the_dimension_nuclear_does_not(
-        self, sources: list[Source], tmp_path: Path, base: str
+        self, sources: list[PatchFolder], tmp_path: Path, base: str
     ) -> None:
         dims = {}
         for norm in ("nuclear", "frobenius"):
@@ -242,7 +242,7 @@ class TestWhatIsLearnt:
         assert max(dims["nuclear"][:2]) < min(dims["frobenius"])
 
     def test_a_whitening_is_chosen_by_its_error_on_validation_pairs(
-        self, sources: list[Source], tmp_path: Path
+        self, sources: list[PatchFolder], tmp_path: Path
     ) -> None:
         options = replace(SMALL, stage="whitening", base="rootsift", augmentation=AugmentationOptions(copies=1))
         learnt = learn_descriptor(sources, tmp_path, options)
@@ -260,7 +260,7 @@ class TestWhatIsLearnt:
         assert other.model.fingerprint != model.fingerprint
 
     @pytest.mark.slow
-    def test_given_regions_are_projected_as_they_are(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_given_regions_are_projected_as_they_are(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         given = some_pooling()
         options = replace(SMALL, stage="projection", dim=60)
         learnt = learn_descriptor(sources, tmp_path, options, pooling=given)
@@ -271,7 +271,7 @@ class TestWhatIsLearnt:
 
     @pytest.mark.slow
     def test_projections_alone_are_learnt_from_distorted_copies(
-        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
+        self, sources: list[PatchFolder], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
         learn_descriptor(sources, tmp_path, SMALL)
         computed = {name: len(found) for name, found in began.items()}
@@ -299,7 +299,7 @@ class TestRepeated:
     )
     def test_a_stopped_run_goes_on_where_it_was(
         self,
-        sources: list[Source],
+        sources: list[PatchFolder],
         undisturbed: tuple[bytes, Learnt],
         began: dict[str, list[Any]],
         tmp_path: Path,
@@ -319,7 +319,7 @@ class TestRepeated:
         assert so_far["psi"] > 0 and (stage.startswith("psi") == (so_far["pooling"] == 0))
 
     def test_once_more_nothing_is_learnt_at_all(
-        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
+        self, sources: list[PatchFolder], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
         learn_descriptor(sources, tmp_path, SMALL)
         for found in began.values():
@@ -332,7 +332,7 @@ class TestRepeated:
         assert ("pooling", 2, 2) in told and ("projection", 2, 2) in told
 
     def test_another_dimension_needs_no_other_pooling(
-        self, sources: list[Source], began: dict[str, list[Any]], tmp_path: Path
+        self, sources: list[PatchFolder], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
         first = learn_descriptor(sources, tmp_path / "work", SMALL)
         before = {name: list(found) for name, found in began.items()}
@@ -347,13 +347,13 @@ class TestRepeated:
         assert written(second, tmp_path / "a.npz") == written(alone, tmp_path / "b.npz")
 
     def test_two_processes_give_what_one_gives(
-        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], tmp_path: Path
+        self, sources: list[PatchFolder], undisturbed: tuple[bytes, Learnt], tmp_path: Path
     ) -> None:
         learnt = learn_descriptor(sources, tmp_path, SMALL, workers=2)
         assert written(learnt, tmp_path / "d.npz") == undisturbed[0]
         assert timeless(learnt.tried) == timeless(undisturbed[1].tried)
 
-    def test_threads_of_linear_algebra_change_nothing(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_threads_of_linear_algebra_change_nothing(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         """One process has all of them, each of several processes its share."""
         found = []
         steps = ProjectionOptions(mus=(0.01,), gammas=(0.1,), iterations=5, batch=0, norm="frobenius")
@@ -364,7 +364,7 @@ class TestRepeated:
         assert written(found[0], tmp_path / "1.npz") == written(found[1], tmp_path / "2.npz")
 
     def test_another_seed_gives_another_descriptor(
-        self, sources: list[Source], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
+        self, sources: list[PatchFolder], undisturbed: tuple[bytes, Learnt], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
         seeded = replace(
             SMALL, selection=replace(SMALL.selection, seed=1), projection=replace(SMALL.projection, seed=1)
@@ -380,7 +380,7 @@ class TestRepeated:
         "changed", ["pairs", *(pytest.param(one, marks=pytest.mark.slow) for one in ("channels", "base"))]
     )
     def test_models_of_other_data_are_not_taken(
-        self, folder: Path, sources: list[Source], began: dict[str, list[Any]], tmp_path: Path, changed: str
+        self, folder: Path, sources: list[PatchFolder], began: dict[str, list[Any]], tmp_path: Path, changed: str
     ) -> None:
         learn_descriptor(sources, tmp_path, PROJECTED if changed == "base" else SMALL)
         computed = {name: len(found) for name, found in began.items()}
@@ -400,7 +400,7 @@ class TestRepeated:
 
 class TestTime:
     def test_without_time_one_model_of_each_stage_is_learnt(
-        self, sources: list[Source], began: dict[str, list[Any]], tmp_path: Path
+        self, sources: list[PatchFolder], began: dict[str, list[Any]], tmp_path: Path
     ) -> None:
         hasty = replace(SMALL, hours=1e-9, dim=64)
         learnt = learn_descriptor(sources, tmp_path, hasty)
@@ -429,25 +429,25 @@ class TestRefusals:
         with pytest.raises(CairnError, match=reason):
             LearningOptions(**options)
 
-    def test_a_projection_of_no_regions(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_a_projection_of_no_regions(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         with pytest.raises(CairnError, match="name the descriptor file whose pooling regions"):
             learn_descriptor(sources, tmp_path, replace(SMALL, stage="projection"))
 
-    def test_no_regions_that_fit(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_no_regions_that_fit(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         selection = replace(SMALL.selection, keep=0, mus=(0.1,))
         with pytest.raises(CairnError, match=r"has 8 dimensions or fewer: allow more \(max_pooled_dim\)"):
             learn_descriptor(sources, tmp_path, replace(SMALL, selection=selection, max_pooled_dim=8))
 
-    def test_no_regions_at_all(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_no_regions_at_all(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         with pytest.raises(CairnError, match="or learn from more pairs"):
             learn_descriptor(sources, tmp_path, replace(SMALL, selection=replace(SMALL.selection, mus=(5,))))
 
-    def test_no_projection_that_fits(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_no_projection_that_fits(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         options = replace(PROJECTED, dim=2, projection=replace(SMALL.projection, norm="frobenius"))
         with pytest.raises(CairnError, match=r"has 2 dimensions or fewer: allow more \(dim\)"):
             learn_descriptor(sources, tmp_path, options)
 
-    def test_damaged_records(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_damaged_records(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         learnt = learn_descriptor(sources, tmp_path, PROJECTED)
         table = (tmp_path / "records.json").read_text()
         for contents in (table[: len(table) // 2], "[3]"):
@@ -460,7 +460,7 @@ class TestRefusals:
         with pytest.raises(CairnError, match="damaged"):
             learn_descriptor(sources, tmp_path, PROJECTED)
 
-    def test_a_damaged_block(self, sources: list[Source], tmp_path: Path) -> None:
+    def test_a_damaged_block(self, sources: list[PatchFolder], tmp_path: Path) -> None:
         learn_descriptor(sources, tmp_path, replace(SMALL, stage="pooling"))
         block = next((tmp_path / "ring-distances").rglob("*.npy"))
         block.write_bytes(block.read_bytes()[:200])

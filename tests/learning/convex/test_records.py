@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from index.errors import CairnError
 from learning.convex import records as module
-from learning.convex.records import Record, Records, best
+from learning.convex.records import ModelRecords, Record, best
 from learning.latent.models import LatentRecord
 
 RECORD = Record("pooling", "a" * 64, 0.3, 0.1, 64, 3, 0.05, 0.4, 0, 1.5)
@@ -22,12 +22,12 @@ def record(key: str = "a", **changes: object) -> Record:
 
 
 def test_what_is_added_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
-    records = Records(tmp_path / "new" / "work", Record)
+    records = ModelRecords(tmp_path / "new" / "work", Record)
     weights = [np.array([0.0, 0.1, 1 / 3]), np.eye(2, 5)]
     models = [(record("a"), weights[0]), (record("a", refits=1, dim=32), weights[1])]
     records.add(models)
     records.add([(record("b", stage="projection"), weights[1])])
-    for found in (records, Records(tmp_path / "new" / "work", Record)):
+    for found in (records, ModelRecords(tmp_path / "new" / "work", Record)):
         assert found.of("a" * 64) == [RECORD, record("a", refits=1, dim=32)]
         assert found.of("b" * 64) == [record("b", stage="projection")]
         assert found.of("c" * 64) == []
@@ -42,7 +42,7 @@ def test_a_run_killed_between_its_files_and_its_table_has_learnt_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     """All of one model's steps are there, or none: a run that goes on learns them again."""
-    records = Records(tmp_path, Record)
+    records = ModelRecords(tmp_path, Record)
     records.add([(record("a"), np.ones(3))])
     written = []
 
@@ -62,11 +62,11 @@ def test_a_run_killed_between_its_files_and_its_table_has_learnt_nothing(
         with pytest.raises(KeyboardInterrupt):
             records.add(both)
     assert len(written) == after
-    again = Records(tmp_path, Record)
+    again = ModelRecords(tmp_path, Record)
     assert again.all == [RECORD]
     # Learnt again, what was left there is overwritten.
     again.add([(one, parameters + 5) for one, parameters in both])
-    assert len(Records(tmp_path, Record).of("b" * 64)) == 2
+    assert len(ModelRecords(tmp_path, Record).of("b" * 64)) == 2
     np.testing.assert_array_equal(again.parameters(both[0][0]), np.full(3, 5))
 
 
@@ -77,26 +77,26 @@ def test_a_run_killed_between_its_files_and_its_table_has_learnt_nothing(
 def test_a_damaged_table_is_refused(tmp_path: Path, contents: str) -> None:
     (tmp_path / "records.json").write_text(contents)
     with pytest.raises(CairnError, match=r"records\.json is damaged"):
-        Records(tmp_path, Record)
+        ModelRecords(tmp_path, Record)
 
 
 def test_a_table_of_another_kind_of_source_says_so(tmp_path: Path) -> None:
-    Records(tmp_path, Record).add([(RECORD, np.ones(1))])
+    ModelRecords(tmp_path, Record).add([(RECORD, np.ones(1))])
     with pytest.raises(CairnError, match="give another folder"):
-        Records(tmp_path, LatentRecord)
+        ModelRecords(tmp_path, LatentRecord)
 
 
 def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
-    Records(tmp_path, Record).add([(RECORD, np.ones(1))])
+    ModelRecords(tmp_path, Record).add([(RECORD, np.ones(1))])
     file = tmp_path / "records.json"
     file.write_text(json.dumps([entry | {"colour": 3} for entry in json.loads(file.read_text())]))
     with pytest.raises(CairnError, match="to begin again"):
-        Records(tmp_path, Record)
+        ModelRecords(tmp_path, Record)
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:40])])
 def test_lost_weights_are_told(tmp_path: Path, damage: object) -> None:
-    records = Records(tmp_path, Record)
+    records = ModelRecords(tmp_path, Record)
     records.add([(RECORD, np.ones(8))])
     (file,) = tmp_path.glob("*.npy")
     damage(file)  # type: ignore[operator]

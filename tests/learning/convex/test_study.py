@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learning.convex.records import Record, Records
+from learning.convex.records import ModelRecords, Record
 from learning.convex.stages import hours_of_stages, learn_stages
 from learning.convex.study import Study, Trial
 from retrieval.descriptors.learnt import LearntModel
@@ -30,7 +30,7 @@ def trials(learnt: Path, keys: list[str] = KEYS) -> list[Trial[Record]]:
 
 def study(work: Path, hours: float = 0.0, workers: int = 1, told: list | None = None) -> Study[Record]:
     tell = (lambda *what: told.append(what)) if told is not None else (lambda *what: None)
-    return Study(Records(work, Record), {"pooling": hours, "projection": 0.0}, workers, tell)
+    return Study(ModelRecords(work, Record), {"pooling": hours, "projection": 0.0}, workers, tell)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -39,7 +39,7 @@ def test_all_settings_are_learnt_in_their_order(tmp_path: Path, workers: int) ->
     one = study(tmp_path / "work", workers=workers, told=told)
     found = one.learn("pooling", trials(tmp_path / "learnt"), bool)
     assert [(record.key, record.refits) for record in found] == [(key, refits) for key in KEYS for refits in range(2)]
-    assert one.tried == found == Records(tmp_path / "work", Record).all
+    assert one.tried == found == ModelRecords(tmp_path / "work", Record).all
     np.testing.assert_array_equal(one.records.parameters(found[-1]), np.full(3, 15))
     assert told[0] == ("pooling", 0, 5) and told[-1] == ("pooling", 5, 5)
 

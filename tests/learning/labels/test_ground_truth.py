@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from index.errors import CairnError
-from learning.labels.ground_truth import Query, missing_photos, read_ground_truth
+from learning.labels.ground_truth import GroundTruthQuery, missing_photos, read_ground_truth
 
 
 def write(folder: Path, name: str, query: str = "shot 1 2 30 40", good: str = "", ok: str = "", junk: str = "") -> None:
@@ -18,7 +18,7 @@ def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
     write(tmp_path, "a_1", "my photo 3  10\t20 1e2 200\r\n\n", "\n oxc1_kept \r\n\r\nname with spaces\n", "", "")
     (tmp_path / "README.txt").write_text("not a query")
     assert read_ground_truth(tmp_path) == [
-        Query(
+        GroundTruthQuery(
             "a_1",
             "my photo 3",
             (10.0, 20.0, 100.0, 200.0),
@@ -26,7 +26,7 @@ def test_a_folder_is_read_in_order_of_names(tmp_path: Path) -> None:
             frozenset(),
             frozenset(),
         ),
-        Query(
+        GroundTruthQuery(
             "b_2",
             "all_souls_000013",
             (136.5, 34.1, 648.5, 955.7),

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from learning.latent.alternation import Alternation, Problem, Rows, alternate, nearest_batch, nearest_counts
+from learning.latent.alternation import (
+    Alternation,
+    ConvexProblem,
+    GroupedRows,
+    alternate,
+    nearest_batch,
+    nearest_counts,
+)
 from tests.support.learning.latent_cases import KINDS, Case, drawn_rows, make_case, rows_of
 
 seeds = st.integers(0, 2**32 - 1)
@@ -200,16 +207,16 @@ class TestAlternation:
 class Watched:
     """A problem that remembers what it was asked and what it learnt."""
 
-    problem: Problem[np.ndarray]
+    problem: ConvexProblem[np.ndarray]
     asked: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # features and their matches
     learnt: list[np.ndarray] = field(default_factory=list)
 
     @property
-    def positives(self) -> Rows:
+    def positives(self) -> GroupedRows:
         return self.problem.positives
 
     @property
-    def negatives(self) -> Rows:
+    def negatives(self) -> GroupedRows:
         return self.problem.negatives
 
     def distances(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning.convex.dual_averaging import AveragingOptions
-from learning.latent.alternation import Rows, alternate
+from learning.latent.alternation import GroupedRows, alternate
 from learning.latent.anchors import Anchors
 from learning.latent.described_patches import Described
 from learning.latent.metric_problem import MetricProblem, units_of
@@ -250,7 +250,7 @@ class TestMetric:
 
 
 @st.composite
-def rings(draw: st.DrawFn) -> tuple[Rows, np.ndarray, Rows, np.ndarray]:
+def rings(draw: st.DrawFn) -> tuple[GroupedRows, np.ndarray, GroupedRows, np.ndarray]:
     """ψ (M, 7) of positives and (L, 7) of negatives, float16, in units that differ."""
     rng = np.random.default_rng(draw(seeds))
     lengths = rng.integers(1, 5, (2, int(rng.integers(2, 12)))).tolist()
@@ -261,7 +261,10 @@ def rings(draw: st.DrawFn) -> tuple[Rows, np.ndarray, Rows, np.ndarray]:
 
 
 def pooling_problem(
-    case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool, kept: np.ndarray | None = None, mu: float = 0.05
+    case: tuple[GroupedRows, np.ndarray, GroupedRows, np.ndarray],
+    balanced: bool,
+    kept: np.ndarray | None = None,
+    mu: float = 0.05,
 ) -> PoolingProblem:
     positives, near, negatives, far = case
     blocks = [BlockRows(np.array_split(rows, 3)) for rows in (near, far)]
@@ -272,7 +275,11 @@ def pooling_problem(
 class TestPooling:
     @given(case=rings(), balanced=st.booleans(), kept=st.none() | st.sets(st.integers(0, 6), min_size=1), seed=seeds)
     def test_distances_are_those_of_the_pool_s_own_weights(
-        self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool, kept: set[int] | None, seed: int
+        self,
+        case: tuple[GroupedRows, np.ndarray, GroupedRows, np.ndarray],
+        balanced: bool,
+        kept: set[int] | None,
+        seed: int,
     ) -> None:
         """In numpy: wᵀψ for w = scale * weights on the rings that may have weight, and 0 elsewhere."""
         chosen = np.arange(7) if kept is None else np.array(sorted(kept))
@@ -291,7 +298,7 @@ class TestPooling:
 
     @given(case=rings(), balanced=st.booleans(), kept=st.sets(st.integers(0, 6), min_size=1))
     def test_of_some_rings_it_is_the_whole_one_whose_other_columns_are_zero(
-        self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool, kept: set[int]
+        self, case: tuple[GroupedRows, np.ndarray, GroupedRows, np.ndarray], balanced: bool, kept: set[int]
     ) -> None:
         chosen = np.array(sorted(kept))
         zeroed = [np.where(np.isin(np.arange(7), chosen), psi, np.float16(0)) for psi in case[1::2]]
@@ -317,7 +324,7 @@ class TestPooling:
     @settings(max_examples=20)
     @given(case=rings(), balanced=st.booleans())
     def test_in_these_units_those_of_psi_make_no_difference(
-        self, case: tuple[Rows, np.ndarray, Rows, np.ndarray], balanced: bool
+        self, case: tuple[GroupedRows, np.ndarray, GroupedRows, np.ndarray], balanced: bool
     ) -> None:
         """Of all rings together; balanced, of each."""
         factor = np.array([4, 1, 0.5, 2, 1, 4, 1] if balanced else [4], np.float16)

@@ -8,7 +8,7 @@ import pytest
 
 from index.errors import CairnError
 from learning.convex.whitening import RowMoments, WhiteningOptions, WhiteningSetting
-from learning.latent.alternation import Rows
+from learning.latent.alternation import GroupedRows
 from learning.latent.described_patches import Described
 from learning.latent.descriptor import Unlabelled, UnlabelledOptions, learn_unlabelled
 from learning.latent.models import Held
@@ -67,7 +67,7 @@ def test_the_nearest_positive_is_the_match_and_features_without_one_are_left_out
     positives = [[true + x, 2 * true + x] for x in range(true)] + [[3 * true + 100 + x] for x in range(100)]
     training = Positives(
         references,
-        Rows(np.cumsum([0, *(len(one) for one in positives)]).astype(np.int64)),
+        GroupedRows(np.cumsum([0, *(len(one) for one in positives)]).astype(np.int64)),
         np.concatenate(positives).astype(np.int64),
         np.ones(len(references)),
     )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from learning.mining.matches import PATCH, Entry, MinedMatches, write_mined
+from learning.mining.matches import PATCH, ArrayWriter, MinedMatches, write_mined
 from learning.mining.validation_split import split_image_pairs
 from tests.support.learning.mined_files import Arrays, write
 
@@ -71,7 +71,7 @@ def test_an_unfinished_file_is_never_there(tmp_path: Path) -> None:
     before = write(tmp_path / "a.npz", example()).read_bytes()
     arrays = example()
     with pytest.raises(ValueError, match="rows"):
-        write_mined(tmp_path / "a.npz", [Entry("pairs", (3, 2), [arrays["pairs"]])], {})
+        write_mined(tmp_path / "a.npz", [ArrayWriter("pairs", (3, 2), [arrays["pairs"]])], {})
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
     assert (tmp_path / "a.npz").read_bytes() == before
 

@@ -20,7 +20,7 @@ from eval.demo.synthetic import DemoCollection
 from index.errors import CairnError
 from learning.commands.mine import mine
 from learning.mining import image_pairs
-from learning.mining.homographies import MapOptions, PhotoFeatures, PhotoMap, find_map, refine_map
+from learning.mining.homographies import MapOptions, PhotoMap, PhotoPoints, find_map, refine_map
 from learning.mining.image_pairs import Overlaps, measurement_regions, mine_pair
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions, MiningReport, mine_matches
@@ -114,9 +114,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) 
     return start
 
 
-def photo_features(path: Path) -> PhotoFeatures:
+def photo_features(path: Path) -> PhotoPoints:
     photo = read_photo(path)
-    return PhotoFeatures(Extractor(Sift(root=True), FeatureOptions()).extract(photo), photo.width, photo.height)
+    return PhotoPoints(Extractor(Sift(root=True), FeatureOptions()).extract(photo), photo.width, photo.height)
 
 
 # What is mined
@@ -218,7 +218,7 @@ def test_appearance_is_not_consulted_once_there_is_a_map(
     known = PhotoMap(truth.homography("coffee_001", "coffee_002"), 50)
     rng = np.random.default_rng(0)
 
-    def shuffled(photo: PhotoFeatures) -> PhotoFeatures:
+    def shuffled(photo: PhotoPoints) -> PhotoPoints:
         rows = rng.permutation(photo.features.descriptors)
         return replace(photo, features=replace(photo.features, descriptors=rows))
 

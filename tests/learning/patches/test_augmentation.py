@@ -7,7 +7,7 @@ import pytest
 
 from learning.patches.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
 from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info
-from learning.patches.sources import Source
+from learning.patches.sources import PatchFolder
 from tests.support.learning.learnt_models import textures
 
 NUMBER = 30
@@ -23,9 +23,9 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> PatchSet:
     return PatchSet.open(folder)
 
 
-def source_of(patches: PatchSet) -> Source:
+def source_of(patches: PatchSet) -> PatchFolder:
     train = Pairs(np.array([0, 3, 9]), np.array([1, 4, 29]), np.array([True, True, False]))
-    return Source(patches, train, Pairs(np.array([6, 12]), np.array([7, 15]), np.array([True, False])))
+    return PatchFolder(patches, train, Pairs(np.array([6, 12]), np.array([7, 15]), np.array([True, False])))
 
 
 class TestCopies:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from retrieval.catalogue import catalogue as module
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import Move, make_tombstones, mark_missing, move_photos
+from retrieval.catalogue.changes import PhotoMove, make_tombstones, mark_missing, move_photos
 from retrieval.catalogue.failures import Failure, failures_in, keep_failures
 from retrieval.catalogue.photos import Known, all_indexed, indexed_folders, known_contents, missing_photos, rows_of
 from retrieval.catalogue.schema import ImageRow, SegmentRow
@@ -136,7 +136,7 @@ def test_rows_that_were_read_are_remembered_until_something_is_written(
     # Whoever writes: what another connection changes is read anew.
     address = catalogue.address.render_as_string(hide_password=False)
     with Catalogue.open(address if catalogue.file is None else catalogue.file.parent) as other:
-        other.write(move_photos, [Move(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])
+        other.write(move_photos, [PhotoMove(numbers[0], "/elsewhere/1.jpg", "1.jpg", 1, 1)])
         other.write(make_tombstones, [numbers[1]])
     assert catalogue.seen_images(numbers[:1])[0].path == "/elsewhere/1.jpg"
     with pytest.raises(KeyError):

@@ -14,7 +14,7 @@ from index.arrays import hash_file
 from retrieval.catalogue.photos import count_indexed, photo_of_name, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.curation import bin as bins
-from retrieval.curation.bin import FILE_FOLDER, RECORD, NotMoved, binned, find_binned, forget, move_to_bin, put_back
+from retrieval.curation.bin import FILE_FOLDER, RECORD, FileNotMoved, binned, find_binned, forget, move_to_bin, put_back
 from retrieval.curation.discarding import discard, restore
 from tests.support.written_photos import Album
 
@@ -76,26 +76,26 @@ def test_nothing_is_written_over(photo: Path, tmp_path: Path, drive: str) -> Non
     row = row_of(photo)
     one = move_to_bin(row, folder, tmp_path)
     photo.write_bytes(b"another")
-    with pytest.raises(NotMoved, match="another file now"):
+    with pytest.raises(FileNotMoved, match="another file now"):
         put_back(one, folder)
-    with pytest.raises(NotMoved, match="no longer what was indexed"):
+    with pytest.raises(FileNotMoved, match="no longer what was indexed"):
         move_to_bin(row, folder, tmp_path)
     with pytest.raises(OSError):
         bins._move(folder / one.id / FILE_FOLDER / HOSTILE, photo, one.sha256)
     assert photo.read_bytes() == b"another" and len(kept(folder, b"pixels")) == 1
     photo.unlink()
     photo.symlink_to(folder / one.id / FILE_FOLDER / HOSTILE)
-    with pytest.raises(NotMoved, match="another file now"):
+    with pytest.raises(FileNotMoved, match="another file now"):
         put_back(one, folder)
     assert photo.read_bytes() == b"pixels", "the link leads to what is in the bin still"
     photo.unlink()
     inside = folder / one.id / FILE_FOLDER
     (tmp_path / "linked").symlink_to(inside, target_is_directory=True)
-    with pytest.raises(NotMoved, match="another file now"):
+    with pytest.raises(FileNotMoved, match="another file now"):
         put_back(replace(one, path=str(tmp_path / "linked" / HOSTILE)), folder)
     assert (inside / HOSTILE).read_bytes() == b"pixels"
     photo.symlink_to("/etc/passwd")
-    with pytest.raises(NotMoved, match="a link"):
+    with pytest.raises(FileNotMoved, match="a link"):
         move_to_bin(row, folder, tmp_path)
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind, parse_signature
 from index.segments.writing import write_segment
-from retrieval.catalogue.changes import Move, Rewritten, make_tombstones, move_photos, replace_segments
+from retrieval.catalogue.changes import PhotoMove, Rewritten, make_tombstones, move_photos, replace_segments
 from retrieval.catalogue.exclusions import exclusions_in
 from retrieval.catalogue.failures import failures_in, keep_failures
 from retrieval.catalogue.metadata_store import import_values, metadata_of, store_metadata
@@ -592,7 +592,7 @@ def test_damaged_notes_need_no_photos(
     with Collection.open(folder) as collection:
         image = collection.catalogue.read(rows_of, [0])[0]
         # The notes are no longer what the catalogue would write.
-        collection.catalogue.write(move_photos, [Move(0, image.path, "renamed.png", image.size or 0, 1)])
+        collection.catalogue.write(move_photos, [PhotoMove(0, image.path, "renamed.png", image.size or 0, 1)])
         seal(collection)
     before = contents(folder)
     notes = min((folder / SEGMENTS).iterdir()) / "notes.npy"

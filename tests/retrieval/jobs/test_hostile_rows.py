@@ -87,14 +87,14 @@ def working(folder: Path, roots: tuple[Path, ...] = ()) -> Iterator[Queue]:
     """A queue at work, whose file is there."""
     queue = Queue(folder / "jobs.sqlite", find_only(folder, "a", "b"), roots)
     queue.start()
-    queue.add("b", kinds.Check())
+    queue.add("b", kinds.CheckJob())
     yield queue
     queue.stop()
 
 
 def goes_on(queue: Queue) -> None:
     """One more job is done, and none is left that has not ended."""
-    job = queue.add("b", kinds.Check())
+    job = queue.add("b", kinds.CheckJob())
     until(lambda: queue.job(job.id).state == "done")
     until(lambda: all(one.state in ENDED for one in queue.jobs()))
 
@@ -334,11 +334,11 @@ def test_places_stay_below_the_roots_of_the_server_that_runs_now(quick: None, tm
 @pytest.mark.skipif(os.name != "posix", reason="paths are written otherwise")
 def test_what_a_job_is_told_is_strict() -> None:
     for kind, told in (
-        (kinds.Index, {"places": ("/a",)}),
-        (kinds.Index, {"places": ["a"]}),
-        (kinds.Remove, {"names": [1]}),
-        (kinds.Remove, {}),
-        (kinds.Remove, {"missing": True, "for_good": True}),
+        (kinds.IndexJob, {"places": ("/a",)}),
+        (kinds.IndexJob, {"places": ["a"]}),
+        (kinds.RemoveJob, {"names": [1]}),
+        (kinds.RemoveJob, {}),
+        (kinds.RemoveJob, {"missing": True, "for_good": True}),
         (kinds.Compact, {"export": "x"}),
     ):
         with pytest.raises(ValidationError):

@@ -224,7 +224,7 @@ def test_pausing_lets_other_collections_go_first(pretend: None, queue: Queue, tm
 
 def test_arguments_that_are_not_written_down_come_before_names(pretend: None, queue: Queue, tmp_path: Path) -> None:
     queue.name_catalogue("a", "postgresql://me:secret@host/db")
-    job = queue.add("a", kinds.Remove(names=["--json", "-rf", "$(reboot)"], for_good=True))
+    job = queue.add("a", kinds.RemoveJob(names=["--json", "-rf", "$(reboot)"], for_good=True))
     until(lambda: ALIVE)
     assert ALIVE[0].command == [
         *("remove", str(tmp_path / "a"), "--catalogue", "postgresql://me:secret@host/db"),
@@ -282,7 +282,7 @@ def test_a_list_of_jobs_that_is_none_is_set_aside(pretend: None, tmp_path: Path)
 def test_of_a_long_history_the_last_jobs_are_listed(pretend: None, tmp_path: Path) -> None:
     queue = open_queue(tmp_path)
     for number in range(6):
-        job = queue.add("a", kinds.Remove(names=[str(number)]))
+        job = queue.add("a", kinds.RemoveJob(names=[str(number)]))
         queue.cancel(job.id)
     add(queue, "a")
     add(queue, "other")

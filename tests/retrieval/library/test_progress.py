@@ -12,7 +12,7 @@ from rich.console import Console
 
 from retrieval.commands.console import progress_bars
 from retrieval.library import progress
-from retrieval.library.progress import EVERY, INDEXING, VARIABLE, Pace, Records, Told, asked_for, bars
+from retrieval.library.progress import EVERY, INDEXING, VARIABLE, LastReports, Pace, ProgressWriter, asked_for, bars
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, steps: list[tuple[str, int, int] | None]) -> None:
         self.now = 0.0
-        self.told = Told(INDEXING, lambda: self.now)
+        self.told = LastReports(INDEXING, lambda: self.now)
         self._steps = iter(steps)
 
     def wait(self, seconds: float) -> bool:
@@ -196,7 +196,7 @@ def test_indexing_tells_of_features_before_words(indexed: object, tmp_path: Path
 def test_another_program_reads_a_line_a_step_and_the_last_one_always() -> None:
     reading, writing = os.pipe()
     now = iter(np.arange(0.0, 100.0, 0.01))
-    records = Records(INDEXING, writing, lambda: float(next(now)))
+    records = ProgressWriter(INDEXING, writing, lambda: float(next(now)))
     for done in range(200):
         records.tell("extract", done, 1000)
     records.tell("look", 7, 7)

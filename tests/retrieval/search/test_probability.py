@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.matching.verification import NOTHING, Verification
-from retrieval.search.engines.registry import ENGINES, Verified
+from retrieval.search.engines.registry import ENGINES, VerifiedPhotos
 from retrieval.search.probability import (
     CALIBRATIONS,
     FOUND,
@@ -74,7 +74,7 @@ def test_what_the_query_has_no_map_to_is_never_found(name: str, odds: float, sco
     assert not Hit(1, score, 0, through, probability=1.0).found
 
 
-@pytest.mark.parametrize("name", [one.name for one in ENGINES.values() if one.verified is not Verified.NONE])
+@pytest.mark.parametrize("name", [one.name for one in ENGINES.values() if one.verified is not VerifiedPhotos.NONE])
 def test_where_photos_are_verified_a_score_alone_finds_nothing(name: str) -> None:
     assert weigh_result(NOTHING, 1e9, 1e-9, CALIBRATIONS[name]) < FOUND
     assert weigh_result(with_odds(30.0), 0.0, 1.0, CALIBRATIONS[name]) > FOUND  # the photo itself is found

@@ -18,12 +18,12 @@ from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions
 from retrieval.photos.decoding import read_photo
 from retrieval.search.answers import ask_with_photo, find_photo, make_query
-from retrieval.search.engines.registry import ENGINES, EXPANSIONS, Verified, find_engine
+from retrieval.search.engines.registry import ENGINES, EXPANSIONS, VerifiedPhotos, find_engine
 from retrieval.search.expansion import ExpansionOptions
 from retrieval.search.homography import homography
 from retrieval.search.options import SearchOptions
 from retrieval.search.probability import CALIBRATIONS
-from retrieval.search.query import Query, Source, clip_box, inside_box, quantise_views, recall_query, turns_of
+from retrieval.search.query import Query, QuerySource, clip_box, inside_box, quantise_views, recall_query, turns_of
 from retrieval.search.ranking import Hit, Ranking, Tried, combine
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import LazyViews, View, indexed_view
@@ -155,7 +155,7 @@ def test_all_photos_are_ranked_once_the_verified_first(
         hits = answer_to(ask(stem, signed=options.signed), Searcher(collection, options)).hits
         assert sorted(hit.number for hit in hits) == every
         inliers = [hit.verification.inliers for hit in hits]
-        if find_engine(engine).verified is Verified.NONE:
+        if find_engine(engine).verified is VerifiedPhotos.NONE:
             assert not any(inliers)
         assert inliers == sorted(inliers, reverse=True)
         # Among equals, and so among all that are not verified, the score decides, and then the number.
@@ -297,7 +297,7 @@ def test_turned_views_are_made_only_where_they_can_change_the_answer(collection:
     upright = Searcher(collection, UPRIGHT).search(ask("coffee_001").views[:1])
     assert [(hit.number, hit.score) for hit in answer.hits] == [(hit.number, hit.score) for hit in upright.hits]
     (alone,) = [row for row in collection.catalogue.read(all_indexed) if row.name == "distractor_001.jpg"]
-    source = Source(collection.extractor, collection.options.image, Path(alone.path), None)
+    source = QuerySource(collection.extractor, collection.options.image, Path(alone.path), None)
     query = recall_query(collection, alone, source)
     seen.clear()
     answer = searcher.search(_watched(query, seen))
@@ -372,13 +372,13 @@ def test_a_photo_of_the_collection_is_not_read_again(
     path, box = indexed.photos / "coffee_001.jpg", indexed.boxes["coffee_001"]
     fresh = read_query(collection, path, box)
     read: list[Path] = []
-    original = Source.read
+    original = QuerySource.read
 
-    def watched(source: Source) -> Any:
+    def watched(source: QuerySource) -> Any:
         read.append(source.path)
         return original(source)
 
-    monkeypatch.setattr(Source, "read", watched)
+    monkeypatch.setattr(QuerySource, "read", watched)
     copy = tmp_path / "copy.jpg"
     copy.write_bytes(path.read_bytes())
     searcher = Searcher(collection, UPRIGHT)
@@ -414,7 +414,7 @@ def test_views_are_the_same_quantised_together_as_one_after_another(
     path = indexed.photos / "coffee_001.jpg"
     box = indexed.boxes["coffee_001"] if boxed else None
     whole = read_query(collection, path, box, turns, soft=soft)
-    source = Source(collection.extractor, collection.options.image, path, box)
+    source = QuerySource(collection.extractor, collection.options.image, path, box)
     described = [source.describe(turn) for turn in turns_of(collection.extractor, turns).tolist()]
     views = quantise_views(described, collection.vocabulary, soft)
     assert [view.turn for view in views] == pytest.approx(2 * np.pi * np.arange(turns) / turns)
@@ -447,7 +447,9 @@ def test_a_view_turned_by_half_is_that_which_its_photo_gives(
     assert len(query.views[0].words) > len(query.views[2].words) == 500
     for first, second in ((0, 2), (1, 3)):
         assert query.views[first].turn == pytest.approx(query.views[second].turn - np.pi)
-        alone = Source(collection.extractor, collection.options.image, photo, None).describe(query.views[second].turn)
+        alone = QuerySource(collection.extractor, collection.options.image, photo, None).describe(
+            query.views[second].turn
+        )
         made = query.views[second]
         np.testing.assert_allclose(made.descriptors.astype(float), alone.descriptors.astype(float), atol=2e-3)
         np.testing.assert_array_equal(made.frames.linear, alone.frames.linear)

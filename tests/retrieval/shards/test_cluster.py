@@ -17,8 +17,8 @@ from retrieval.search.searcher import Searcher
 from retrieval.shards.cluster import ClusterHolders, usual_shards
 from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
-from retrieval.shards.shards import Patience, Shards
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.shards.shards import Shards, ShardTimeouts
+from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool.job_process import Refused
 from tests.conftest import Indexed, Ran
@@ -48,7 +48,7 @@ def test_workers_answer_as_one_machine_and_one_may_die(shared_album: SharedAlbum
     collection, options = shared_album.collection, SearchOptions(engine="signatures-sp")
     views = query_at_turns(collection, 3, 4).views
     expected = numbers_of(Searcher(collection, options), views)
-    shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster), Patience(look=0.0))
+    shards = Shards(open_epoch(collection, usual_shards(cluster)), ClusterHolders(cluster), ShardTimeouts(look=0.0))
     searcher = sharded_searcher(collection, options, shards)
     assert numbers_of(searcher, views) == expected
     assert len(shards.placed.keys) == 2 and len(shards.epoch.shards) == 4
@@ -73,8 +73,8 @@ def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tm
 
     with extraction_from_files():
         album = make_album(tmp_path / "album", 5)
-        here = SearchJobs(Place(album.place))
-        there = SearchJobs(Place(album.place, cluster=address_of(cluster), shards=3))
+        here = SearchJobs(ServedCollection(album.place))
+        there = SearchJobs(ServedCollection(album.place, cluster=address_of(cluster), shards=3))
         with album.open() as collection:
             number, name = (
                 collection.catalogue.read(all_indexed)[0].number,
@@ -102,7 +102,7 @@ def test_the_server_answers_from_shards_and_follows_changes(cluster: Cluster, tm
 
 def test_a_server_without_its_cluster_says_so(shared_album: SharedAlbum, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("index.cluster.connection.HELLO", 0.5)
-    jobs = SearchJobs(Place(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
+    jobs = SearchJobs(ServedCollection(shared_album.album.place, cluster="tcp://127.0.0.1:9", shards=2))
     with pytest.raises(Refused, match="No Dask scheduler answers") as refused:
         jobs.do("search", request(shared_album.collection.catalogue.read(all_indexed)[0].number))
     assert refused.value.kind == "cluster"

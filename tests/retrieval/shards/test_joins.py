@@ -9,7 +9,7 @@ from retrieval.groups.links import _OPTIONS, ask_photos, ask_shards
 from retrieval.search.options import SearchOptions
 from retrieval.search.views import indexed_view
 from retrieval.shards.joins import AT_ONCE, Joins
-from retrieval.shards.shards import Patience
+from retrieval.shards.shards import ShardTimeouts
 from tests.support.sharded import LocalHolders, SharedAlbum, local_shards
 
 
@@ -52,7 +52,7 @@ def test_a_holder_that_is_lost_between_two_messages(shared_album: SharedAlbum) -
 
 def test_nothing_is_said_without_all_shards(shared_album: SharedAlbum) -> None:
     collection = shared_album.collection
-    shards = local_shards(collection, 4, 2, Patience(opening=0.1, loading=0.1, look=0.0))
+    shards = local_shards(collection, 4, 2, ShardTimeouts(opening=0.1, loading=0.1, look=0.0))
     placed = shards.placed
     object.__setattr__(placed, "missing", (2,))
     shards.restore = lambda: None  # type: ignore[method-assign]

@@ -18,10 +18,10 @@ from retrieval.shards.engine import sharded_searcher
 from retrieval.shards.epoch import open_epoch
 from retrieval.shards.holder import PARTS, SEARCHES, Call, Gone, Holder
 from retrieval.shards.holders import Lost
-from retrieval.shards.shards import Patience, Shards
+from retrieval.shards.shards import Shards, ShardTimeouts
 from tests.support.sharded import LocalHolders, SharedAlbum, query_at_turns
 
-QUICK = Patience(loading=0.2, look=0.0, avoided=0.0)
+QUICK = ShardTimeouts(loading=0.2, look=0.0, avoided=0.0)
 OPTIONS = SearchOptions(engine="signatures-sp")
 
 
@@ -94,7 +94,9 @@ def test_an_answer_says_what_is_missing(shared_album: SharedAlbum) -> None:
     """And has of the other photos what they have among all."""
     collection = shared_album.collection
     holders = Refusing(3, [1])
-    shards = Shards(open_epoch(collection, 3), holders, Patience(opening=0.3, loading=0.1, look=100.0, avoided=0.0))
+    shards = Shards(
+        open_epoch(collection, 3), holders, ShardTimeouts(opening=0.3, loading=0.1, look=100.0, avoided=0.0)
+    )
     options = SearchOptions(engine="tf-idf")
     searcher, views = sharded_searcher(collection, options, shards), query_at_turns(collection, 3, 4).views
     answer = searcher.search(views, top=50)

@@ -20,7 +20,7 @@ from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
 from retrieval.search.outlines import clip_polygon
 from retrieval.web.guard import HEADERS
-from retrieval.web.pool.workers import PoolOptions
+from retrieval.web.pool.workers import WorkerPoolOptions
 from tests.conftest import Indexed, Ran
 from tests.support.browser import overlap
 from tests.support.live import client_of, serving, serving_copy
@@ -422,7 +422,7 @@ def test_groups_are_what_was_found(
     folder, table = tmp_path / "copy.cairn", tmp_path / "groups.csv"
     shutil.copytree(indexed.folder, folder)
     told = cairn("group", folder, "--workers", 1, "--out", table, "--json").json
-    one = PoolOptions(workers=1)
+    one = WorkerPoolOptions(workers=1)
     with (
         serving(folder, tmp_path / "cache", search=one, pictures=one) as address,
         httpx.Client(base_url=address, timeout=60) as copied,

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import cairn as library
-from retrieval.catalogue.changes import Move, move_photos
+from retrieval.catalogue.changes import PhotoMove, move_photos
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
@@ -61,7 +61,7 @@ def home(linked: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
         collection.opened.catalogue.write(
             move_photos,
             [
-                Move(row.number, str(photos / Path(row.path).name), None, state.st_size, state.st_mtime_ns)
+                PhotoMove(row.number, str(photos / Path(row.path).name), None, state.st_size, state.st_mtime_ns)
                 for row, state in zip(rows, states, strict=True)
             ],
         )

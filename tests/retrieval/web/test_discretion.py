@@ -11,11 +11,11 @@ import pytest
 
 from retrieval.collection.collection import Collection
 from retrieval.web.discretion import discreet_facts, failures_by_name, names_of_places, without_paths
-from retrieval.web.pool.workers import PoolOptions
+from retrieval.web.pool.workers import WorkerPoolOptions
 from tests.conftest import Indexed
 from tests.support.live import serving
 
-ONE = PoolOptions(workers=1)
+ONE = WorkerPoolOptions(workers=1)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from retrieval.web.access.passwords import Entry, change_entry, new_token, usual_hasher
+from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token, usual_hasher
 from retrieval.web.access.rights import WRITING
 from retrieval.web.access.roles import Role
 from retrieval.web.routes.every import ROUTERS
@@ -105,10 +105,10 @@ def test_ten_thousand_requests_break_nothing(indexed: Indexed, tmp_path: Path, c
         assert cairn("group", folder).code == 0
     tokens = {}
     passwords = world / "passwords"
-    change_entry(passwords, "anna", token=False, entry=Entry("anna", Role.WRITE, usual_hasher().hash(PASSWORD)))
+    change_entry(passwords, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, usual_hasher().hash(PASSWORD)))
     for role in Role:
         tokens[role], kept = new_token()
-        change_entry(passwords, f"program-{role}", token=True, entry=Entry(f"program-{role}", role, kept))
+        change_entry(passwords, f"program-{role}", token=True, entry=PasswordEntry(f"program-{role}", role, kept))
     writer = {"Authorization": f"Bearer {tokens[Role.WRITE]}"}
     pictures = collections.Counter(contents(photos).values())
     surroundings = {name: sum for name, sum in contents(world).items() if not name.startswith(("home/", "photos/"))}

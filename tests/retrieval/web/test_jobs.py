@@ -15,7 +15,7 @@ from retrieval.collection.collection import Collection
 from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.library import searches
-from retrieval.web.jobs import Place, SearchJobs
+from retrieval.web.jobs import SearchJobs, ServedCollection
 from retrieval.web.models import QueryPhoto, SearchRequest
 from retrieval.web.pool import hiring
 from tests.conftest import Indexed
@@ -36,7 +36,7 @@ def _best(of: SearchJobs, photo: int) -> list[str]:
 
 
 def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexed, tmp_path: Path) -> None:
-    searching = SearchJobs(Place(folder))
+    searching = SearchJobs(ServedCollection(folder))
     opened = searching._opened().collection
     before, index = opened.segments, opened.index
     names = _best(searching, 0)
@@ -68,7 +68,7 @@ def test_what_was_added_is_opened_and_nothing_else(folder: Path, indexed: Indexe
 @pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
 @pytest.mark.parametrize("cluster", [None, "tcp://localhost:1"])
 def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, cluster: str | None) -> None:
-    server = hiring.ForkServer(hiring.Start(SearchJobs, (Place(folder, cluster=cluster),), 0, 0))
+    server = hiring.ForkServer(hiring.Start(SearchJobs, (ServedCollection(folder, cluster=cluster),), 0, 0))
     server.open()
     for text in ("first", "second"):
         assert psutil.Process(server._process.pid).num_threads() == 1
@@ -90,7 +90,7 @@ def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monke
             super().__init__(*arguments)
 
     monkeypatch.setattr(searches, "Searcher", Counted)
-    searching = SearchJobs(Place(folder))
+    searching = SearchJobs(ServedCollection(folder))
     for photo in (0, 1, 2):
         searching.do("search", _request(photo))  # with the options that most have, ready when it is opened
     assert len(made) == 1
@@ -105,7 +105,7 @@ def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monke
 def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(folder: Path) -> None:
     aside = folder.with_name("aside")
     folder.rename(aside)
-    searching = SearchJobs(Place(folder))
+    searching = SearchJobs(ServedCollection(folder))
     for _ in range(2):
         assert searching.is_outdated()
         with pytest.raises(CairnError, match="no collection"):
@@ -118,7 +118,7 @@ def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(fol
 
 def test_what_photos_borrow_is_opened_when_it_has_changed(linked: Path, tmp_path: Path) -> None:  # noqa: F811
     folder = Path(shutil.copytree(linked, tmp_path / "linked.cairn"))
-    searching = SearchJobs(Place(folder))
+    searching = SearchJobs(ServedCollection(folder))
     for augment, request, expected in ((True, {}, True), (True, {"augmented": False}, False), (False, {}, False)):
         with Collection.open(folder) as collection:
             group_photos(collection, GroupOptions(augment=augment))

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from retrieval.web.kept import Kept
+from retrieval.web.kept import AnswerCache
 from tests.conftest import Indexed
 from tests.support.browser import PHONE, Visit, visiting, wait_for_results
 from tests.support.live import client_of, import_by_name, serving_copy
@@ -105,7 +105,7 @@ def test_photos_of_numbers_come_in_that_order_without_those_that_are_gone(client
 
 
 def test_answers_are_kept_until_the_catalogue_changes_and_within_a_bound() -> None:
-    kept = Kept(most=5000)
+    kept = AnswerCache(most=5000)
     made: list[str] = []
 
     def make(name: str) -> Any:

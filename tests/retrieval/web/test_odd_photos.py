@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from retrieval.web.pool.workers import PoolOptions
+from retrieval.web.pool.workers import WorkerPoolOptions
 from tests.conftest import Ran
 from tests.support.hostile import encode, photo
 from tests.support.live import client_of, serving
@@ -54,7 +54,7 @@ def test_every_odd_photo_is_searched_with_and_shown_or_refused_with_the_reason(
     for name in ("chelsea", "coffee", "rocket"):
         (folder / f"{name}.png").write_bytes(encode(photo(name, SIZE), "PNG"))
     assert cairn("index", collection, folder, "--words", 50, "--json").json["failed"] == []
-    one = PoolOptions(workers=1)
+    one = WorkerPoolOptions(workers=1)
     with (
         serving(collection, tmp_path / "cache", search=one, pictures=one) as address,
         client_of(address, timeout=patience(20)) as client,  # for each answer

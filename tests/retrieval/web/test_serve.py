@@ -147,12 +147,12 @@ def test_a_defect_is_a_sentence_with_all_headers() -> None:
 
 def test_a_collection_that_does_not_open_is_one_sentence(tmp_path: Path) -> None:
     from index.errors import CairnError
-    from retrieval.web.pool.workers import Pool, PoolOptions
+    from retrieval.web.pool.workers import WorkerPool, WorkerPoolOptions
     from retrieval.web.serve_command import open_collection
     from tests.support.odd_jobs import SlowToStart
 
     for what, seconds, sentence in (("sleep", 0.2, "could not be opened within"), ("die", 60, "died, most likely")):
-        pool = Pool(SlowToStart, (what,), PoolOptions(workers=1, seconds=0.1, memory=0))
+        pool = WorkerPool(SlowToStart, (what,), WorkerPoolOptions(workers=1, seconds=0.1, memory=0))
         try:
             with pytest.raises(CairnError, match=sentence):
                 open_collection(pool, tmp_path, seconds)

@@ -16,7 +16,7 @@ from retrieval.catalogue.exclusions import exclusions_in
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import path_hash_of
 from retrieval.collection.collection import Collection
-from retrieval.web.pool.workers import PoolOptions
+from retrieval.web.pool.workers import WorkerPoolOptions
 from retrieval.web.service import ServeOptions
 from tests.conftest import Indexed
 from tests.support.live import client_of, ended, listening
@@ -57,7 +57,7 @@ def opened(home: Path, way: str) -> Iterator[httpx.Client]:
     from retrieval.web.app import create_app
     from retrieval.web.shelf.app import create_shelf_app
 
-    one = PoolOptions(workers=1)
+    one = WorkerPoolOptions(workers=1)
     options = ServeOptions(search=one, pictures=one)
     app = create_app(home / "sent", options) if way == "serve" else create_shelf_app(home, options)
     with listening(app) as address, client_of(address if way == "serve" else f"{address}/c/sent") as client:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from learning.convex.dual_averaging import AveragingOptions
-from learning.latent.alternation import Problem, Rows
+from learning.latent.alternation import ConvexProblem, GroupedRows
 from learning.latent.metric_problem import MetricProblem
 from learning.latent.pooling_problem import PoolingProblem
 from learning.patches.rows import ArrayRows
@@ -20,7 +20,7 @@ class Case:
     """A problem, and what equation 16 is of it, evaluated term by term."""
 
     kind: str
-    problem: Problem[np.ndarray]
+    problem: ConvexProblem[np.ndarray]
     positives: list[np.ndarray]  # by feature: θ or ψ of its positives (P, n)
     negatives: list[np.ndarray]  # and of its negatives
     mu: float
@@ -59,9 +59,9 @@ class Case:
         return sum(self.loss(parameters, x, match) for x, match in pairs) / len(features) + self.penalty(parameters)
 
 
-def rows_of(lengths: Sequence[int]) -> Rows:
+def rows_of(lengths: Sequence[int]) -> GroupedRows:
     """Rows of features that have so many each."""
-    return Rows(np.cumsum([0, *lengths], dtype=np.int64))
+    return GroupedRows(np.cumsum([0, *lengths], dtype=np.int64))
 
 
 def make_case(
@@ -99,7 +99,7 @@ def make_case(
         largest = np.linalg.eigvalsh(slope)[-1] if kind == "nuclear" else (slope**2).sum()
     mu = share * max(float(largest), 1e-3)
     averaging = AveragingOptions(**{"iterations": 200, "batch": 0} | steps, gamma=gamma * float((slope**2).sum()))
-    problem: Problem[np.ndarray]
+    problem: ConvexProblem[np.ndarray]
     if kind == "weights":
         problem = PoolingProblem(one, ArrayRows(near), other, ArrayRows(far), np.ones(near.shape[1]), mu, averaging)
     else:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from learning.mining.matches import PATCH, Entry, MinedMatches, _check, write_mined
+from learning.mining.matches import PATCH, ArrayWriter, MinedMatches, _check, write_mined
 
 Arrays = dict[str, np.ndarray]
 
@@ -12,8 +12,8 @@ Arrays = dict[str, np.ndarray]
 def write(path: Path, arrays: Arrays, pieces: int = 2) -> Path:
     """Write a file, each array in so many pieces."""
 
-    def entry(name: str, array: np.ndarray) -> Entry:
-        return Entry(name, array.shape, iter(np.array_split(array, pieces)), array.dtype.str)
+    def entry(name: str, array: np.ndarray) -> ArrayWriter:
+        return ArrayWriter(name, array.shape, iter(np.array_split(array, pieces)), array.dtype.str)
 
     write_mined(path, (entry(name, array) for name, array in arrays.items()), {"source": "example"})
     return path

@@ -16,7 +16,7 @@ from retrieval.catalogue.curation.rejections import reject, rejected_for, reject
 from retrieval.catalogue.photos import rows_of
 from retrieval.groups.groups import GroupOptions, group_photos, read_groups
 from retrieval.groups.links import link_photos
-from retrieval.search.answers import Asked, LeftOut
+from retrieval.search.answers import LeftOut, QueryImage
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_what_is_left_out_is_read_once_until_something_changes(copy: Path, monke
     """By what is read beside the revision: nothing while nobody decided anything of photos."""
     with Catalogue.open(copy) as catalogue:
         one, other = catalogue.read(rows_of, catalogue.read(numbers_of)[:2])
-        asked = [Asked("one", Path(one.path), row=one, content=one.sha256)]
+        asked = [QueryImage("one", Path(one.path), row=one, content=one.sha256)]
         left_out = LeftOut(catalogue)
         transactions = []
         reading = Catalogue.reading

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.library.display.drawing import Placed, box_corners, ellipse_axes, fitted, hues, side_by_side, some_rows
+from retrieval.library.display.drawing import (
+    DrawnPhoto,
+    box_corners,
+    ellipse_axes,
+    fitted,
+    hues,
+    side_by_side,
+    some_rows,
+)
 from retrieval.library.display.pictures import Picture
 from retrieval.regions.geometry import ellipses_of_shapes
 
@@ -39,7 +47,7 @@ def test_a_photo_fills_the_space_that_it_is_given() -> None:
 )
 def test_axes_draw_the_ellipse(shape: list[float], x: float, across: float, down: float) -> None:
     linear = np.array(shape).reshape(2, 2) * 20 + np.eye(2) * 100  # far from a line
-    placed = Placed(7, 9, 0, 0, (across, down))
+    placed = DrawnPhoto(7, 9, 0, 0, (across, down))
     ellipses = ellipses_of_shapes(np.array([[x, 40.0]]), linear[None])
     centres, halves, angles = ellipse_axes(ellipses, placed)
     turn = np.linspace(0, 2 * np.pi, 9)
@@ -54,9 +62,9 @@ def test_axes_draw_the_ellipse(shape: list[float], x: float, across: float, down
 
 
 def test_an_ellipse_is_never_too_small_to_be_seen() -> None:
-    halves = ellipse_axes(np.array([[0, 0, 100, 0, 1]]), Placed(0, 0, 1, 1, (1, 1)))[1]
+    halves = ellipse_axes(np.array([[0, 0, 100, 0, 1]]), DrawnPhoto(0, 0, 1, 1, (1, 1)))[1]
     assert halves.tolist() == [[2.5, 2.5]]
-    assert [len(part) for part in ellipse_axes(np.zeros((0, 5)), Placed(0, 0, 1, 1, (1, 1)))] == [0, 0, 0]
+    assert [len(part) for part in ellipse_axes(np.zeros((0, 5)), DrawnPhoto(0, 0, 1, 1, (1, 1)))] == [0, 0, 0]
 
 
 def test_some_of_many_matches_are_drawn() -> None:

@@ -19,11 +19,11 @@ from retrieval.collection.options import CollectionOptions
 from retrieval.matching.verification import NOTHING
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine, load_engine, settle
-from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED, Verified, find_engine
+from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED, VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
 from retrieval.search.views import View
-from retrieval.web.pool.workers import Pool, PoolOptions
+from retrieval.web.pool.workers import WorkerPool, WorkerPoolOptions
 from tests.conftest import Indexed, Ran
 from tests.support.paths import ROOT
 from tests.support.searching import read_query
@@ -81,7 +81,7 @@ def test_an_entry_leads_to_an_engine_and_to_one_that_explains_its_matches(name: 
     entry = find_engine(name)
     assert entry.name == name and entry.label
     assert issubclass(load_engine(name), Engine)
-    assert find_engine(entry.explained_by or name).verified is not Verified.NONE
+    assert find_engine(entry.explained_by or name).verified is not VerifiedPhotos.NONE
     assert [one.label for one in ENGINES.values()].count(entry.label) == 1
 
 
@@ -267,7 +267,7 @@ def test_a_worker_of_the_server_takes_a_new_engine(collection: Collection, index
         **dict.fromkeys(("name", "folder", "taken_from", "taken_to", "camera", "title", "near")),
         **{"tag": [], "without_tag": [], "where": []},
     }
-    pool = Pool(make_jobs, (str(indexed.folder),), PoolOptions(workers=1))
+    pool = WorkerPool(make_jobs, (str(indexed.folder),), WorkerPoolOptions(workers=1))
     try:
         answer, _ = pool.submit("search", request).result(60)
         ranked = [entry["number"] for entry in answer["results"]]

@@ -14,7 +14,7 @@ from retrieval.web.access import passwords
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.network import surround
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Entry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
 from retrieval.web.access.rights import WRITING, role_of, user_of
 from retrieval.web.access.roles import Role
 from retrieval.web.routes.pages import Static
@@ -103,10 +103,10 @@ def password_file(tmp_path: Path, tokens: dict[str, str]) -> Path:
     """A file with Anna, who may write, Ben, who may read, and a token for each role."""
     path = tmp_path / "passwords"
     for (name, password), role in ((ANNA, Role.WRITE), (BEN, Role.READ)):
-        change_entry(path, name, token=False, entry=Entry(name, role, QUICK.hash(password)))
+        change_entry(path, name, token=False, entry=PasswordEntry(name, role, QUICK.hash(password)))
     for role in Role:
         tokens[role], kept = new_token()
-        change_entry(path, f"program-{role}", token=True, entry=Entry(f"program-{role}", role, kept))
+        change_entry(path, f"program-{role}", token=True, entry=PasswordEntry(f"program-{role}", role, kept))
     return path
 
 

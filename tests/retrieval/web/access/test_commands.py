@@ -11,7 +11,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from retrieval.web.access import passwords
-from retrieval.web.access.passwords import Accounts, Entry, change_entry, read_entries
+from retrieval.web.access.passwords import Accounts, PasswordEntry, change_entry, read_entries
 from retrieval.web.access.roles import Role
 from retrieval.web.access.sessions import Sessions, sessions_file
 from tests.conftest import Ran
@@ -106,8 +106,8 @@ def test_a_token_may_have_a_last_day(cairn: Cairn, tmp_path: Path) -> None:
 def test_people_with_their_sessions_and_tokens_are_listed_and_signed_out(cairn: Cairn, tmp_path: Path) -> None:
     path = tmp_path / "passwords"
     assert "make it with" in cairn("password", path).refused()
-    change_entry(path, "anna", token=False, entry=Entry("anna", Role.WRITE, QUICK.hash("correct horse")))
-    change_entry(path, "ben", token=False, entry=Entry("ben", Role.READ, "-", ("holiday.cairn",)))
+    change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, QUICK.hash("correct horse")))
+    change_entry(path, "ben", token=False, entry=PasswordEntry("ben", Role.READ, "-", ("holiday.cairn",)))
     cairn("token", path, "backup", "--expires", "2099-01-31")
     accounts = Accounts(path)
     anna, token = accounts.person("anna"), next(one for one in accounts if one.is_token)

@@ -11,7 +11,7 @@ import pytest
 
 from index.errors import CairnError
 from retrieval.web.access.options import LOOPBACK, AccessOptions, NetworkOptions
-from retrieval.web.access.passwords import NO_PASSWORD, Entry, change_entry, new_token
+from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, change_entry, new_token
 from retrieval.web.access.roles import Role
 from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, QUICK, STRANGER, Visitor, make_app
 
@@ -268,7 +268,7 @@ def test_a_token_is_taken_until_its_last_day(visit: Visit, password_file: Path) 
     for days in (1, 0, -1):
         drawn, kept = new_token()
         last = today + timedelta(days)
-        change_entry(password_file, "backup", token=True, entry=Entry("backup", Role.READ, kept, expires=last))
+        change_entry(password_file, "backup", token=True, entry=PasswordEntry("backup", Role.READ, kept, expires=last))
         answers.append(visit().get("/", headers={"Authorization": f"Bearer {drawn}"}))
     assert [one.status_code for one in answers[:2]] == [200, 200] or datetime.now(UTC).date() != today
     refused = answers[2]
@@ -300,7 +300,7 @@ def test_what_the_proxy_says_is_a_name_of_the_file_and_only_one(visit: Visit, pa
     proxy = visit("10.1.2.3", **PROXY)
     refused = proxy.get("/", headers={HEADER: "carl"})
     assert refused.status_code == 403 and "not known here" in refused.json()["detail"]
-    change_entry(password_file, "carl", token=False, entry=Entry("carl", Role.WRITE, NO_PASSWORD))
+    change_entry(password_file, "carl", token=False, entry=PasswordEntry("carl", Role.WRITE, NO_PASSWORD))
     assert proxy.get("/", headers={HEADER: "carl"}).json()["role"] == "write"
     assert proxy.get("/", headers={HEADER: ""}).status_code == 401  # nobody has signed in there
     assert proxy.get("/", headers={HEADER: "program-read"}).status_code == 403  # a program is no person
@@ -336,7 +336,7 @@ def test_a_trusted_header_needs_a_proxy_and_names(options: dict[str, Any], sente
 
 def test_who_may_see_other_collections_reaches_nothing_of_the_only_one(password_file: Path) -> None:
     drawn, kept = new_token()
-    some = Entry("anna", Role.WRITE, QUICK.hash(ANNA[1]), ("other.cairn",))
+    some = PasswordEntry("anna", Role.WRITE, QUICK.hash(ANNA[1]), ("other.cairn",))
     change_entry(password_file, "anna", token=False, entry=some)
     change_entry(password_file, "some", token=True, entry=replace(some, name="some", hash=kept))
     app = make_app(AccessOptions(password_file=password_file), "holiday.cairn")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.web.access.passwords import Accounts, Entry, change_entry, hash_token, new_token, read_entries
+from retrieval.web.access.passwords import Accounts, PasswordEntry, change_entry, hash_token, new_token, read_entries
 from retrieval.web.access.roles import Role
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -22,9 +22,9 @@ def test_a_password_is_taken_until_it_changes_and_no_other(tmp_path: Path) -> No
     path = tmp_path / "passwords"
     token, kept = new_token()
     for entry in (
-        Entry("anna", Role.WRITE, QUICK.hash("correct horse")),
-        Entry("ben", Role.READ, QUICK.hash("battery staple")),
-        Entry("ben", Role.READ, kept),
+        PasswordEntry("anna", Role.WRITE, QUICK.hash("correct horse")),
+        PasswordEntry("ben", Role.READ, QUICK.hash("battery staple")),
+        PasswordEntry("ben", Role.READ, kept),
     ):
         assert not change_entry(path, entry.name, token=entry.is_token, entry=entry)
     accounts = Accounts(path, QUICK)
@@ -44,7 +44,7 @@ def test_a_password_is_taken_until_it_changes_and_no_other(tmp_path: Path) -> No
     assert accounts.program(hash_token(token)) is None  # what the file says lets nobody in
     assert token not in path.read_text() and "horse" not in path.read_text()
 
-    assert change_entry(path, "anna", token=False, entry=Entry("anna", Role.READ, QUICK.hash("something else")))
+    assert change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.READ, QUICK.hash("something else")))
     assert accounts.verify("anna", "correct horse") is None
     changed = accounts.verify("anna", "something else")
     assert changed is not None and changed.role is Role.READ
@@ -54,7 +54,7 @@ def test_a_password_is_taken_until_it_changes_and_no_other(tmp_path: Path) -> No
 
 def test_the_file_is_its_owners_and_keeps_comments(tmp_path: Path) -> None:
     path = tmp_path / "passwords"
-    change_entry(path, "anna", token=False, entry=Entry("anna", Role.READ, QUICK.hash("correct horse")))
+    change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.READ, QUICK.hash("correct horse")))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("# Family\n" + path.read_text())
     assert change_entry(path, "anna", token=False, entry=None)
@@ -87,7 +87,7 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path: Path, line: str) -> N
 def test_a_wrong_name_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
     hasher = PasswordHasher(time_cost=4, memory_cost=4096, parallelism=1)
     path = tmp_path / "passwords"
-    change_entry(path, "anna", token=False, entry=Entry("anna", Role.READ, hasher.hash("correct horse")))
+    change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.READ, hasher.hash("correct horse")))
     accounts = Accounts(path, hasher)
 
     def seconds(name: str) -> float:
@@ -108,12 +108,12 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 @given(st.lists(NAMES, max_size=3), st.none() | st.dates(date(2026, 1, 1)))
 def test_rights_and_last_days_are_read_as_they_were_written(collections: list[str], expires: date | None) -> None:
     _, kept = new_token()
-    entry = Entry("backup", Role.READ, kept, tuple(collections), expires)
+    entry = PasswordEntry("backup", Role.READ, kept, tuple(collections), expires)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "passwords"
         change_entry(path, "backup", token=True, entry=entry)
-        change_entry(path, "anna", token=False, entry=Entry("anna", Role.WRITE, "-"))
-        assert read_entries(path) == [entry, Entry("anna", Role.WRITE, "-")]
+        change_entry(path, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, "-"))
+        assert read_entries(path) == [entry, PasswordEntry("anna", Role.WRITE, "-")]
 
 
 TOKEN = f"backup:read:sha256${'0' * 64}"

@@ -6,7 +6,7 @@ from fastapi.routing import APIRoute
 from retrieval.web.access import signing
 from retrieval.web.access.gate import SAFE
 from retrieval.web.access.rights import WRITING
-from retrieval.web.access.watch import Figures
+from retrieval.web.access.watch import RequestFigures
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.shelf import routes as shelf
 
@@ -31,6 +31,6 @@ def _open(router: APIRouter) -> set[tuple[str, str]]:
 
 
 def test_every_route_that_may_change_something_asks_for_the_role() -> None:
-    routers = (*ROUTERS, shelf.router, shelf.pages, signing.routes(None, Figures(list), list))
+    routers = (*ROUTERS, shelf.router, shelf.pages, signing.routes(None, RequestFigures(list), list))
     assert sum(len(router.routes) for router in routers) > 30
     assert set().union(*map(_open, routers)) == LOOKING

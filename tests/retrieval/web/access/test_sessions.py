@@ -10,7 +10,7 @@ import pytest
 from index.errors import CairnError
 from retrieval.web.access import sessions as module
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Accounts, Entry, change_entry
+from retrieval.web.access.passwords import Accounts, PasswordEntry, change_entry
 from retrieval.web.access.roles import Role
 from retrieval.web.access.sessions import Sessions, sessions_file
 from tests.retrieval.web.access.conftest import ANNA, BEN, QUICK, STRANGER, Visitor, hidden, make_app
@@ -109,7 +109,7 @@ def test_a_program_of_the_same_name_sees_and_ends_no_sessions(
     from retrieval.web.access.passwords import new_token
 
     drawn, kept = new_token()
-    change_entry(password_file, "anna", token=True, entry=Entry("anna", Role.WRITE, kept))
+    change_entry(password_file, "anna", token=True, entry=PasswordEntry("anna", Role.WRITE, kept))
     visit().sign_in(*ANNA)
     bearer = {"Authorization": f"Bearer {drawn}"}
     assert visit().get("/", headers=bearer).json()["user"] == "anna"
@@ -167,7 +167,7 @@ def test_another_password_ends_the_sessions_of_its_name_and_no_others(visit: Vis
     anna, phone, ben = visit(), visit(), visit()
     for visitor, who in ((anna, ANNA), (phone, ANNA), (ben, BEN)):
         visitor.sign_in(*who)
-    change_entry(password_file, "anna", token=False, entry=Entry("anna", Role.WRITE, QUICK.hash("another one")))
+    change_entry(password_file, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, QUICK.hash("another one")))
     assert [one.get("/").status_code for one in (anna, phone, ben)] == [401, 401, 200]
     visit().sign_in("anna", "another one")
     kept = json.loads(sessions_file(password_file).read_text())["sessions"].values()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Entry, change_entry
+from retrieval.web.access.passwords import PasswordEntry, change_entry
 from retrieval.web.access.roles import Role
 from retrieval.web.access.signing import own_path
 from tests.retrieval.web.access.conftest import ANNA, BEN, QUICK, Visitor, hidden, make_app
@@ -87,7 +87,7 @@ def test_a_session_ends_with_the_password_the_account_or_on_leaving(visit: Visit
 
     anna.sign_in(*ANNA)
     assert anna.get("/").status_code == 200
-    change_entry(password_file, "anna", token=False, entry=Entry("anna", Role.WRITE, QUICK.hash("another one")))
+    change_entry(password_file, "anna", token=False, entry=PasswordEntry("anna", Role.WRITE, QUICK.hash("another one")))
     assert anna.get("/").status_code == 401
     ben = visit()
     ben.sign_in(*BEN)

@@ -19,7 +19,7 @@ import pytest
 
 from index.errors import CairnError
 from retrieval.web.pool import hiring, workers
-from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Pool, PoolOptions, Refused, TookTooLong
+from retrieval.web.pool.workers import Answer, Busy, Died, Failed, Refused, TookTooLong, WorkerPool, WorkerPoolOptions
 from tests.conftest import Indexed
 from tests.support.hostile import encode, photo
 from tests.support.live import client_of, serving, until
@@ -28,7 +28,7 @@ from tests.support.patience import patience
 from tests.support.stuck_uploads import StuckUploads
 
 FORKS = pytest.mark.skipif(not hiring.can_fork(), reason="workers cannot be forked here")
-OPTIONS = PoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
+OPTIONS = WorkerPoolOptions(workers=1, waiting=3, seconds=60.0, memory=1 << 30)
 
 
 @pytest.fixture(params=[pytest.param("forked", marks=FORKS), "spawned"])
@@ -40,18 +40,18 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def pool(way: str) -> Iterator[Pool]:
-    pool = Pool(OddJobs, (), OPTIONS)
+def pool(way: str) -> Iterator[WorkerPool]:
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     yield pool
     pool.close()
     assert pool.processes() == []
 
 
-def _ask(pool: Pool, job: str, **request: object) -> Answer:
+def _ask(pool: WorkerPool, job: str, **request: object) -> Answer:
     return pool.submit(job, request).result(patience(60))
 
 
-def test_jobs_are_done_by_one_process_and_refusals_keep_it(pool: Pool) -> None:
+def test_jobs_are_done_by_one_process_and_refusals_keep_it(pool: WorkerPool) -> None:
     first, body = _ask(pool, "echo", text="ü 石 \ud800", number=1.5)
     assert (first["request"], body) == ({"text": "ü 石 \ud800", "number": 1.5}, b"body")
     with pytest.raises(Refused, match=r"^No\.$") as refused:
@@ -66,7 +66,7 @@ def test_jobs_are_done_by_one_process_and_refusals_keep_it(pool: Pool) -> None:
     assert pool.processes() == [first["pid"]]
 
 
-def test_a_process_that_dies_is_replaced(pool: Pool) -> None:
+def test_a_process_that_dies_is_replaced(pool: WorkerPool) -> None:
     first = _ask(pool, "echo")[0]["pid"]
     with pytest.raises(Died):
         _ask(pool, "die")
@@ -74,7 +74,7 @@ def test_a_process_that_dies_is_replaced(pool: Pool) -> None:
     assert not psutil.pid_exists(first)
 
 
-def test_a_process_that_is_killed_while_nobody_asks_it_fails_no_job(pool: Pool) -> None:
+def test_a_process_that_is_killed_while_nobody_asks_it_fails_no_job(pool: WorkerPool) -> None:
     first = _ask(pool, "echo")[0]["pid"]
     (worker,) = pool._workers.values()
     psutil.Process(first).kill()
@@ -103,7 +103,7 @@ LONG = 1 << 20
 )
 @FORKS
 def test_a_process_that_a_photo_has_taken_over_holds_nobody(said: dict[str, object], error: type[Exception]) -> None:
-    pool = Pool(OddJobs, (), PoolOptions(workers=1, seconds=2.0))
+    pool = WorkerPool(OddJobs, (), WorkerPoolOptions(workers=1, seconds=2.0))
     try:
         pool.wait_until_open(60)
         began = time.monotonic()
@@ -117,7 +117,7 @@ def test_a_process_that_a_photo_has_taken_over_holds_nobody(said: dict[str, obje
 @FORKS
 def test_a_process_that_says_it_is_outdated_has_no_time_to_open() -> None:
     """It is replaced at once."""
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     try:
         first = _ask(pool, "echo")[0]["pid"]
         said = pool.submit("say", {"text": '{"outdated": true}'})
@@ -131,7 +131,7 @@ def test_a_process_that_says_it_is_outdated_has_no_time_to_open() -> None:
 
 @FORKS
 def test_a_defect_that_ends_a_process_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     process = psutil.Process(_ask(pool, "echo")[0]["pid"])
     (worker,) = pool._workers.values()
     worker.pipe.send_bytes(b'["echo"]')
@@ -141,7 +141,7 @@ def test_a_defect_that_ends_a_process_is_told(capfd: pytest.CaptureFixture[str])
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system bounds no process's memory")
-def test_a_job_that_wants_all_memory_ends_and_nothing_else_does(pool: Pool) -> None:
+def test_a_job_that_wants_all_memory_ends_and_nothing_else_does(pool: WorkerPool) -> None:
     first = _ask(pool, "echo")[0]["pid"]
     with pytest.raises(Refused, match="not enough memory"):
         _ask(pool, "hoard")
@@ -150,7 +150,7 @@ def test_a_job_that_wants_all_memory_ends_and_nothing_else_does(pool: Pool) -> N
 
 @pytest.mark.slow
 def test_a_job_that_hangs_is_given_up_and_its_process_killed() -> None:
-    pool = Pool(OddJobs, (), PoolOptions(workers=1, seconds=5.0))
+    pool = WorkerPool(OddJobs, (), WorkerPoolOptions(workers=1, seconds=5.0))
     try:
         while not pool.processes():  # the thread is about to start it
             time.sleep(0.01)
@@ -169,7 +169,7 @@ def test_a_job_that_hangs_is_given_up_and_its_process_killed() -> None:
 
 
 def test_too_many_jobs_are_refused_and_closing_gives_up_those_that_wait() -> None:
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     pid = _ask(pool, "echo")[0]["pid"]
     futures: list[Future[Answer]] = [pool.submit("sleep", {})]
     while pool.waiting():
@@ -187,7 +187,7 @@ def test_too_many_jobs_are_refused_and_closing_gives_up_those_that_wait() -> Non
 @pytest.mark.parametrize("busy", [False, pytest.param(True, marks=FORKS)])
 def test_workers_end_with_a_server_that_is_killed(busy: bool) -> None:
     """Nothing holds their pipe open then."""
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     process = psutil.Process(_ask(pool, "echo")[0]["pid"])
     (worker,) = pool._workers.values()
     if busy:
@@ -201,10 +201,10 @@ def test_workers_end_with_a_server_that_is_killed(busy: bool) -> None:
 # Several clients
 
 
-FAIR = PoolOptions(workers=1, waiting=30, seconds=600.0)
+FAIR = WorkerPoolOptions(workers=1, waiting=30, seconds=600.0)
 
 
-def _occupied(pool: Pool, **more: Any) -> "Future[Answer]":
+def _occupied(pool: WorkerPool, **more: Any) -> "Future[Answer]":
     """Keep a worker busy."""
     job = pool.submit("sleep", {}, **more)
     until(job.running)
@@ -212,7 +212,7 @@ def _occupied(pool: Pool, **more: Any) -> "Future[Answer]":
 
 
 def test_clients_take_turns(tmp_path: Path) -> None:
-    pool = Pool(OddJobs, (), FAIR)
+    pool = WorkerPool(OddJobs, (), FAIR)
     log = tmp_path / "log"
     try:
         first = _occupied(pool, client="greedy")
@@ -230,7 +230,7 @@ def test_clients_take_turns(tmp_path: Path) -> None:
 
 
 def test_whoever_has_most_waiting_is_refused_first() -> None:
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     try:
         _occupied(pool, client="greedy")
         greedy = [pool.submit("echo", {}, client="greedy") for _ in range(OPTIONS.waiting)]
@@ -244,7 +244,7 @@ def test_whoever_has_most_waiting_is_refused_first() -> None:
 
 
 def test_uploads_have_a_worker_apart() -> None:
-    pool = Pool(OddJobs, (), PoolOptions(workers=1, uploads=1, waiting=3, seconds=600.0))
+    pool = WorkerPool(OddJobs, (), WorkerPoolOptions(workers=1, uploads=1, waiting=3, seconds=600.0))
     try:
         stuck = _occupied(pool, upload=True)
         waiting = [pool.submit("echo", {}, upload=True) for _ in range(3)]
@@ -260,7 +260,7 @@ def test_uploads_have_a_worker_apart() -> None:
 
 
 def test_jobs_that_nobody_waits_for_are_not_done_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Pool(OddJobs, (), FAIR)
+    pool = WorkerPool(OddJobs, (), FAIR)
     log = tmp_path / "log"
     try:
         first = _occupied(pool)
@@ -288,16 +288,16 @@ def test_jobs_that_nobody_waits_for_are_not_done_and_end(tmp_path: Path, monkeyp
 
 
 @pytest.fixture
-def reader(way: str, tmp_path: Path) -> Iterator[tuple[Pool, Path]]:
+def reader(way: str, tmp_path: Path) -> Iterator[tuple[WorkerPool, Path]]:
     """A pool of two workers that read a file."""
     path = tmp_path / "state"
     path.write_text("first")
-    pool = Pool(Reader, (path,), PoolOptions(workers=2, seconds=60.0))
+    pool = WorkerPool(Reader, (path,), WorkerPoolOptions(workers=2, seconds=60.0))
     yield pool, path
     pool.close()
 
 
-def _read(pool: Pool) -> str:
+def _read(pool: WorkerPool) -> str:
     text = _ask(pool, "echo")[0]["text"]
     assert isinstance(text, str)
     return text
@@ -308,7 +308,7 @@ def _log(path: Path) -> list[list[str]]:
     return [line.split() for line in path.with_suffix(".log").read_text().splitlines()]
 
 
-def _settle(pool: Pool) -> list[int]:
+def _settle(pool: WorkerPool) -> list[int]:
     """Wait until there are two workers; give their process ids."""
     pool.wait_until_open(60)
     while len(found := pool.processes()) < 2:
@@ -318,7 +318,7 @@ def _settle(pool: Pool) -> list[int]:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_in_a_job_has_a_successor_that_need_not_open(
-    reader: tuple[Pool, Path], way: str
+    reader: tuple[WorkerPool, Path], way: str
 ) -> None:
     pool, path = reader
     before = _settle(pool)
@@ -334,7 +334,7 @@ def test_a_worker_that_is_killed_in_a_job_has_a_successor_that_need_not_open(
         assert str(pool._source._process.pid) == _log(path)[0][1] and _log(path)[0][1] not in map(str, before)
 
 
-def test_what_has_changed_is_opened_once_and_what_cannot_be_is_told(reader: tuple[Pool, Path], way: str) -> None:
+def test_what_has_changed_is_opened_once_and_what_cannot_be_is_told(reader: tuple[WorkerPool, Path], way: str) -> None:
     pool, path = reader
     _settle(pool)
     for text in ("second", "third"):
@@ -354,7 +354,7 @@ def test_what_has_changed_is_opened_beside_the_jobs(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(workers, "LOOK", 0.05)
     path = tmp_path / "state"
     path.write_text("first")
-    pool = Pool(Reader, (path,), PoolOptions(workers=2))
+    pool = WorkerPool(Reader, (path,), WorkerPoolOptions(workers=2))
     before = _settle(pool)
     path.write_text("second")
     while set(pool.processes()) & set(before) or len(pool.processes()) < 2:  # nothing is asked
@@ -364,7 +364,7 @@ def test_what_has_changed_is_opened_beside_the_jobs(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
-def test_jobs_go_on_while_the_process_that_opened_all_is_replaced(reader: tuple[Pool, Path]) -> None:
+def test_jobs_go_on_while_the_process_that_opened_all_is_replaced(reader: tuple[WorkerPool, Path]) -> None:
     pool, _ = reader
     _settle(pool)
     sleeping = pool.submit("sleep", {"seconds": 2})
@@ -383,7 +383,7 @@ def test_workers_of_a_process_that_has_died_are_replaced(tmp_path: Path, monkeyp
     monkeypatch.setattr(workers, "LOOK", 0.05)
     path = tmp_path / "state"
     path.write_text("first")
-    pool = Pool(Reader, (path,), PoolOptions(workers=2))
+    pool = WorkerPool(Reader, (path,), WorkerPoolOptions(workers=2))
     before = _settle(pool)
     assert isinstance(pool._source, hiring.ForkServer)
     psutil.Process(pool._source._process.pid).kill()
@@ -399,7 +399,7 @@ def test_where_no_process_can_be_started_what_is_open_stays_open(
 ) -> None:
     path = tmp_path / "state"
     path.write_text("first")
-    pool = Pool(Unforkable, (path,), PoolOptions(workers=1))
+    pool = WorkerPool(Unforkable, (path,), WorkerPoolOptions(workers=1))
     try:
         assert _ask(pool, "echo")[0]["text"] == "first"
         source = pool._source
@@ -427,7 +427,7 @@ def test_where_no_process_can_be_started_what_is_open_stays_open(
 
 
 @pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
-def test_closing_waits_for_nothing_that_is_being_opened(reader: tuple[Pool, Path]) -> None:
+def test_closing_waits_for_nothing_that_is_being_opened(reader: tuple[WorkerPool, Path]) -> None:
     pool, path = reader
     _settle(pool)
     path.write_text("slow")
@@ -440,7 +440,7 @@ def test_closing_waits_for_nothing_that_is_being_opened(reader: tuple[Pool, Path
 
 
 @pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS)], indirect=True)
-def test_workers_share_the_memory_of_what_is_open(reader: tuple[Pool, Path]) -> None:
+def test_workers_share_the_memory_of_what_is_open(reader: tuple[WorkerPool, Path]) -> None:
     pool, _ = reader
     _settle(pool)
     assert _ask(pool, "echo")[0]["sum"] == 1024
@@ -455,7 +455,7 @@ def test_workers_share_the_memory_of_what_is_open(reader: tuple[Pool, Path]) -> 
 )
 def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) -> None:
     limit = patience(1.5)
-    pool = Pool(SlowToStart, ("nap", 5 / 3 * limit), PoolOptions(workers=1, seconds=limit))
+    pool = WorkerPool(SlowToStart, ("nap", 5 / 3 * limit), WorkerPoolOptions(workers=1, seconds=limit))
     try:
         late = pool.submit("echo", {})
         assert isinstance(late.exception(60), TookTooLong) and not pool.is_open
@@ -469,13 +469,13 @@ def test_what_cannot_be_opened_for_want_of_processes_is_tried_again(monkeypatch:
     made = hiring.make_source
     failures = [hiring.NotStarted("Resource temporarily unavailable")]
 
-    def make_source(start: hiring.Start) -> hiring.Source:
+    def make_source(start: hiring.Start) -> hiring.WorkerSource:
         if failures:
             raise failures.pop()
         return made(start)
 
     monkeypatch.setattr(workers, "make_source", make_source)
-    pool = Pool(OddJobs, (), OPTIONS)
+    pool = WorkerPool(OddJobs, (), OPTIONS)
     try:
         with contextlib.suppress(Died):  # where it is waited for before that is known
             pool.wait_until_open(60)
@@ -490,8 +490,8 @@ def test_what_cannot_be_opened_for_want_of_processes_is_tried_again(monkeypatch:
 def test_requests_that_hang_die_or_crash_are_answered_and_the_next_ones_too(
     indexed: Indexed, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    searching = PoolOptions(workers=1, waiting=1, seconds=6.0, memory=1 << 30)
-    options = {"search_jobs": OddJobs, "search": searching, "pictures": PoolOptions(workers=1)}
+    searching = WorkerPoolOptions(workers=1, waiting=1, seconds=6.0, memory=1 << 30)
+    options = {"search_jobs": OddJobs, "search": searching, "pictures": WorkerPoolOptions(workers=1)}
     with serving(indexed.folder, tmp_path / "cache", **options) as address, httpx.Client(base_url=address) as client:
         client.timeout = httpx.Timeout(60)
 
@@ -538,9 +538,9 @@ def test_uploads_that_never_end_keep_nobody_else_waiting(indexed: Indexed, tmp_p
     stuck, good = ({"photo": (name, encode(photo(size=(40, 30)), "PNG"))} for name in ("stuck.jpg", "good.jpg"))
     options = {
         "search_jobs": OddJobs,
-        "search": PoolOptions(workers=1),
+        "search": WorkerPoolOptions(workers=1),
         "picture_jobs": StuckUploads,
-        "pictures": PoolOptions(workers=1, uploads=1, waiting=100, seconds=600.0),
+        "pictures": WorkerPoolOptions(workers=1, uploads=1, waiting=100, seconds=600.0),
     }
     with (
         serving(indexed.folder, tmp_path / "cache", **options) as address,

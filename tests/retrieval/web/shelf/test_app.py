@@ -18,7 +18,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Entry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
 from retrieval.web.access.rights import CALLER, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.service import ServeOptions
@@ -248,7 +248,7 @@ def test_who_may_see_some_collections_finds_no_others(tmp_path: Path, indexed: I
     ):
         drawn, kept = new_token()
         tokens[who] = {"Authorization": f"Bearer {drawn}"}
-        change_entry(passwords, who, token=True, entry=Entry(who, role, kept, seen))
+        change_entry(passwords, who, token=True, entry=PasswordEntry(who, role, kept, seen))
     access = AccessOptions(password_file=passwords)
     app = create_shelf_app(home, small(ServeOptions(access=access), roots=(indexed.photos,)))
     with running(app) as ask:
@@ -300,7 +300,7 @@ def test_what_is_told_of_jobs_ends_with_the_right_to_it(tmp_path: Path, indexed:
     home.mkdir()
     (home / "one.cairn").symlink_to(indexed.folder)
     drawn, kept = new_token()
-    change_entry(passwords, "page", token=True, entry=Entry("page", Role.READ, kept))
+    change_entry(passwords, "page", token=True, entry=PasswordEntry("page", Role.READ, kept))
     app = create_shelf_app(home, small(ServeOptions(access=AccessOptions(password_file=passwords))))
     bearer = {"Authorization": f"Bearer {drawn}"}
     with (
