@@ -15,7 +15,7 @@ from learning.labels.labels import Relevance, hold_out
 from learning.similarity.measured import CollectionMeasure, MeasuredQueries, RankingMeasure
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
-from learning.similarity.problem import SimilarityProblem
+from learning.similarity.problem import TripletProblem
 from learning.similarity.triplets import collect_triplets
 from learning.similarity.vectors import unit_vectors
 
@@ -159,7 +159,7 @@ class _Fit:
                 "There is nothing to learn from: it takes two photos of one object at least, and photos of something "
                 "else beside them."
             )
-        self.problem = SimilarityProblem(
+        self.problem = TripletProblem(
             self.vectors, pairs, self.triplets, options.objective, workers, lambda done, of: tell("gradients", done, of)
         )
         self.scale = np.ones(pairs.parameters)  # what R is multiplied with to be what is descended in

@@ -32,7 +32,7 @@ class ObjectiveOptions:
             raise CairnError("The smoothed corner and the pulls to tf-idf are 0 or more.")
 
 
-class SimilarityProblem:
+class TripletProblem:
     """Σ w_ijl [Ŝ_il - Ŝ_ij + γ]₊ (equation 4) by the parameters of R, with the mask of equation 5.
 
     In each iteration only the active triplets count, those whose loss is not 0; `refresh` looks at all of them

@@ -20,7 +20,7 @@ import numpy as np
 
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs
-from learning.similarity.problem import SimilarityProblem
+from learning.similarity.problem import TripletProblem
 from learning.similarity.triplets import Triplets
 from retrieval.commands.options import cores
 
@@ -127,7 +127,7 @@ def main() -> None:
 
     began = time.perf_counter()
     options = SimilarityOptions.as_published() if arguments.as_published else SimilarityOptions()
-    problem = SimilarityProblem(vectors, pairs, triplets, options.objective, workers)
+    problem = TripletProblem(vectors, pairs, triplets, options.objective, workers)
     built = time.perf_counter() - began
     print(
         f"gradients of {problem.image_pairs:,} image pairs, {problem.entries / problem.image_pairs:.0f} entries each: "

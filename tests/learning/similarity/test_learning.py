@@ -18,7 +18,7 @@ from learning.measures.precision import average_precision
 from learning.similarity.learning import LearntSimilarity, learn_similarity
 from learning.similarity.options import SimilarityOptions
 from learning.similarity.pair_gradients import WordPairs, pair_gradients, self_gradients
-from learning.similarity.problem import ObjectiveOptions, SimilarityProblem
+from learning.similarity.problem import ObjectiveOptions, TripletProblem
 from learning.similarity.triplets import TripletOptions, Triplets, collect_triplets
 from learning.similarity.vectors import unit_vectors
 from tests.support.learning.similarity_cases import dense_matrix, index_of, synonyms
@@ -88,7 +88,7 @@ class TestProblem:
         vectors, pairs = some_vectors(rng, 6, 8), some_pairs(rng, 8)
         triplets = some_triplets(rng, 6, 25)
         options = ObjectiveOptions(0.2, power, smooth, ridge_diagonal=0.3, ridge_pairs=0.7)
-        problem = SimilarityProblem(vectors, pairs, triplets, options)
+        problem = TripletProblem(vectors, pairs, triplets, options)
         dense = vectors.toarray().astype(np.float64)
 
         def loss(values: np.ndarray) -> float:
@@ -120,7 +120,7 @@ class TestProblem:
     def test_gradient_is_that_of_finite_differences(self, seed: int, power: int) -> None:
         rng = np.random.default_rng(seed)
         vectors, pairs = some_vectors(rng, 6, 8), some_pairs(rng, 8)
-        problem = SimilarityProblem(
+        problem = TripletProblem(
             vectors, pairs, some_triplets(rng, 6, 25), ObjectiveOptions(0.3, power, smooth=1.0, ridge_diagonal=0.01)
         )
         values = 0.5 + rng.random(pairs.parameters)
@@ -137,9 +137,7 @@ class TestProblem:
             *(np.array([n, m], np.int32) for n, m in ((0, 1), (2, 0), (1, 2))), np.ones(2, np.float32), 0
         )
         pairs = WordPairs(2, np.array([0], np.int32), np.array([1], np.int32))
-        value, gradient = SimilarityProblem(vectors, pairs, triplets, ObjectiveOptions()).evaluate(
-            np.array([1.0, 2, 0.5])
-        )
+        value, gradient = TripletProblem(vectors, pairs, triplets, ObjectiveOptions()).evaluate(np.array([1.0, 2, 0.5]))
         assert np.isfinite(value) and np.isfinite(gradient).all()
 
 
