@@ -81,26 +81,41 @@ def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
     for paths in chunks([move.path for move in moves]):
         older = rows_of_paths(session, paths)
         bury(session, [number for number, state in older if state == INDEXED and number not in there])
-    renamed = [move for move in moves if move.name is not None]
-    for chunk in chunks([move.number for move in renamed]):
-        session.execute(
-            sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None, folder=None),
-            execution_options=_BULK,
-        )
-    names = dict(
-        zip(
-            [move.number for move in renamed],
-            free_names(session, [(move.path, move.name) for move in renamed]),
-            strict=True,
-        )
-    )
+    renamed = {move.number: (move.path, move.name) for move in moves if move.name is not None}
+    names = _give_names(session, renamed)
     for move in moves:
         row = session.get_one(ImageRow, move.number)
         row.path, row.size, row.mtime_ns, row.missing_since = move.path, move.size, move.mtime_ns, None
         row.name = names.get(move.number, row.name)
         row.derive()
     session.flush()
-    return [names[move.number] for move in renamed]
+    return [*names.values()]
+
+
+def rename_photos(session: Session, wishes: Mapping[int, str]) -> dict[str, str]:
+    """Give indexed photos other names, as far as these are free; return the new ones by those that they had."""
+    before: dict[int, tuple[str, str]] = {}
+    for chunk in chunks([*wishes]):
+        query = sa.select(ImageRow.number, ImageRow.path, ImageRow.name)
+        rows = session.execute(query.where(ImageRow.number.in_(chunk), ImageRow.state == INDEXED))
+        before.update((number, (path, name or "")) for number, path, name in rows if name != wishes[number])
+    names = _give_names(session, {number: (path, wishes[number]) for number, (path, _) in before.items()})
+    for number, name in names.items():
+        row = session.get_one(ImageRow, number)
+        row.name = name
+        row.derive()
+    session.flush()
+    return {before[number][1]: name for number, name in names.items() if name != before[number][1]}
+
+
+def _give_names(session: Session, photos: Mapping[int, tuple[str, str]]) -> dict[int, str]:
+    """Choose names for photos, by their paths and wishes, after they gave up those that they had."""
+    for chunk in chunks([*photos]):
+        session.execute(
+            sa.update(ImageRow).where(ImageRow.number.in_(chunk)).values(name=None, folder=None),
+            execution_options=_BULK,
+        )
+    return dict(zip(photos, free_names(session, [*photos.values()]), strict=True))
 
 
 def rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str]]:

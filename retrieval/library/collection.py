@@ -35,9 +35,11 @@ from retrieval.library.reports import (
     Compacted,
     Imported,
     Info,
+    MovedRoot,
     Refreshed,
     Removed,
     Retrained,
+    Root,
     Sidecars,
     rounded,
 )
@@ -558,6 +560,66 @@ class Collection:
                 dry_run=dry_run,
             )
             return Removed(removed, for_good, dry_run, self.opened.catalogue.read(count_indexed))
+
+    def roots(self) -> list[Root]:
+        """List the folders that photos were indexed with, in order.
+
+        Returns
+        -------
+        list of Root
+        """
+        from retrieval.indexing.roots import list_roots
+
+        return [Root(*one) for one in list_roots(self.opened)]
+
+    def move_root(
+        self, old: str | os.PathLike[str], new: str | os.PathLike[str], *, progress: Telling = None
+    ) -> MovedRoot:
+        """Say that a folder of photos is elsewhere now; files of other sizes or times are read and compared.
+
+        Parameters
+        ----------
+        old, new : path-like
+            The folder as it was, or one above or below it, and where it is now.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        MovedRoot
+
+        Raises
+        ------
+        CairnError
+            No photo lies below the old folder, the new one is not there, or none of the photos is in it.
+        """
+        from retrieval.indexing.roots import move_root
+
+        with self._lock, telling(progress, {"look": "Looking for photos"}) as tell:
+            return MovedRoot(*move_root(self.opened, Path(old), Path(new), tell))
+
+    def name_from(self, folder: str | os.PathLike[str]) -> dict[str, str]:
+        """Call the photos below a folder by their paths from there, as if it had been indexed first.
+
+        Parameters
+        ----------
+        folder : path-like
+            One that photos were indexed with, or one above or below it.
+
+        Returns
+        -------
+        dict of str to str
+            The new names by those that the photos had.
+
+        Raises
+        ------
+        CairnError
+            No photo lies below the folder.
+        """
+        from retrieval.indexing.roots import name_from
+
+        with self._lock:
+            return name_from(self.opened, Path(folder))
 
     def backup(self, target: str | os.PathLike[str], *, link: bool = False, progress: Telling = None) -> BackedUp:
         """Copy the collection to another folder, or bring the copy there up to date, and read all of the copy again.

@@ -172,6 +172,41 @@ class Removed(Report):
 
 
 @dataclass(frozen=True)
+class Root(Report):
+    """A folder that photos were indexed with.
+
+    Attributes
+    ----------
+    folder : str
+        Its path.
+    photos : int
+        Photos of the collection in it.
+    there : bool
+        False where it is not there, or empty: its drive may not be connected.
+    """
+
+    folder: str
+    photos: int
+    there: bool
+
+
+@dataclass(frozen=True)
+class MovedRoot(Report):
+    """What `Collection.move_root` found.
+
+    Attributes
+    ----------
+    moved : list of str
+        Names of photos that are in the new folder.
+    left : list of str
+        Names of photos that are not, or not as they were indexed: they stay as they are.
+    """
+
+    moved: list[str]
+    left: list[str]
+
+
+@dataclass(frozen=True)
 class Compacted(Report):
     """What `Collection.compact` did.
 

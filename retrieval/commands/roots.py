@@ -1,0 +1,65 @@
+"""Command: roots."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from index.errors import CairnError
+from index.text import printable_name
+from retrieval.commands.care import Folder
+from retrieval.commands.console import print_json, say
+from retrieval.commands.options import CatalogueAddress, Json, Quiet
+
+_SHOWN = 20
+
+
+def roots(
+    collection: Folder,
+    moved: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--moved",
+            metavar="OLD NEW",
+            help="The photos below the folder OLD are in the folder NEW now.",
+            show_default=False,
+        ),
+    ] = None,
+    names_from: Annotated[
+        Path | None,
+        typer.Option("--names-from", metavar="FOLDER", help="Call photos below this folder by their paths from there."),
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """List the folders that photos were indexed with, and say where they are now.
+
+    With --moved nothing is indexed again: a file of the size and time that were noted is taken for the photo, another
+    one is read and compared. Photos that are not found stay as they are. With --names-from photos that were indexed
+    from several folders get names from one, such as 2020/cat.jpg in place of cat.jpg.
+    """
+    from retrieval.library.opening import open_named
+
+    if moved and names_from:
+        raise CairnError("Give either {--moved} or {--names-from}.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        if moved:
+            report = opened.move_root(*moved, progress=not (quiet or json))
+        renamed = opened.name_from(names_from) if names_from else {}
+        found = opened.roots()
+    listed = [one.to_dict() for one in found]
+    if json:
+        told = {**(report.to_dict() if moved else {}), **({"renamed": renamed} if names_from else {})}
+        print_json({"collection": str(collection), **told, "roots": listed})
+        return
+    if moved:
+        for name in report.left if len(report.left) <= _SHOWN else []:
+            say(f"not found: {printable_name(name)}")
+        say(f"{collection}: {len(report.moved)} photos moved, {len(report.left)} not found.")
+    if names_from:
+        for before, name in renamed.items() if len(renamed) <= _SHOWN else []:
+            say(f"{printable_name(before)} is {printable_name(name)} now")
+        say(f"{collection}: {len(renamed)} photos have other names.")
+    for one in found:
+        say(f"{one.photos:8d} photos  {printable_name(one.folder)}{'' if one.there else '  (not there, or empty)'}")

@@ -1,0 +1,129 @@
+"""Folders that photos were indexed with: which there are, where they are now, and what photos are called by them."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+from index.errors import CairnError
+from index.progress import Progress
+from index.text import check_path, printable, readable
+from retrieval.catalogue.changes import PhotoMove, move_photos, rename_photos
+from retrieval.catalogue.photos import rows_of
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.metadata.pages import file_of, hash_photo
+from retrieval.photos.listing import away, root_of
+
+
+def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
+    """List the folders that photos were indexed with, in order: paths of photos without their names.
+
+    Returns
+    -------
+    list of (str, int, bool)
+        Folder, number of photos, and whether it is there with anything in it: its drive may not be connected.
+    """
+    counted: Counter[str] = Counter()
+    gone: dict[str, bool] = {}
+    for _, name, path in collection.catalogue.places():
+        folder = root_of(path, name) or str(file_of(path).parent)
+        counted[folder] += 1
+        if folder not in gone:
+            gone[folder] = away(f"{folder}/{name}", name) is not None
+    return [(folder, counted[folder], not gone[folder]) for folder in sorted(counted)]
+
+
+def move_root(
+    collection: Collection, old: Path, new: Path, progress: Progress | None = None
+) -> tuple[list[str], list[str]]:
+    """Say that the photos below a folder are in another one now, in the same order of folders.
+
+    A file of the size and time that were noted is taken for the photo, as indexing does; another one is read, and taken
+    where its content is the same.
+
+    Parameters
+    ----------
+    collection : Collection
+    old, new : Path
+        The folder as it was, or one above or below it, and where it is now.
+    progress : callable, optional
+        Called with "look", how many photos were looked for, and of how many.
+
+    Returns
+    -------
+    moved : list of str
+        Names of the photos that were found there.
+    left : list of str
+        Names of those that were not, or whose place there another photo has: they stay as they are.
+
+    Raises
+    ------
+    CairnError
+        No photo lies below the old folder, the new one is not there, or none of the photos is in it.
+    """
+    tell = progress or (lambda step, done, of: None)
+    before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
+    if not after.is_dir():
+        raise CairnError(f"There is no folder {printable(str(new))}: nothing was changed.")
+    rows = _rows_below(collection, before)
+    known = {path for _, _, path in collection.catalogue.places()}
+    moves, moved, left = [], [], []
+    for number, row in enumerate(rows):
+        path = after / Path(row.path).relative_to(before)
+        status = None if str(path) in known else _found(row, path)
+        if status is None:
+            left.append(row.name or "")
+        else:
+            moves.append(PhotoMove(row.number, str(path), None, status.st_size, status.st_mtime_ns))
+            moved.append(row.name or "")
+        tell("look", number + 1, len(rows))
+    if not moves:
+        raise CairnError(
+            f"None of the {len(rows)} photos below {printable(str(old))} is in {printable(str(new))} as it was "
+            "indexed: nothing was changed."
+        )
+    refuse_damaged(collection)
+    collection.catalogue.write(move_photos, moves)
+    seal(collection)
+    collection.forget()
+    return moved, left
+
+
+def name_from(collection: Collection, folder: Path) -> dict[str, str]:
+    """Call the photos below a folder by their paths from there; return the new names by those that they had.
+
+    Raises
+    ------
+    CairnError
+        No photo lies below the folder.
+    """
+    top = Path(os.path.realpath(folder))
+    wishes = {row.number: readable(Path(row.path).relative_to(top).as_posix()) for row in _rows_below(collection, top)}
+    refuse_damaged(collection)
+    renamed = collection.catalogue.write(rename_photos, wishes)
+    seal(collection)
+    collection.forget()
+    return renamed
+
+
+def _rows_below(collection: Collection, folder: Path) -> list[ImageRow]:
+    check_path(str(folder))
+    start = os.path.join(folder, "")  # noqa: PTH118 (ends in a slash)
+    numbers = [number for number, _, path in collection.catalogue.places() if path.startswith(start)]
+    if not numbers:
+        raise CairnError(
+            f"No photo of {collection.folder} lies below {printable(str(folder))}: cairn roots lists the folders."
+        )
+    return list(collection.catalogue.read(rows_of, numbers))
+
+
+def _found(row: ImageRow, path: Path) -> os.stat_result | None:
+    """Return the state of the file at a path if that is the photo of a row."""
+    try:
+        status = file_of(path).stat()
+        if (status.st_size, status.st_mtime_ns) != (row.size, row.mtime_ns) and hash_photo(path) != row.sha256:
+            return None
+    except (OSError, ValueError):
+        return None
+    return status
