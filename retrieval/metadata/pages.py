@@ -40,7 +40,8 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     >>> split_page("/there/is/none/book.tif#12")
     (PosixPath('/there/is/none/book.tif'), 12)
     """
-    found = _PAGE.fullmatch(os.fspath(path))
+    text = os.fspath(path)
+    found = _PAGE.fullmatch(text) if "#" in text else None
     if found is None or os.path.lexists(path):
         return Path(path), None
     return Path(found[1]), int(found[2])

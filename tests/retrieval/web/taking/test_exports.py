@@ -151,7 +151,7 @@ def test_pages_of_one_file_are_shown_one_by_one_and_taken_away_as_the_file(tmp_p
             shown = [client.get(f"/api/photos/{one['number']}/{kind}") for one in listed]
             assert all(one.status_code == 200 for one in shown) and len({one.content for one in shown}) == 5
         found = client.get("/api/search", params={"q": listed[3]["number"]}).json()["results"]
-        assert found[0]["name"] == "book.tif#3"
+        assert (found[0]["name"], found[0]["page"]) == ("book.tif#3", 3)
         answer = client.post("/api/export", json={"photos": [one["number"] for one in listed[2:]]})
         packed = zipfile.ZipFile(io.BytesIO(answer.content))
         assert packed.namelist() == ["book.tif"] and packed.read("book.tif") == book.read_bytes()
