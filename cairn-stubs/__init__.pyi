@@ -62,10 +62,12 @@ from retrieval.library.reports import Compacted as Compacted
 from retrieval.library.reports import Damage as Damage
 from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
+from retrieval.library.reports import MovedRoot as MovedRoot
 from retrieval.library.reports import Refreshed as Refreshed
 from retrieval.library.reports import Removed as Removed
 from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
+from retrieval.library.reports import Root as Root
 from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
@@ -94,6 +96,7 @@ __all__ = [
     "LaterVersion",
     "Match",
     "Mined",
+    "MovedRoot",
     "Near",
     "NewDescriptor",
     "NewSimilarity",
@@ -110,6 +113,7 @@ __all__ = [
     "Result",
     "Retrained",
     "RetrievalEvaluation",
+    "Root",
     "Sidecars",
     "Unreadable",
     "Verified",

@@ -113,7 +113,9 @@ def _rows_below(collection: Collection, folder: Path) -> list[ImageRow]:
     numbers = [number for number, _, path in collection.catalogue.places() if path.startswith(start)]
     if not numbers:
         raise CairnError(
-            f"No photo of {collection.folder} lies below {printable(str(folder))}: cairn roots lists the folders."
+            "No photo of {collection} lies below {folder}: {cairn roots} lists the folders.",
+            collection=collection.folder,
+            folder=printable(str(folder)),
         )
     return list(collection.catalogue.read(rows_of, numbers))
 
