@@ -64,8 +64,9 @@ def main() -> None:
             np.savetxt(arguments.out / name / f"{image}.csv", rows, "%.7g", delimiter=",")
     reading = partial(read_sequences, arguments.out, distance="l2" if arguments.numbers else "hamming")
     found = evaluate_hpatches(arguments.patches, reading, HPatchesChoices(max_pairs=arguments.pairs))
-    for task in (found.verification, found.matching, found.retrieval):
-        print(f"{type(task).__name__}: mAP {100 * task.as_json()['mAP']:.2f}%")
+    told = found.as_json()
+    for task in ("verification", "matching", "retrieval"):
+        print(f"{task}: mAP {100 * told[task]['mAP']:.2f}%")
 
 
 if __name__ == "__main__":
