@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from index.arrays import load_array
 from index.errors import CairnError
+from index.files.limits import allow_files
 from index.postings.entries import AskedSignatures, DamagedListsError, Frequency, NearEntries, Postings, WordEntries
 from index.postings.plain_lists import PlainLists
 from index.postings.sorted_lists import blocks_of, concatenated_ranges
@@ -118,6 +119,7 @@ class Segment:
                     f"{folder} was made with another {thing} ({meta[thing][:12]}, not {wanted[:12]}): "
                     "index the photos again with the one in use."
                 )
+        allow_files()
         arrays = {}
         for name, entry in meta["files"].items():
             if name == NOTES and not with_notes:

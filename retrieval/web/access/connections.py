@@ -11,6 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from index.files.limits import allow_files
 from retrieval.web.access.gate import is_this_machine
 from retrieval.web.access.own_user import PEER_USER
 from retrieval.web.access.peers import connecting_user
@@ -27,17 +28,8 @@ SPARE = 128
 
 def most_connections() -> int:
     """Raise the limit of open files as far as the system allows; return how many connections that is enough for."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return MOST
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST + SPARE
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        soft = allowed
-    return MOST if soft == resource.RLIM_INFINITY else max(16, min(MOST, soft - SPARE))
+    allowed = allow_files(MOST + SPARE)
+    return MOST if allowed is None else max(16, min(MOST, allowed - SPARE))
 
 
 def patient_protocol(
