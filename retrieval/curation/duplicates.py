@@ -87,7 +87,7 @@ class Undecided:
     ----------
     copies, similar : int
         How many sets of near duplicates there are, and of similar shots.
-    page : list of (DuplicateSet, list of ImageRow)
+    page : list of (DecisionSet, list of ImageRow)
         Some of those that were asked for, with their photos, the best first.
     """
 
@@ -297,14 +297,14 @@ def kept_sets(session: Session) -> list[frozenset[int]]:
 def keep_all(session: Session, photos: Iterable[int]) -> None:
     """Remember that near duplicates are all kept: they are not asked about again."""
     wanted = frozenset(photos)
-    kept = [one for one in _read(setting_of(session, KEPT_KEY)) if not one <= wanted]
+    kept = [one for one in kept_sets(session) if not one <= wanted]
     keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in [*kept, wanted]]))
 
 
 def ask_again(session: Session, photos: Iterable[int]) -> None:
     """Forget that near duplicates are all kept."""
     wanted = frozenset(photos)
-    kept = [one for one in _read(setting_of(session, KEPT_KEY)) if one != wanted]
+    kept = [one for one in kept_sets(session) if one != wanted]
     keep_setting(session, KEPT_KEY, json.dumps([sorted(one) for one in kept]))
 
 

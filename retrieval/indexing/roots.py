@@ -2,7 +2,11 @@
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.progress import Progress
@@ -13,7 +17,10 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.metadata.pages import file_of, hash_photo
-from retrieval.photos.listing import away, root_of
+from retrieval.photos.listing import indexed_folder, is_away
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
@@ -24,14 +31,8 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
     list of (str, int, bool)
         Folder, number of photos, and whether it is there with anything in it: its drive may not be connected.
     """
-    counted: Counter[str] = Counter()
-    gone: dict[str, bool] = {}
-    for _, name, path in collection.catalogue.places():
-        folder = root_of(path, name) or str(file_of(path).parent)
-        counted[folder] += 1
-        if folder not in gone:
-            gone[folder] = away(f"{folder}/{name}", name) is not None
-    return [(folder, counted[folder], not gone[folder]) for folder in sorted(counted)]
+    counted = Counter(indexed_folder(path, name) for _, name, path in collection.catalogue.places())
+    return [(folder, counted[folder], not is_away(folder)) for folder in sorted(counted)]
 
 
 def move_root(
@@ -66,8 +67,8 @@ def move_root(
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
     if not after.is_dir():
         raise CairnError(f"There is no folder {printable(str(new))}: nothing was changed.")
-    rows = _rows_below(collection, before)
-    known = {path for _, _, path in collection.catalogue.places()}
+    places = [(number, path) for number, _, path in collection.catalogue.places()]
+    rows, known = _rows_below(collection, places, before), {path for _, path in places}
     moves, moved, left = [], [], []
     for number, row in enumerate(rows):
         path = after / Path(row.path).relative_to(before)
@@ -83,10 +84,7 @@ def move_root(
             f"None of the {len(rows)} photos below {printable(str(old))} is in {printable(str(new))} as it was "
             "indexed: nothing was changed."
         )
-    refuse_damaged(collection)
-    collection.catalogue.write(move_photos, moves)
-    seal(collection)
-    collection.forget()
+    _write(collection, move_photos, moves)
     return moved, left
 
 
@@ -99,18 +97,26 @@ def name_from(collection: Collection, folder: Path) -> dict[str, str]:
         No photo lies below the folder.
     """
     top = Path(os.path.realpath(folder))
-    wishes = {row.number: readable(Path(row.path).relative_to(top).as_posix()) for row in _rows_below(collection, top)}
+    places = ((number, path) for number, _, path in collection.catalogue.places())
+    rows = _rows_below(collection, places, top)
+    wishes = {row.number: readable(Path(row.path).relative_to(top).as_posix()) for row in rows}
+    return _write(collection, rename_photos, wishes)
+
+
+def _write(collection: Collection, change: Callable[[Session, A], R], what: A) -> R:
+    """Write to the catalogue of a collection that is not damaged, and seal it."""
     refuse_damaged(collection)
-    renamed = collection.catalogue.write(rename_photos, wishes)
+    done = collection.catalogue.write(change, what)
     seal(collection)
     collection.forget()
-    return renamed
+    return done
 
 
-def _rows_below(collection: Collection, folder: Path) -> list[ImageRow]:
+def _rows_below(collection: Collection, places: Iterable[tuple[int, str]], folder: Path) -> list[ImageRow]:
+    """Rows of photos, of which numbers and paths are given, that lie below a folder."""
     check_path(str(folder))
     start = os.path.join(folder, "")  # noqa: PTH118 (ends in a slash)
-    numbers = [number for number, _, path in collection.catalogue.places() if path.startswith(start)]
+    numbers = [number for number, path in places if path.startswith(start)]
     if not numbers:
         raise CairnError(
             "No photo of {collection} lies below {folder}: {cairn roots} lists the folders.",

@@ -121,13 +121,23 @@ def away(path: str, name: str) -> str | None:
     str or None
         None if there is anything in the folder.
     """
-    root = Path(root_of(path, name) or os.path.dirname(path))  # noqa: PTH120 (it is a text)
+    root = indexed_folder(path, name)
+    return root if is_away(root) else None
+
+
+def indexed_folder(path: str, name: str) -> str:
+    """Return the folder that was indexed with a photo; where its name is another one than its path ends in, its own."""
+    return root_of(path, name) or os.path.dirname(path)  # noqa: PTH120 (it is a text)
+
+
+def is_away(folder: str) -> bool:
+    """Whether a folder is not there, or empty; of one that cannot be looked at, that is not known."""
     try:
-        return None if any(root.iterdir()) else str(root)
+        return not any(Path(folder).iterdir())
     except (FileNotFoundError, NotADirectoryError):
-        return str(root)
+        return True
     except OSError:
-        return None
+        return False
 
 
 def is_one_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:

@@ -151,7 +151,7 @@ def one_a_file(rows: Sequence[ImageRow]) -> list[ImageRow]:
 
 def _name_of_file(row: ImageRow) -> str:
     _, page = split_page(row.path)
-    return (row.name or "").removesuffix(f"#{page}")
+    return (row.name or "").removesuffix(f"#{page}" if page is not None else "")
 
 
 def _changed(row: ImageRow) -> Refused:
