@@ -61,11 +61,11 @@ def lessons(
     ----------
     ground_truth : Path
         In the layout of Oxford5K.
-    asked : sequence of Query
+    asked : sequence of GroundTruthQuery
         Its queries that have positives. Their photos are in the collection.
     rows : sequence of ImageRow
         The photos of the collection.
-    options : SplitOptions
+    options : SimilaritySplitOptions
         How.
     seed : int
         Decides.

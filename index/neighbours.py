@@ -45,7 +45,7 @@ class NearestNeighbours(abc.ABC):
     ----------
     name : str
         What the registry calls the back-end.
-    options : SearchOptions
+    options : NeighbourOptions
     seed : int
     points : (N, D) float32 ndarray, read-only
     """

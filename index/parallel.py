@@ -84,7 +84,7 @@ def run(
     ----------
     tasks : iterable of callable
         Without arguments. Processes get them pickled; large arrays in them are shared and not copied.
-    workers : int or Pool
+    workers : int or RemoteWorkers
         Processes, at most. They are kept for further calls. Or a pool, which gets the tasks pickled, too.
     ordered : bool
         Whether the results come in the order of the tasks, or as soon as they are there.

@@ -48,9 +48,9 @@ class Lists:
         Name of the choice of sequences.
     sequences : tuple of str
         Those that are measured on.
-    positives, intra, inter : pair of Patches
+    positives, intra, inter : pair of ListedPatches
         For verification: pairs that match; that do not, of one sequence; and of two.
-    queries, distractors : Patches
+    queries, distractors : ListedPatches
         For retrieval: patches of reference images.
     source : str
         Their origin, in words.
@@ -76,7 +76,7 @@ def choose_sequences(
 
     Parameters
     ----------
-    found : mapping of str to Sequence
+    found : mapping of str to HPatchesSequence
         All that are there.
     split : str, optional
         a, b or c, which need the benchmark's ``splits.json``; full, illum or view. Left out: a with `tasks`, full else.

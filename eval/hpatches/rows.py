@@ -173,7 +173,7 @@ def read_sequences(
     ----------
     folder : Path
         With a folder for each sequence. Files may be .npy, too.
-    sequences : mapping of str to Sequence
+    sequences : mapping of str to HPatchesSequence
         Those that are read; others are left alone.
     distance : str
         One of `DISTANCES`.

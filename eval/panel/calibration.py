@@ -37,7 +37,7 @@ def calibrate(found: Mapping[str, QueryOutcome]) -> tuple[Calibration, Calibrati
 
     Parameters
     ----------
-    found : mapping of str to Found
+    found : mapping of str to QueryOutcome
         A run of the panel.
     """
     asked = Counter(one.kind for one in found.values())

@@ -194,7 +194,7 @@ def measure(
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of PanelPart
         What is searched, and for what.
     work : Path
         Folder of all that is kept.

@@ -37,7 +37,7 @@ class BenchmarkQuery:
         Its photo.
     box : tuple of float
         x0, y0, x1, y1 in pixels of the photo.
-    labels : mapping of str to Labels
+    labels : mapping of str to QueryLabels
         By protocol; only those by which it has a positive.
     """
 

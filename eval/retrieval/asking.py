@@ -71,7 +71,7 @@ def ask_all(
         Open, with a vocabulary.
     options : SearchOptions
         How queries are answered.
-    jobs : sequence of Job
+    jobs : sequence of SearchTask
         The searches.
     workers : int
         Processes, which each open the collection; answers do not depend on it.

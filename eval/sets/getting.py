@@ -36,7 +36,7 @@ class Got:
 
     Attributes
     ----------
-    finding : Finding
+    finding : SetFinding
         What is there now.
     parts : set of str
         Parts of the layout that were asked for; of a set that another one needs, perhaps its photos alone.

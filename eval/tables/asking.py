@@ -53,7 +53,7 @@ class SharedQuery:
     ----------
     searcher : Searcher
         One of those that will search for it.
-    asked : Asked
+    asked : QueryImage
         Its photo.
     """
 

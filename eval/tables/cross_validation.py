@@ -122,7 +122,7 @@ def cross_validate(
         Ways of learning.
     folds : sequence of Fold
         Of all sets, or some of them: then only their queries are measured.
-    cells : sequence of Cell
+    cells : sequence of Measurement
         Each a way of searching a set, with the descriptor that learnt ones are compared with.
     work : Path
         Folder of all that is kept; a stopped run is picked up there.

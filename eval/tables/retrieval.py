@@ -156,20 +156,20 @@ def measure(
 
     Parameters
     ----------
-    cells : sequence of Cell
+    cells : sequence of Measurement
         What to measure.
     work : Path
         Folder where features, collections and results are kept; made if it is missing.
     workers : int
         Processes; no score depends on it.
     again : bool
-        Measure again what was measured by other code than this (see `Result.is_stale`).
+        Measure again what was measured by other code than this (see `MeasurementResult.is_stale`).
     progress : callable, optional
         Told how far each step is.
 
     Returns
     -------
-    list of Result
+    list of MeasurementResult
         Of each cell, in the order given.
 
     Raises

@@ -46,7 +46,7 @@ class ClusterBlocks:
 
     Parameters
     ----------
-    pool : Pool
+    pool : RemoteWorkers
         The workers.
     threads : int
         How many there are, about.
@@ -84,18 +84,18 @@ class ClusterBlocks:
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor: see `Blocks.dim`."""
+        """Length of a descriptor: see `DescriptorBlocks.dim`."""
         return self._source.dim
 
     def __len__(self) -> int:
         return len(self._source) if self._sample is None else len(self._sample)
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """Tell descriptors apart: see `Blocks.hashes`."""
+        """Tell descriptors apart: see `DescriptorBlocks.hashes`."""
         yield from self._pool.run(partial(_hash, self._files, part, self._rows(part)) for part in self._parts)
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return descriptors by their numbers: see `Blocks.rows`."""
+        """Return descriptors by their numbers: see `DescriptorBlocks.rows`."""
         tasks = []
         for part in self._parts:
             first, last = np.searchsorted(numbers, (part.start, part.stop))
@@ -104,7 +104,7 @@ class ClusterBlocks:
         return gathered(self._pool.run(tasks), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
-        """Look at all descriptors: see `Blocks.look`."""
+        """Look at all descriptors: see `DescriptorBlocks.look`."""
         name = f"{self._files.folder}/pass-{secrets.token_hex(4)}"
         with tempfile.TemporaryDirectory() as temporary:
             _save_assignment(Path(temporary), assignment)

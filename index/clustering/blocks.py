@@ -139,22 +139,22 @@ class LocalBlocks:
 
     @property
     def dim(self) -> int:
-        """Length of a descriptor: see `Blocks.dim`."""
+        """Length of a descriptor: see `DescriptorBlocks.dim`."""
         return self._source.dim
 
     def __len__(self) -> int:
         return len(self._source) if self._sample is None else len(self._sample)
 
     def hashes(self) -> Iterator[NDArray[np.uint64]]:
-        """Tell descriptors apart: see `Blocks.hashes`."""
+        """Tell descriptors apart: see `DescriptorBlocks.hashes`."""
         return map(hash_block, self._blocks())
 
     def rows(self, numbers: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return descriptors by their numbers: see `Blocks.rows`."""
+        """Return descriptors by their numbers: see `DescriptorBlocks.rows`."""
         return gathered(select(self._blocks(), numbers), self.dim)
 
     def look(self, assignment: Assignment, assigned: NDArray[np.int32]) -> Iterator[Looked]:
-        """Look at all descriptors: see `Blocks.look`."""
+        """Look at all descriptors: see `DescriptorBlocks.look`."""
         start = 0
         for block in self._blocks():
             yield look(block, assigned[start : start + len(block)], assignment, start)

@@ -66,7 +66,7 @@ def learn_base_embedding(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of PatchFolder
         Labelled patches.
     options : EmbeddingOptions
         What to learn.

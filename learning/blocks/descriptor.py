@@ -144,7 +144,7 @@ def learn_blocks(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of PatchFolder
         Labelled patches.
     work : Path
         Folder of what is computed on the way, where a stopped run is picked up.

@@ -79,7 +79,7 @@ def load_pairs(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of PatchFolder
         Labelled patches.
     split : str
         ``train`` or ``validation``.

@@ -111,7 +111,7 @@ def learn_boosted(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of PatchFolder
         Labelled patches.
     options : BoostingOptions
         What to learn.

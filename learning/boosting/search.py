@@ -52,7 +52,7 @@ class Boosting:
     ----------
     match : ndarray, shape (N,), bool
         Labels; both kinds must be there.
-    options : SearchOptions
+    options : LearnerSearchOptions
         How to look.
     rng : Generator
         Draws samples.

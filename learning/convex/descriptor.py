@@ -96,7 +96,7 @@ def learn_descriptor(
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of PatchFolder
         Labelled patches.
     work : Path
         Folder of what is computed on the way. A stopped run is picked up there, and another wanted dimension found

@@ -84,7 +84,7 @@ def all_combinations(positive: PairRows, negative: PairRows, size: int, seed: in
 
     Parameters
     ----------
-    positive, negative : Rows
+    positive, negative : PairRows
         Of the pairs.
     size : int
         Positive pairs a batch, and the same number of negative ones; 0: all.

@@ -20,7 +20,7 @@ class Study(Generic[Kind]):
 
     Parameters
     ----------
-    records : Records
+    records : ModelRecords
         Folder of the models. Those that are there are not learnt again.
     hours : dict of str to float
         By stage, how long after the study began no further model of it is begun; 0: no limit.

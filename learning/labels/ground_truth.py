@@ -60,7 +60,7 @@ def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
 
     Returns
     -------
-    list of Query
+    list of GroundTruthQuery
         In the order of their names.
 
     Raises

@@ -116,7 +116,7 @@ def alternate(
 
     Parameters
     ----------
-    problem : Problem
+    problem : ConvexProblem
         Features and candidates.
     count : int
         K.

@@ -45,7 +45,7 @@ class PoolingProblem:
 
         Parameters
         ----------
-        positives, negatives : Rows
+        positives, negatives : GroupedRows
             Of the features.
         positive, negative : BlockRows
             ψ of these.

@@ -55,7 +55,7 @@ class Assembly:
 
     Attributes
     ----------
-    kept : list of Kept
+    kept : list of KeptPair
         In the order of their numbers.
     photos : list of int
         Photos of these, rising: the order in which the file has them.

@@ -68,7 +68,7 @@ def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> Ph
 
     Parameters
     ----------
-    first, second : PhotoFeatures
+    first, second : PhotoPoints
         The photos; their descriptors compare by L2 distance.
     options : MapOptions
         Thresholds.

@@ -64,7 +64,7 @@ def mine_pair(
 
     Parameters
     ----------
-    first, second : PhotoFeatures
+    first, second : PhotoPoints
         The photos.
     scale : float
         Measurement region over detected region.

@@ -74,7 +74,7 @@ def write_mined(path: Path, entries: Iterable[ArrayWriter], meta: dict[str, Any]
     ----------
     path : Path
         Its folder must exist.
-    entries : iterable of Entry
+    entries : iterable of ArrayWriter
         All the arrays of the file. Only a piece at a time is held in memory.
     meta : dict
         Record of the file; as JSON.

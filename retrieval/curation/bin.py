@@ -63,12 +63,12 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
 
     Returns
     -------
-    Binned
+    BinEntry
         Also where an earlier call was interrupted after the file was moved.
 
     Raises
     ------
-    NotMoved
+    FileNotMoved
         The file is gone, was changed, is no plain file, or cannot be moved: it is where it was.
     """
     path, page = split_page(row.path)
@@ -132,7 +132,7 @@ def put_back(one: BinEntry, folder: Path) -> None:
 
     Raises
     ------
-    NotMoved
+    FileNotMoved
         There is another file now, or it cannot be put there: it stays in the bin.
     """
     entry = folder / one.id
@@ -174,7 +174,7 @@ def binned(folder: Path) -> Iterator[BinEntry]:
 
 
 def find_binned(folder: Path, entry: str) -> BinEntry | None:
-    """One file of a bin by its `Binned.id`; None if there is none."""
+    """One file of a bin by its `BinEntry.id`; None if there is none."""
     return _record(folder / entry) if _ENTRY.fullmatch(entry) else None
 
 

@@ -63,7 +63,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
 
     Returns
     -------
-    Discarded
+    BinReport
     """
     moved: list[BinEntry] = []
     failed: dict[int, str] = {}
@@ -79,7 +79,7 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
 
 
 def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) -> None:
-    """Raise NotMoved if the file of a photo is also that of one that stays: a link leads to it."""
+    """Raise FileNotMoved if the file of a photo is also that of one that stays: a link leads to it."""
     for other in catalogue.read(rows_of_content, row.sha256) if row.sha256 else ():
         if other.number not in going and is_one_file(other.path, row.path):
             raise FileNotMoved(
@@ -98,13 +98,13 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinRe
     ----------
     catalogue : Catalogue
     entries : sequence of str
-        Those of the bin, by `Binned.id`; others are left out.
+        Those of the bin, by `BinEntry.id`; others are left out.
     folder : Path
         The bin.
 
     Returns
     -------
-    Discarded
+    BinReport
         `moved` are those that are back; `failed` those that are in the bin still.
     """
     moved: list[BinEntry] = []

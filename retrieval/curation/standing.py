@@ -42,7 +42,7 @@ class Asking:
 
     Attributes
     ----------
-    search : SavedSearch
+    search : StoredSearch
     asked : int
         New photos.
     found : tuple of int

@@ -129,7 +129,7 @@ class Queue:
         ----------
         collection : str
             Name of the collection that it is done to.
-        work : Work
+        work : JobKind
             What is done.
 
         Raises

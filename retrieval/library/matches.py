@@ -158,7 +158,7 @@ def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "
     ----------
     searcher : Searcher
         That searched.
-    asked : Asked
+    asked : QueryImage
         The photo that was asked with.
     query : Query
         Its features.

@@ -111,7 +111,7 @@ class Searches:
 
         Parameters
         ----------
-        asked : sequence of Asked
+        asked : sequence of QueryImage
             What is searched for. Photos that somebody called no match of one of them are left out of the answer.
         options : SearchOptions
             How.
@@ -166,7 +166,7 @@ class Searches:
 
         Parameters
         ----------
-        asked : Asked
+        asked : QueryImage
             The photo.
         row : ImageRow
             That of the collection.

@@ -59,7 +59,7 @@ def shortlist(
     ambiguity : ndarray, shape (K,), int
         How many matches the word of a match has in its photo. Maps come from the least ambiguous matches of the largest
         regions: a large region tells a map more exactly.
-    look : Look
+    look : ShortlistRules
         How closely to look.
 
     Returns

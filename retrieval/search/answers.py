@@ -128,7 +128,7 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     ----------
     searcher : Searcher
         That will search for it.
-    asked : Asked
+    asked : QueryImage
         The photo.
     image : ImageOptions, optional
         How the file is read; the collection's own way otherwise.
@@ -206,7 +206,7 @@ class LeftOut:
 
         Parameters
         ----------
-        asked : sequence of Asked
+        asked : sequence of QueryImage
             The photos of the query.
 
         Returns

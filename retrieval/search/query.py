@@ -200,7 +200,7 @@ def extract_query(
     ----------
     collection : Collection
         Whose vocabulary is used.
-    source : Source
+    source : QuerySource
         The photo and the box.
     turns : int
         Number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose patches
@@ -255,7 +255,7 @@ def recall_query(
         Open, with a vocabulary.
     row : ImageRow
         The photo.
-    source : Source
+    source : QuerySource
         A file of its content, and the box.
     turns, signed : int
         See `extract_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by

@@ -136,7 +136,7 @@ class Searcher:
 
         Parameters
         ----------
-        answers : sequence of Answer
+        answers : sequence of RankedAnswer
             From `search`, among the same photos.
         match_all : bool
             Whether a photo counts by the worst of the answers: see `combine`.

@@ -62,7 +62,7 @@ class SearchJobs:
 
     Parameters
     ----------
-    place : Place
+    place : ServedCollection
         Its folder.
     """
 

@@ -75,7 +75,7 @@ def ellipse_axes(
     ----------
     ellipses : ndarray, shape (N, 5)
         Rows x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the original.
-    placed : Placed
+    placed : DrawnPhoto
         Frame of the photo in the drawing.
 
     Returns

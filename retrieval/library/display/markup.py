@@ -60,7 +60,7 @@ def answer_html(
 
     Parameters
     ----------
-    results : sequence of Result
+    results : sequence of ResultPicture
         The best first.
     queries : sequence of Picture
         What was searched for.
@@ -141,7 +141,7 @@ def match_html(match: MatchPicture, query: Picture, photo: Picture, box: Box | N
 
     Parameters
     ----------
-    match : Match
+    match : MatchPicture
         What they have in common.
     query, photo : Picture
         The two photos.

@@ -37,7 +37,7 @@ def plot_match(
 
     Parameters
     ----------
-    match : Match
+    match : MatchPicture
         What they have in common.
     query, photo : Picture
         The two photos; one that cannot be read is a grey area.
@@ -111,7 +111,7 @@ def plot_answer(
 
     Parameters
     ----------
-    results : sequence of Result
+    results : sequence of ResultPicture
         The best first.
     queries : sequence of Picture
         What was searched for.

@@ -244,7 +244,7 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
     ----------
     desk : Desk, or None
         Where people sign in; None: nobody has to.
-    figures : Figures
+    figures : RequestFigures
     services : callable
         Gives the collections that are served now.
     """

@@ -87,7 +87,7 @@ class Watch:
     ----------
     app : ASGI application
         What answers.
-    figures : Figures
+    figures : RequestFigures
         Counter of requests.
     log : AccessLog
         How they are logged.

@@ -86,7 +86,7 @@ class WorkerPool:
         Makes the `WorkerJobs` in a process; a function of a module, for the process imports it by its name.
     arguments : tuple
         Its arguments, which must be picklable.
-    options : PoolOptions
+    options : WorkerPoolOptions
         Limits.
     """
 
