@@ -8,7 +8,9 @@ from index.errors import CairnError
 from index.progress import Progress
 from learning.convex.records import Kind, ModelRecords
 from learning.convex.study import Study
+from retrieval.descriptors.bases import NESTED
 from retrieval.descriptors.learnt import BASES, LearntModel, Pooling
+from retrieval.descriptors.nested import NestedSift
 
 STAGES = ("pooling", "projection", "both", "whitening")
 
@@ -19,7 +21,7 @@ def check_stages(stage: str, base: str, dim: int, max_pooled_dim: int, orientati
         if value not in known:
             raise CairnError(f"There is no {what} {value!r}; choose one of {', '.join(known)}.")
     if stage == "whitening" and base == "pooled":
-        raise CairnError("A whitening is learnt of rows that are known: choose the base rootsift or sift.")
+        raise CairnError("A whitening is learnt of rows that are known: choose the base rootsift, sift or nested.")
     if stage == "pooling" and base != "pooled":
         raise CairnError(f"Pooling regions are not learnt for the base {base}: choose the stage projection.")
     if dim < 1 or max_pooled_dim < orientations:
@@ -99,7 +101,7 @@ def learn_stages(
         pooling = None
     elif stage != "projection":
         pooling, chosen = learner.learn_pooling()
-    model = LearntModel(base, pooling)
+    model = LearntModel(base, pooling, base_model=NestedSift() if base == NESTED else None)
     if stage == "whitening":
         model, projected = learner.learn_whitening(model)
     elif stage != "pooling":

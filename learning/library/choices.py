@@ -33,8 +33,8 @@ class ModelChoices:
     base: Annotated[
         str | None,
         Option(
-            "What is whitened or projected: rootsift, sift, or pooled (learnt pooling regions; for projections alone, "
-            "and their default).",
+            "What is whitened or projected: rootsift, sift, nested (rootSIFT of the patch and of its middle), or "
+            "pooled (learnt pooling regions; for projections alone, and their default).",
             MODEL,
             metavar="NAME",
         ),

@@ -27,7 +27,9 @@ from learning.library.published import SIMONYAN14, published_mining
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import FEATURES, RENDERED, MiningOptions, TooLittle, mine_matches
 from learning.mining.photo_source import PhotoSource
+from retrieval.descriptors.bases import NESTED
 from retrieval.descriptors.learnt import LearntDescriptor, Pooling
+from retrieval.descriptors.nested import EXTENT
 from retrieval.descriptors.sift import Sift
 from retrieval.photos.listing import list_photos
 from retrieval.photos.options import ImageOptions
@@ -93,6 +95,8 @@ def learn_from_photos(
         failed: list[dict[str, str]] = []
         if found is not None:
             mining = MiningOptions(geometry=data.geometry or usual_geometry(options.stage), seed=options.seed)
+            if options.base == NESTED:
+                mining = replace(mining, extent=EXTENT)
             if run.as_published:
                 mining = published_mining(mining)
             file, failed = _mine(found, folder / MINED, mining, run.workers, progress)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from retrieval.descriptors.blocks.descriptor import load_blocks
 from retrieval.descriptors.boosted import load_boosted
+from retrieval.descriptors.nested import load_nested
 
 
 class BaseModel(Protocol):
@@ -42,9 +43,13 @@ class BaseModel(Protocol):
         """What else shapes the rows, for JSON."""
 
 
+NESTED = "nested"
+"""rootSIFT of a patch and of its middle."""
+
 LOADERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], BaseModel]] = {
     "blocks": load_blocks,
     "boosted": load_boosted,
+    NESTED: load_nested,
 }
 """What builds each from its `meta` and from all arrays of a file, neither of them trusted.
 

@@ -13,17 +13,18 @@ from index.arrays import check_format, fingerprint, reading, save_arrays
 from index.errors import CairnError
 from index.kernels.products import product
 from index.parallel import one_thread
-from retrieval.descriptors.bases import LOADERS, BaseModel
+from retrieval.descriptors.bases import LOADERS, NESTED, BaseModel
 from retrieval.descriptors.codes import Code, load_code
 from retrieval.descriptors.contract import Both, check_patches
+from retrieval.descriptors.nested import NestedSift
 from retrieval.descriptors.pooling import VERSION, ChannelOptions, normalised_channels, pool, region_kernels
 from retrieval.descriptors.sift import Sift
 
 FORMAT = 3
 """Version of the file. The second brought centre and extent, the third signs; one without these is of an earlier."""
 
-BASES = ("pooled", "rootsift", "sift")
-"""What a projection is learnt on: pooled gradient channels, or SIFT of either normalisation; `bases` has others."""
+BASES = ("pooled", "rootsift", "sift", NESTED)
+"""What a projection is learnt on: pooled gradient channels, SIFT of either normalisation, or nested rootSIFT."""
 
 _LARGEST_FILE = 1 << 28  # bytes, of the file and of what is packed in it
 _MOST_REGIONS = 4_096
@@ -69,11 +70,9 @@ class LearntModel:
     @property
     def name(self) -> str:
         """How tables call it."""
-        if self.base_model is not None:
-            name = self.base_model.name
-        else:
-            way = "-proj" if self.centre is None else "-white"
-            name = self.base + (way if self.projection is not None else "")
+        way = "-proj" if self.centre is None else "-white"
+        name = self.base if self.base_model is None else self.base_model.name
+        name += way if self.projection is not None else ""
         return name + (f"-{self.code.meta()['kind']}" if self.code is not None else "")
 
     @property
@@ -141,9 +140,10 @@ class LearntDescriptor:
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
         """Describe patches at both ways up by one look where SIFT is what is projected; see `Descriptor`."""
-        if self._sift is None:
+        base = self._sift or self.model.base_model
+        if not isinstance(base, Sift | NestedSift):
             return self.describe(patches), None
-        both = self._sift.describe_both(patches)
+        both = base.describe_both(check_patches(patches, self.patch_size))
         upright, turned = (self._coded(self.projected(rows)) for rows in both if rows is not None)
         return upright, turned
 

@@ -213,7 +213,7 @@ def test_from_a_collection_of_which_nothing_overlaps_views_of_its_photos_are_lea
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (("--stage", "whitening", "--base", "pooled"), "choose the base rootsift or sift"),
+        (("--stage", "whitening", "--base", "pooled"), "choose the base rootsift, sift or nested"),
         (("--stage", "whitening", "--norm", "nuclear"), "a whitening takes none"),
         (("--stage", "whitening", "--power", 0.5), "the base rootsift takes none"),
         (("--stage", "whitening", "--rounds", 3), "a whitening has none"),

@@ -15,7 +15,8 @@ from learning.latent.models import Held
 from learning.latent.whitening import LatentSetting, Positives, WhiteningWork, grid, scene_weights
 from learning.mining.matches import MinedMatches
 from learning.mining.mining import MiningOptions
-from retrieval.descriptors.learnt import LearntDescriptor
+from retrieval.descriptors.learnt import LearntDescriptor, save_model
+from retrieval.descriptors.registry import find_descriptor
 from retrieval.descriptors.sift import Sift
 from tests.support.learning.mined_files import drawn, in_memory
 from tests.support.learning.unlabelled_cases import QUICK, mine_views, recall
@@ -113,6 +114,15 @@ def test_a_whitening_is_chosen_by_image_pairs_held_out(mined: MinedMatches, lear
     assert whole is not None and whole.validation >= recall(mined, features, plain) - 0.01
 
 
+def test_nested_rootsift_is_whitened_and_kept(mined: MinedMatches, tmp_path: Path) -> None:
+    model = learn_unlabelled(mined, tmp_path, replace(WHITE, base="nested", shares=(0.8,))).model
+    assert model.name == "rootsift-31-19-white" and model.projection is not None and model.projection.shape[1] == 256
+    save_model(tmp_path / "nested.npz", model)
+    kept, patches = find_descriptor(str(tmp_path / "nested.npz")), np.asarray(mined.patches[:100])
+    assert kept.fingerprint == model.fingerprint and kept.extent == mined.extent
+    np.testing.assert_array_equal(kept.describe(patches), LearntDescriptor(model).describe(patches))
+
+
 def test_it_is_the_same_again_and_with_two_processes(
     mined: MinedMatches, learnt: tuple[Unlabelled, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,5 +139,5 @@ def test_it_is_the_same_again_and_with_two_processes(
 
 
 def test_pooled_gradients_are_not_whitened() -> None:
-    with pytest.raises(CairnError, match="choose the base rootsift or sift"):
+    with pytest.raises(CairnError, match="choose the base rootsift, sift or nested"):
         UnlabelledOptions(stage="whitening")

@@ -12,8 +12,10 @@ from index.errors import CairnError
 from learning.library.descriptor import learn_descriptor
 from learning.library.mining import Mined, mine
 from learning.library.published import published
+from learning.mining.mining import MiningOptions
 from learning.patches.phototour import PatchSet
 from retrieval.descriptors.learnt import load_model
+from retrieval.descriptors.nested import EXTENT
 from tests.conftest import Ran
 from tests.support.learning.boosting_cases import write_views
 from tests.support.learning.unlabelled_cases import write_views as write_photos
@@ -89,6 +91,24 @@ def test_matches_in_a_temporary_folder_go_with_their_object(tmp_path: Path, monk
     with pytest.raises(CairnError, match="that agree"):
         mine(photos, inliers=100_000, workers=1)
     assert list(tmp_path.iterdir()) == [photos]
+
+
+@pytest.mark.slow
+def test_nested_rootsift_is_learnt_of_larger_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = write_photos(tmp_path / "photos", "coffee")
+    with public.create(tmp_path / "c.cairn", words=20) as collection:
+        collection.add(photos, workers=1)
+        extents = []
+
+        def caught(source: Any, out: Path, options: MiningOptions, **_: Any) -> None:
+            extents.append(options.extent)
+            raise CairnError("enough")
+
+        monkeypatch.setattr("learning.library.from_photos.mine_matches", caught)
+        for base in (None, "nested"):
+            with pytest.raises(CairnError, match="enough"):
+                learn_descriptor(collection, base=base, work=tmp_path / "work", workers=1)
+    assert extents == [MiningOptions().extent, EXTENT]
 
 
 def test_a_papers_choices_are_under_what_is_given() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
+from retrieval.descriptors.bases import NESTED
 from retrieval.descriptors.blocks.descriptor import named_blocks
 from retrieval.descriptors.boosted import Boosted, WeakLearners
 from retrieval.descriptors.boxes import ResponseOptions, integral_images, responses
 from retrieval.descriptors.codes import BinaryCode, ProductCode
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
+from retrieval.descriptors.nested import NestedSift
 from retrieval.descriptors.pooling import ChannelOptions
 
 BITS, PARTS, DIM, WEAK = 256, 8, 40, 192
@@ -120,6 +122,14 @@ def blocks(name: str, embedding: str = "none", bits: int = 0) -> LearntModel:
     return LearntModel("blocks", base_model=replace(found, embedding=embedding, projection=projection, bits=bits))
 
 
+def nested() -> LearntModel:
+    """A whitening of nested rootSIFT."""
+    base, rng = NestedSift(), np.random.default_rng(4)
+    projection = orthogonal_rows(DIM, base.dim)
+    centre = rng.normal(0, 0.01, DIM).astype(np.float32)
+    return LearntModel(NESTED, projection=projection, centre=centre, base_model=base, extent=2.0)
+
+
 def cases() -> dict[str, Case]:
     """Every kind, by the name that it gives itself."""
     found = [
@@ -128,6 +138,7 @@ def cases() -> dict[str, Case]:
         Case(projected("rootsift")),
         Case(projected("sift")),
         Case(whitened(), longest=1 + 1e-6),
+        Case(nested(), longest=1 + 1e-6),
         Case(binary(), longest=BITS**0.5, coded=True),
         Case(product(), longest=PARTS**0.5, coded=True),
         *(Case(boosted(kind), coded=True) for kind in ("bgm", "ssc", "lbgm")),
