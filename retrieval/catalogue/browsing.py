@@ -36,6 +36,7 @@ from retrieval.catalogue.metadata_store import (
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
+from retrieval.catalogue.words import have_words
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.fields import FIELDS, Field
 from retrieval.metadata.kinds import MOST_STARS
@@ -302,7 +303,7 @@ def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
 
     The index of the numbers has the states too, those of names, dates, cameras and places are of photos with names.
     """
-    by_number = replace(wanted, tags=(), without_tags=(), where=(), album=None)
+    by_number = replace(wanted, words="", tags=(), without_tags=(), where=(), album=None)
     return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
 
 
@@ -320,6 +321,8 @@ def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[boo
     for row in FIELDS.values():
         if row.key != TAG and (asked := getattr(wanted, row.name, None)):
             passing += _of_field(session, row, asked)
+    if wanted.words:
+        passing += have_words(session, wanted.words)
     passing += _taken(wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     if wanted.without_tags:

@@ -34,6 +34,7 @@ from retrieval.catalogue.schema import (
     path_hash_of,
 )
 from retrieval.catalogue.settings import keep_setting
+from retrieval.catalogue.words import write_words
 
 _BULK: Mapping[str, Any] = {"synchronize_session": False}
 # What was decided about single photos.
@@ -88,7 +89,7 @@ def move_photos(session: Session, moves: Sequence[PhotoMove]) -> list[str]:
         row.path, row.size, row.mtime_ns, row.missing_since = move.path, move.size, move.mtime_ns, None
         row.name = names.get(move.number, row.name)
         row.derive()
-    session.flush()
+    write_words(session, [*names])
     return [*names.values()]
 
 
@@ -104,7 +105,7 @@ def rename_photos(session: Session, wishes: Mapping[int, str]) -> dict[str, str]
         row = session.get_one(ImageRow, number)
         row.name = name
         row.derive()
-    session.flush()
+    write_words(session, [*names])
     return {before[number][1]: name for number, name in names.items() if name != before[number][1]}
 
 
@@ -148,6 +149,7 @@ def bury(session: Session, numbers: Iterable[int]) -> dict[str, int]:
         buried.update((path, number) for path, number in rows)
         tombstone = {"state": REMOVED, "name": None, "folder": None}
         session.execute(sa.update(ImageRow).where(*wanted).values(tombstone), execution_options=_BULK)
+    write_words(session, [*buried.values()])
     return buried
 
 
@@ -167,6 +169,7 @@ def unbury(session: Session, names: Mapping[int, str]) -> list[int]:
             row.derive()
             session.flush()
             back.append(row.number)
+    write_words(session, back)
     return back
 
 
@@ -187,6 +190,7 @@ def forget_photos(session: Session, numbers: Sequence[int]) -> None:
     for some in chunks(numbers):
         session.execute(sa.delete(LinkRow).where(LinkRow.number.in_(some)), execution_options=_BULK)
         session.execute(sa.delete(ImageRow).where(ImageRow.number.in_(some)), execution_options=_BULK)
+    write_words(session, numbers)
 
 
 def decided_numbers() -> sa.Select[Any]:
@@ -280,7 +284,7 @@ def restore_photos(session: Session, photos: Sequence[ImageRow]) -> None:
         photo.state = INDEXED if photo.number in names else REMOVED
         photo.derive()
     session.add_all(photos)
-    session.flush()
+    write_words(session, [photo.number for photo in photos])
 
 
 def replace_segments(

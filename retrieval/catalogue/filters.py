@@ -56,7 +56,8 @@ class PhotoFilter(FieldFilter):
         conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
-        cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions}
+        words = clean(self.words, LONGEST_VALUE)
+        cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions, "words": words}
         for row in FIELDS.values():
             if row.kind.name == "text" and hasattr(self, row.name):
                 cleaned[row.name] = clean(getattr(self, row.name), row.kind.longest)

@@ -26,6 +26,7 @@ from retrieval.catalogue.schema import (
     Setting,
     value_hash_of,
 )
+from retrieval.catalogue.words import make_words, write_words
 from retrieval.metadata.fields import FIELDS, Metadata
 from retrieval.metadata.text import clean
 
@@ -82,7 +83,7 @@ def store_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> N
         session.execute(sa.delete(MetadataRow).where(*earlier), execution_options=_BULK)
         read = dict(chunk)
         insert_metadata(session, [(number, read[number]) for number in there])
-        _write_columns(session, there)
+        _write_counting(session, there)
 
 
 def insert_metadata(session: Session, found: Sequence[tuple[int, Metadata]]) -> None:
@@ -125,7 +126,7 @@ def import_values(
         touched = list(session.scalars(imported))
         session.execute(sa.delete(MetadataRow).where(MetadataRow.source == IMPORTED), execution_options=_BULK)
         for chunk in chunks(touched):
-            _write_columns(session, chunk)
+            _write_counting(session, chunk)
     for chunk in chunks(list(values)):
         there = _indexed(session, chunk)
         if not replace:
@@ -139,7 +140,7 @@ def import_values(
         rows = [row for number in there for row in _rows(number, IMPORTED, values[number].items())]
         if rows:
             session.execute(sa.insert(_ROWS), rows)
-        _write_columns(session, there)
+        _write_counting(session, there)
 
 
 def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
@@ -153,10 +154,11 @@ def add_tag(session: Session, numbers: Sequence[int], tag: str) -> None:
 
 
 def tidy_metadata(session: Session) -> None:
-    """Forget metadata of images that are not there, and write again what counts of all others."""
+    """Forget metadata of images that are not there, and write again what counts of all others, and all words."""
     gone = MetadataRow.number.not_in(sa.select(ImageRow.number))
     session.execute(sa.delete(MetadataRow).where(gone), execution_options=_BULK)
     _write_columns(session, list(session.scalars(sa.select(MetadataRow.number).distinct())))
+    make_words(session)
 
 
 def copy_imported(session: Session, old_number: int, new_number: int) -> None:
@@ -170,7 +172,7 @@ def copy_imported(session: Session, old_number: int, new_number: int) -> None:
     if session.execute(earlier.limit(1)).first() is None:
         return
     session.execute(sa.insert(_ROWS).from_select(columns, earlier))
-    _write_columns(session, [new_number])
+    _write_counting(session, [new_number])
 
 
 def find_tombstones(session: Session, images: Iterable[ImageRow], others: sa.Select[Any]) -> dict[int, int]:
@@ -429,6 +431,12 @@ def _counting(
         },
         imported=frozenset(labels.get(key, key) for key in by_source[IMPORTED]),
     )
+
+
+def _write_counting(session: Session, numbers: Sequence[int]) -> None:
+    """Write what counts of photos: into their own rows, and as words."""
+    _write_columns(session, numbers)
+    write_words(session, numbers)
 
 
 def _write_columns(session: Session, numbers: Sequence[int]) -> None:

@@ -26,6 +26,7 @@ from retrieval.catalogue.schema import (
     values_of_row,
 )
 from retrieval.catalogue.settings import next_number
+from retrieval.catalogue.words import write_words
 from retrieval.metadata.fields import Metadata
 
 
@@ -100,6 +101,7 @@ def commit_segment(
     earlier.update({image.number: replaced[image.path] for image in images if image.path in replaced})
     for number, tombstone in earlier.items():
         copy_imported(session, tombstone, number)
+    write_words(session, [image.number for image in images])
     inherit_decisions(session, earlier)
     include_photos(session, included)
     return names

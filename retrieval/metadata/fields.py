@@ -287,6 +287,14 @@ class FieldFilter:
     favourite: Annotated[bool, Option("Only favourites.", FIELD_FILTERS, flags=("--favourite",))] = field(
         default=False, kw_only=True
     )
+    words: Annotated[
+        str,
+        Option(
+            "Only photos with all of these words, or words that begin so: in their name, title, caption, tags, camera, "
+            "imported columns, album or date (May 1923); upper and lower case and accents make no difference.",
+            FILTERS,
+        ),
+    ] = field(default="", kw_only=True)
 
 
 def _rows() -> Iterable[Field]:

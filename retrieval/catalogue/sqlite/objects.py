@@ -2,7 +2,7 @@
 
 A trigger runs with every change, a view or a generated column with every question, and a table may be a module's. So a
 catalogue has the tables and indexes of this version or an earlier one, each of which says nothing but the words that
-Cairn writes, and has nothing else.
+Cairn writes, and has nothing else. The one table of a module is that of words, letter by letter as Cairn makes it.
 """
 
 import re
@@ -15,6 +15,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from index.errors import LaterVersion
 from retrieval.catalogue.schema import FORMAT, FORMAT_KEY, REVISIONS, Base, Setting
+from retrieval.catalogue.sqlite.full_text import ENTRIES
 
 _WORD = re.compile(r"""'(?:[^']|'')*'|\w+|[^\s"]""")
 _EARLIER_INDEXES = ("ix_metadata_key_value_hash",)  # of formats 2 to 6
@@ -72,6 +73,8 @@ def _foreign(entries: tuple[_Entry, ...]) -> _Entry | None:
 
 def is_own(entry: _Entry) -> bool:
     """Whether a row of `sqlite_schema` is that of a table or index of this version or an earlier one."""
+    if entry in ENTRIES:
+        return True
     _, name, table, sql = entry
     known = _words().get(str(table))
     if known is None or not isinstance(name, str):

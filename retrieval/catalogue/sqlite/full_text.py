@@ -1,0 +1,29 @@
+"""The table of words in an SQLite catalogue: a module of SQLite's own (FTS5), and the tables that this makes for itself.
+
+Their SQL is compared letter by letter: see `retrieval.catalogue.sqlite.objects`.
+"""
+
+WORDS = "words"
+"""What the table of words is called, in every database."""
+
+MADE_BY = (
+    f"CREATE VIRTUAL TABLE {WORDS} USING "
+    "fts5(text, detail=none, columnsize=0, prefix='1 2 3', tokenize='ascii')"  # texts are words with spaces between
+)
+"""What makes it."""
+
+ENTRIES = frozenset(
+    {
+        ("table", WORDS, WORDS, MADE_BY),
+        *(
+            ("table", f"{WORDS}_{name}", f"{WORDS}_{name}", f"CREATE TABLE '{WORDS}_{name}'({columns}")
+            for name, columns in (
+                ("data", "id INTEGER PRIMARY KEY, block BLOB)"),
+                ("idx", "segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID"),
+                ("content", "id INTEGER PRIMARY KEY, c0)"),
+                ("config", "k PRIMARY KEY, v) WITHOUT ROWID"),
+            )
+        ),
+    }
+)
+"""Rows of `sqlite_schema` that it has: type, name, table and SQL."""

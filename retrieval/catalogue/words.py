@@ -1,0 +1,210 @@
+"""Words of photos: which photos have words that begin so, in names, fields, imported columns, dates and albums.
+
+The words of each photo are in one table, that of SQLite's FTS5 or a `tsvector` of PostgreSQL's, and are written in the
+transaction that changes what they are taken from. A catalogue of an earlier version has no such table before its first
+photo is written: until then what is asked is answered by reading everything, in seconds rather than milliseconds. Names
+of albums are few, and looked at when words are asked for.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, TSQUERY, TSVECTOR
+from sqlalchemy.orm import Session
+
+from retrieval.catalogue.database import chunks
+from retrieval.catalogue.schema import IMPORTED, AlbumPhotoRow, AlbumRow, ImageRow, MetadataRow
+from retrieval.catalogue.sqlite.full_text import MADE_BY, WORDS
+from retrieval.metadata.fields import FIELDS
+from retrieval.metadata.words import months_meant, words_of, words_of_date
+
+MOST_WORDS = 2000  # of a photo; a caption of 10,000 characters has fewer
+
+_SQLITE = sa.table(WORDS, sa.column("rowid", sa.Integer), sa.column("text", sa.Text))
+_SERVER = sa.table(WORDS, sa.column("number", sa.BigInteger), sa.column("words", TSVECTOR))
+_MADE_BY = {
+    "sqlite": (MADE_BY,),
+    "postgresql": (
+        f"CREATE TABLE {WORDS} (number BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
+        f"CREATE INDEX ix_{WORDS} ON {WORDS} USING gin (words) WITH (fastupdate = off)",
+    ),
+}
+_UNSAID = frozenset(key for key, row in FIELDS.items() if row.kind.name not in ("text", "tags", "date"))
+_DATES = frozenset(key for key, row in FIELDS.items() if row.kind.name == "date")
+_TAGS = frozenset(key for key, row in FIELDS.items() if row.kind.name == "tags")
+
+
+def has_words(session: Session) -> bool:
+    """Whether the catalogue has the table of words."""
+    dialect = _dialect(session)
+    if dialect == "sqlite":
+        there = sa.text("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name")
+    elif dialect == "postgresql":
+        there = sa.text("SELECT 1 WHERE to_regclass(:name) IS NOT NULL")
+    else:
+        return False
+    return session.scalar(there, {"name": WORDS}) is not None
+
+
+def write_words(session: Session, numbers: Sequence[int]) -> None:
+    """Keep the words of photos as they are now, in place of earlier ones; none of those that are not indexed.
+
+    The first call in a catalogue keeps those of all photos.
+
+    Parameters
+    ----------
+    session : Session
+        A transaction that writes.
+    numbers : sequence of int
+        Of the photos that were changed.
+    """
+    session.flush()
+    if not numbers:
+        return
+    if not has_words(session):
+        make_words(session)
+        return
+    table, key = _table(session)
+    for some in chunks([int(number) for number in numbers]):
+        session.execute(sa.delete(table).where(key.in_(some)))
+        _insert(session, _words_of_photos(session, some))
+
+
+def make_words(session: Session) -> None:
+    """Make the table of words anew, with those of all photos, where the database has full text."""
+    session.flush()
+    if not has_words(session):
+        if not _has_full_text(session):
+            return
+        for statement in _MADE_BY[_dialect(session)]:
+            session.execute(sa.text(statement))
+    else:
+        session.execute(sa.delete(_table(session)[0]))
+    for some in chunks(_every_photo(session)):
+        _insert(session, _words_of_photos(session, some))
+
+
+def have_words(session: Session, text: str) -> list[sa.ColumnElement[bool]]:
+    """Whether a photo has all words of a text, or such that begin so, as conditions on `ImageRow`.
+
+    A name of a month counts for the month that a photo was taken in, and the name of an album for all photos in it.
+    """
+    wanted = list(dict.fromkeys(words_of(text)))
+    if not wanted:
+        return [sa.false()]
+    meant = {word: [word, *months_meant(word)] for word in wanted}
+    albums = _albums_named(session, wanted)
+    if not has_words(session):
+        return [_among(session, _found_by_reading(session, meant, albums))]
+    inside = [word for word in wanted if not albums[word]]
+    passing = [_matching(session, {word: meant[word] for word in inside})] if inside else []
+    for word in wanted:
+        if albums[word]:
+            in_album = sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album.in_(albums[word]))
+            passing.append(sa.or_(_matching(session, {word: meant[word]}), ImageRow.number.in_(in_album)))
+    return passing
+
+
+def _matching(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.ColumnElement[bool]:
+    """Whether the words of a photo have each of some words, or what it stands for; they are letters and digits alone."""
+    if _dialect(session) == "sqlite":
+        asked = " AND ".join("(" + " OR ".join(f'"{one}"*' for one in some) + ")" for some in meant.values())
+        matches = sa.literal_column(WORDS).op("MATCH")(asked)
+        return ImageRow.number.in_(sa.select(_SQLITE.c.rowid).select_from(_SQLITE).where(matches))
+    asked = " & ".join("(" + " | ".join(f"'{one}':*" for one in some) + ")" for some in meant.values())
+    condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(asked), TSQUERY))
+    return ImageRow.number.in_(sa.select(_SERVER.c.number).where(condition))
+
+
+def _albums_named(session: Session, wanted: Sequence[str]) -> dict[str, list[int]]:
+    """Ids of the albums whose names have a word, or such that begin so, by the word."""
+    named = [(album, words_of(name)) for album, name in session.execute(sa.select(AlbumRow.id, AlbumRow.name))]
+    return {word: [album for album, words in named if any(one.startswith(word) for one in words)] for word in wanted}
+
+
+def _found_by_reading(
+    session: Session, meant: Mapping[str, Sequence[str]], albums: Mapping[str, Sequence[int]]
+) -> list[int]:
+    """Numbers of the photos that have all words, by what their rows say."""
+    inside = {
+        word: set(session.scalars(sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album.in_(some))))
+        for word, some in albums.items()
+    }
+    return [
+        number
+        for some in chunks(_every_photo(session))
+        for number, words in _words_of_photos(session, some)
+        if all(
+            number in inside[word] or any(one.startswith(tuple(forms)) for one in words)
+            for word, forms in meant.items()
+        )
+    ]
+
+
+def _among(session: Session, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
+    """Whether a photo is one of many: given as one value, as a statement takes a few thousand of them."""
+    if _dialect(session) == "sqlite":
+        rows = sa.func.json_each(json.dumps(numbers)).table_valued("value")
+        return ImageRow.number.in_(sa.select(rows.c.value))
+    listed = sa.cast(sa.literal(list(numbers), ARRAY(sa.BigInteger)), ARRAY(sa.BigInteger))
+    return ImageRow.number == sa.any_(listed)
+
+
+def _every_photo(session: Session) -> list[int]:
+    """Numbers of all indexed photos; they alone have names."""
+    return list(session.scalars(sa.select(ImageRow.number).where(ImageRow.name.is_not(None)).order_by(ImageRow.number)))
+
+
+def _words_of_photos(session: Session, numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
+    """Numbers of those of some photos that are indexed, and the different words of each."""
+    names = sa.select(ImageRow.number, ImageRow.name).where(ImageRow.number.in_(numbers), ImageRow.name.is_not(None))
+    found: dict[int, dict[str, list[str]]] = {number: {} for number, _ in session.execute(names)}
+    columns = (MetadataRow.number, MetadataRow.source, MetadataRow.key, MetadataRow.value)
+    rows = sa.select(*columns).where(MetadataRow.number.in_(list(found)))
+    imported = set()
+    # What was imported comes last, and takes the place of what the file says; but for tags, which count of both.
+    for number, source, key, value in session.execute(
+        rows.order_by(MetadataRow.source == IMPORTED, MetadataRow.number, MetadataRow.key, MetadataRow.position)
+    ):
+        if source == IMPORTED and key not in _TAGS and (number, key) not in imported:
+            imported.add((number, key))
+            found[number].pop(key, None)
+        found[number].setdefault(key, []).append(value)
+    for number, name in session.execute(names):
+        words = dict.fromkeys(words_of(name))
+        for key, values in found[number].items():
+            if key not in _UNSAID:
+                is_date = FIELDS[key].kind.read if key in _DATES else lambda _: None
+                for value in values:
+                    words.update(dict.fromkeys(words_of_date(value) if is_date(value) else words_of(value)))
+        yield number, list(words)[:MOST_WORDS]
+
+
+def _insert(session: Session, words: Iterable[tuple[int, list[str]]]) -> None:
+    if _dialect(session) == "sqlite":
+        statement = sa.text(f"INSERT INTO {WORDS} (rowid, text) VALUES (:number, :words)")
+        rows: list[dict[str, Any]] = [{"number": number, "words": " ".join(some)} for number, some in words]
+    else:
+        statement = sa.text(f"INSERT INTO {WORDS} (number, words) VALUES (:number, array_to_tsvector(:words))")
+        rows = [{"number": number, "words": some} for number, some in words]
+    if rows:
+        session.execute(statement, rows)
+
+
+def _table(session: Session) -> tuple[sa.TableClause, sa.ColumnClause[int]]:
+    """The table of words, and its column of the photos' numbers."""
+    return (_SQLITE, _SQLITE.c.rowid) if _dialect(session) == "sqlite" else (_SERVER, _SERVER.c.number)
+
+
+def _has_full_text(session: Session) -> bool:
+    """Whether the database has full text: SQLite may be built without."""
+    dialect = _dialect(session)
+    if dialect == "sqlite":
+        return session.scalar(sa.text("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'")) is not None
+    return dialect == "postgresql"
+
+
+def _dialect(session: Session) -> str:
+    return session.get_bind().dialect.name
