@@ -145,7 +145,7 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     left = total - offset
     rows: list[ImageRow] = []
     if left > 0 and limit:
-        there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *_passing(session, wanted))
+        there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
         after_page = left - min(limit, left)
         if after_page < offset - start:
             there = there.order_by(ImageRow.name.desc()).offset(after_page).limit(left - after_page)
@@ -165,14 +165,14 @@ def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SH
 
     Successive pages neither miss nor repeat a photo, whatever is added and removed meanwhile.
     """
-    query = sa.select(ImageRow).where(ImageRow.name > name, *_passing(session, wanted))
+    query = sa.select(ImageRow).where(ImageRow.name > name, *passing_conditions(session, wanted))
     return list(session.scalars(query.order_by(ImageRow.name).limit(limit)))
 
 
 def numbers_of(session: Session, wanted: PhotoFilter = EVERY) -> NDArray[np.int64]:
     """Numbers of the indexed photos that pass a filter, ascending int64."""
     others, having = _without_tags(wanted)
-    passing = [_is_indexed(others), *_passing(session, others)]
+    passing = [_is_indexed(others), *passing_conditions(session, others)]
     found = _numbers(session, passing)
     return np.setdiff1d(found, _numbers(session, [*passing, *having]), assume_unique=True) if having else found
 
@@ -203,7 +203,7 @@ def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) 
     """
     query = sa.select(
         ImageRow.number, *(sa.func.coalesce(side, 0).label(side.key) for side in (ImageRow.width, ImageRow.height))
-    ).where(ImageRow.name.is_not(None), *_passing(session, wanted))
+    ).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
     return np.stack(_columns(session, query.order_by(*_order(order, wanted)), *3 * [np.int64]), axis=1)
 
 
@@ -226,14 +226,14 @@ _ORDER_BY: dict[str, Any] = {
 def months_of(session: Session, wanted: PhotoFilter = SHOWN) -> list[tuple[str, int]]:
     """Months (YYYY-MM, or YYYY; "": no date) and how many of the photos that pass were taken in each, in order."""
     month = sa.func.substr(ImageRow.taken, 1, 7)
-    query = sa.select(month, sa.func.count()).where(ImageRow.name.is_not(None), *_passing(session, wanted))
+    query = sa.select(month, sa.func.count()).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
     return sorted((text or "", int(count)) for text, count in session.execute(query.group_by(month)))
 
 
 def positions_of(session: Session, wanted: PhotoFilter = SHOWN) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Numbers (N,) and degrees north and east (N, 2) of the photos that pass and have a place, by number."""
     query = sa.select(ImageRow.number, ImageRow.latitude, ImageRow.longitude).where(
-        ImageRow.name.is_not(None), ImageRow.latitude.is_not(None), *_passing(session, wanted)
+        ImageRow.name.is_not(None), ImageRow.latitude.is_not(None), *passing_conditions(session, wanted)
     )
     numbers, *at = _columns(session, query, np.int64, np.float64, np.float64)
     order = np.argsort(numbers)
@@ -275,7 +275,7 @@ def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
 def _count(session: Session, wanted: PhotoFilter) -> int:
     """How many photos pass."""
     others, having = _without_tags(wanted)
-    passing = [_is_indexed(others), *_passing(session, others)]
+    passing = [_is_indexed(others), *passing_conditions(session, others)]
     query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
     found = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
     return found - int(session.scalar(query.where(*having)) or 0) if having else found
@@ -307,7 +307,7 @@ def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
     return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
 
 
-def _passing(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:
+def passing_conditions(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:
     """What the row of an indexed photo has to fulfil."""
     name, folder = wanted.name, wanted.folder.strip("/")
     if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):

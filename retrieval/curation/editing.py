@@ -1,4 +1,4 @@
-"""Titles, dates and tags of photos, changed by hand: kept as if a table had been imported, and undone as a whole."""
+"""Titles, dates, ratings, favourites and tags of photos, changed by hand: kept as if a table had been imported, and undone as a whole."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,14 @@ from retrieval.catalogue.database import chunks
 from retrieval.catalogue.metadata_store import TAG, import_values, values_by_number
 from retrieval.catalogue.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow
 from retrieval.metadata.dates import read_date
+from retrieval.metadata.fields import FIELDS
+from retrieval.metadata.kinds import MOST_STARS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
 
-TITLE, TAKEN = "title", "taken"
+TITLE, TAKEN, RATING, FAVOURITE = "title", "taken", "rating", "favourite"
 KEYS = (TITLE, TAKEN, TAG)
-"""Keys of the metadata that are edited."""
+"""Keys of the metadata that a summary tells."""
+_MARK = FIELDS[FAVOURITE].kind
 MOST_SAID = 5
 """Different titles, and dates, that a summary says."""
 
@@ -37,12 +40,18 @@ class Edit:
         Tags that the photos get.
     tags_remove : tuple of str
         Tags that they lose, in upper or lower case; those that a file says stay.
+    rating : int, optional
+        Stars, 1 to 5; 0: what the file says.
+    favourite : bool, optional
+        Whether they are favourites.
     """
 
     title: str | None = None
     taken: str | None = None
     tags_add: tuple[str, ...] = ()
     tags_remove: tuple[str, ...] = ()
+    rating: int | None = None
+    favourite: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Summary:
 
 
 def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
-    """Change titles, dates and tags of photos: of all of them, or of none.
+    """Change what `Edit` says of photos: of all of them, or of none.
 
     Parameters
     ----------
@@ -89,10 +98,12 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
     Raises
     ------
     CairnError
-        The date is invalid.
+        The date or the rating is invalid.
     """
     single = _cleaned({TITLE: (edit.title,)} if edit.title is not None else {})
     single |= _cleaned({TAKEN: (edit.taken,)} if edit.taken is not None else {})
+    single |= _cleaned({RATING: (str(edit.rating),) if edit.rating else ()} if edit.rating is not None else {})
+    single |= _cleaned({FAVOURITE: _MARK.write(edit.favourite)} if edit.favourite is not None else {})
     add = clean_tags(edit.tags_add)
     gone = {tag.casefold() for tag in clean_tags(edit.tags_remove)} - {tag.casefold() for tag in add}
     keys = [*single, *([TAG] if add or gone else [])]
@@ -101,6 +112,8 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
         of_file = {key: tuple(values.get((FROM_FILE, key), ())) for key in keys}
         imported = {key: tuple(values.get((IMPORTED, key), ())) for key in keys}
         changed = {key: value for key, value in single.items() if value != (imported[key] or of_file[key])}
+        if edit.favourite is False and of_file[FAVOURITE] != _MARK.write(True):
+            changed[FAVOURITE] = ()  # as the file says
         if add or gone:
             own = {tag.casefold() for tag in of_file[TAG]}
             left = [tag for tag in imported[TAG] if tag.casefold() not in gone]
@@ -185,6 +198,12 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
                     "{value} is no date: write it as 1923, 1923-05 or 1923-05-17.", value=repr(clean(given[0], 40))
                 )
             cleaned[key] = tuple(date for date in dates if date is not None)
+        elif key == RATING:
+            if any(FIELDS[key].kind.read(one) is None for one in several[:1]):
+                raise CairnError("A rating is a number of stars, 1 to {most}.", most=MOST_STARS)
+            cleaned[key] = tuple(several[:1])
+        elif key == FAVOURITE:
+            cleaned[key] = tuple(text for one in several[:1] for text in _MARK.write(bool(_MARK.read(one))))
         else:
-            raise CairnError("Titles, dates and tags can be edited, and nothing else.")
+            raise CairnError("Titles, dates, ratings, favourites and tags can be edited, and nothing else.")
     return cleaned

@@ -273,10 +273,43 @@ class Facet(BaseModel):
     values: list[FacetValue]
 
 
+class FacetFolder(BaseModel):
+    """A folder of the names of photos."""
+
+    folder: str
+    photos: int = Field(description="Those in folders below it do not count.")
+
+
+class FacetTag(BaseModel):
+    """A tag."""
+
+    tag: str
+    photos: int
+
+
+class FacetAlbum(BaseModel):
+    """An album."""
+
+    album: int
+    name: str
+    photos: int
+
+
+class FacetYear(BaseModel):
+    """A year in which photos were taken."""
+
+    year: str
+    photos: int
+
+
 class Facets(BaseModel):
-    """Fields that photos may be chosen by, with their values."""
+    """What the photos have that pass the filters. Of what a photo has one of, the others might be chosen in its place."""
 
     facets: list[Facet]
+    folders: list[FacetFolder]
+    tags: list[FacetTag]
+    albums: list[FacetAlbum]
+    years: list[FacetYear]
 
 
 class PhotoPage(BaseModel):

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 from retrieval.curation import editing as curation
 from retrieval.curation.discarding import take_out
 from retrieval.curation.editing import Edit
+from retrieval.metadata.kinds import MOST_STARS
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import Number
 from retrieval.web.routes.albums import MOST, SomePhotos
@@ -25,7 +26,7 @@ class Before(BaseModel):
 
     number: Number
     values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
-        description="Of title, taken and tag, what was changed; an empty list: what the photo's file says counted."
+        description="Of title, taken, rating, favourite and tag, what was changed; an empty list: what the photo's file says counted."
     )
 
 
@@ -37,6 +38,10 @@ class PhotoEdit(BaseModel):
     taken: Annotated[str, StringConstraints(max_length=100)] | None = Field(
         None, description='1923, 1923-05, 1923-05-17 or 1923-05-17T12:00:00; "": what the file says.'
     )
+    rating: Annotated[int, Field(ge=0, le=MOST_STARS)] | None = Field(
+        None, description="Stars, 1 to 5; 0: what the file says."
+    )
+    favourite: bool | None = Field(None, description="Whether they are favourites.")
     tags_add: EditedTags = []
     tags_remove: EditedTags = Field([], description="In upper or lower case; those that a photo's file says stay.")
     restore: Annotated[list[Before], Field(max_length=MOST)] = Field(
@@ -45,7 +50,8 @@ class PhotoEdit(BaseModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "PhotoEdit":
-        edits = self.title is not None or self.taken is not None or self.tags_add or self.tags_remove
+        single = (self.title, self.taken, self.rating, self.favourite)
+        edits = any(one is not None for one in single) or self.tags_add or self.tags_remove
         if bool(self.restore) == bool(edits) or (self.photos != [] and bool(self.restore)):
             raise ValueError("say what to change of which photos, or what to restore")
         if edits and not self.photos:
@@ -91,12 +97,13 @@ class RemovedPhotos(BaseModel):
 
 @router.patch("", dependencies=WRITING)
 def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
-    """Change titles, dates and tags of photos, or undo such a change."""
+    """Change titles, dates, ratings, favourites and tags of photos, or undo such a change."""
     with changing(request, 422) as session:
         if asked.restore:
             restored = curation.restore_photos(session, {one.number: one.values for one in asked.restore})
             return PhotosEdited(changed=restored, kept=0, before=[])
-        edit = Edit(asked.title, asked.taken, tuple(asked.tags_add), tuple(asked.tags_remove))
+        tags = tuple(asked.tags_add), tuple(asked.tags_remove)
+        edit = Edit(asked.title, asked.taken, *tags, asked.rating, asked.favourite)
         edited = curation.edit_photos(session, asked.photos, edit)
     before = [
         Before(number=number, values={key: list(some) for key, some in values.items()})

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
 from retrieval.catalogue.browsing import months_of, positions_of, shapes_of, values_of
-from retrieval.metadata.fields import FIELDS
+from retrieval.catalogue.facets import facets_of
 from retrieval.web.models import Cameras, Facets, Filters, Layout, Places, Timeline
 from retrieval.web.service import Service, service_of
 
@@ -79,22 +79,31 @@ def cameras(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500)
     return _answer(request, service, ("cameras", limit), make)
 
 
+class FacetParameters(Filters):
+    """Which photos are counted, and how many values are listed of each facet."""
+
+    limit: int = Field(500, ge=0, le=5000)
+
+
 @router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
-def facets(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Response:
-    """List the values of the fields that photos may be chosen by, those of the most photos first."""
-    service = service_of(request)
+def facets(request: Request, asked: Annotated[FacetParameters, Query()]) -> Response:
+    """List what the photos have that pass the filters: values of fields, folders, tags, albums, years."""
+    service, wanted = service_of(request), asked.wanted()
 
     def make() -> dict[str, Any]:
-        with service.collection.catalogue.reading() as session:
-            listed = {row.name: values_of(session, row.key)[:limit] for row in FIELDS.values() if row.facet}
+        found = service.collection.catalogue.read(facets_of, wanted, asked.limit)
         return {
             "facets": [
                 {"field": name, "values": [{"value": value, "photos": photos} for value, photos in values]}
-                for name, values in listed.items()
-            ]
+                for name, values in found.fields.items()
+            ],
+            "folders": [{"folder": folder, "photos": photos} for folder, photos in found.folders],
+            "tags": [{"tag": tag, "photos": photos} for tag, photos in found.tags],
+            "albums": [{"album": album, "name": name, "photos": photos} for album, name, photos in found.albums],
+            "years": [{"year": year, "photos": photos} for year, photos in found.years],
         }
 
-    return _answer(request, service, ("facets", limit), make)
+    return _answer(request, service, ("facets", wanted, asked.limit), make)
 
 
 def _answer(request: Request, service: Service, asked: Any, make: Callable[[], dict[str, Any]]) -> Response:

@@ -7,7 +7,7 @@ import { asks, everyFilter, fillFilters, formFilters, inForce, offer } from "./f
 import { parts, t, tn } from "./language.js";
 import { start } from "./page.js";
 import { drawer } from "./photos/drawer.js";
-import { timeline } from "./photos/timeline.js";
+import { headings, timeline } from "./photos/timeline.js";
 import { photoAddress, Wall } from "./photos/wall.js";
 import { pending, searchAddress } from "./query.js";
 import { isOpen, watch } from "./jobs/jobs.js";
@@ -72,8 +72,10 @@ async function load() {
     const viewed = Number(sessionStorage.getItem("cairn.viewed") ?? NaN);
     sessionStorage.removeItem("cairn.viewed");
     const focused = at("photos").contains(document.activeElement) ? wall.numbers[wall.current] : NaN; // it goes with what is shown
-    if (!same) wall.show(layout, first);
-    const place = layout.numbers.indexOf(Number.isNaN(viewed) && !same ? focused : viewed);
+    const groups = headings(dates, order);
+    const alike = same && JSON.stringify(groups) === JSON.stringify(wall.groups);
+    if (!alike) wall.show(layout, first, groups);
+    const place = layout.numbers.indexOf(Number.isNaN(viewed) && !alike ? focused : viewed);
     if (place >= 0) wall.focus(place);
     mark(wall.view[1]);
   } catch (error) {

@@ -250,9 +250,9 @@ export function selection({ container, place = container, rest = null, photo = n
 let results = null;
 let found = []; // photos that are surely right
 
-/** Let these results be chosen; `keep`: those that are chosen stay so. */
-export function offerChoice(photos, keep) {
-  found = photos.filter((entry) => entry.found);
+/** Let these results be chosen; `keep`: those that are chosen stay so; `sure`: those that are surely right, without the query. */
+export function offerChoice(photos, keep, sure = []) {
+  found = sure;
   results?.offer(photos, keep);
   at("choose-found").hidden = !found.length;
 }

@@ -5,7 +5,7 @@ import { at, el } from "./dom.js";
 import { asksFor, fields as known } from "./fields.js";
 import { figure, fixed, t, tn } from "./language.js";
 
-export const TEXTS = ["name", "folder", "taken_from", "taken_to"];
+export const TEXTS = ["words", "name", "folder", "taken_from", "taken_to"];
 const ASKED = known.filter(({ filter }) => filter);
 const MORE = [...ASKED.map(({ name }) => name), "near", "within", "album", "hidden"]; // that only addresses have
 const MOST = 500; // that a field offers
@@ -46,6 +46,7 @@ export function inForce(filters, names = new Map()) {
   const [latitude, longitude, kilometres] = (filters.near ?? "").split(",").map(Number);
   const sides = (filters.within ?? "").split(",").map(Number);
   const says = {
+    words: (value) => t("Words: {value}", { value }),
     name: (value) => t("Name: {value}", { value }),
     folder: (value) => t("Folder: {value}", { value }),
     taken_from: (value) => t("From {value}", { value }),

@@ -20,8 +20,13 @@ export function nameLine(tag, name, attributes = {}) {
     el("span", { class: "start" }, start), end && el("span", { class: "end" }, end));
 }
 
-/** A photo's title, where it has one. */
-export const titleLine = ({ title }) => title ? el("span", { class: "title", title, dir: "auto" }, title) : null;
+/** What a photo is called: its title, or its name where it has none. */
+export const calledBy = ({ title, name }) => title || name;
+
+/** What a photo is called, on one line; its name is the tooltip of a title. */
+export const callLine = (photo) => photo.title
+  ? el("span", { class: "title", title: `${photo.title} (${photo.name})`, dir: "auto", "aria-hidden": "true" }, photo.title)
+  : nameLine("span", photo.name, { "aria-hidden": "true" });
 
 /** A photo in a frame; `region`: corners [x, y] in its pixels, drawn over it. */
 export function frame(photo, { region = null, alt = photo.name, eager = false, source = thumbnail(photo.number) } = {}) {
@@ -38,7 +43,7 @@ export function tiles(photos, fields = {}, eager = FIRST) {
   return photos.map((photo, place) => {
     const href = address("/photo", { number: photo.number, ...fields });
     // The name is read once, from the text; the picture says nothing that the text does not.
-    const link = el("a", { href }, frame(photo, { eager: place < eager }), titleLine(photo), nameLine("span", photo.name, { "aria-hidden": "true" }));
+    const link = el("a", { href }, frame(photo, { eager: place < eager, alt: photo.title ? `${photo.title}, ${photo.name}` : photo.name }), callLine(photo));
     return el("li", { class: "photo-tile" }, link);
   });
 }

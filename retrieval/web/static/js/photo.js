@@ -5,6 +5,7 @@ import { boxTool } from "./box.js";
 import { editFacts } from "./curation/editing.js";
 import { at, complain, el } from "./dom.js";
 import { fields, shown } from "./fields.js";
+import { calledBy } from "./grid.js";
 import { figure, fixed, moment, t, tn } from "./language.js";
 import { entitle, start } from "./page.js";
 import { listAddress, numbersOf } from "./photos/list.js";
@@ -116,7 +117,17 @@ function showPlace() {
 async function refresh(number) {
   const photo = await read(number);
   known.set(number, Promise.resolve(photo));
-  if (current.number === number) at("facts").replaceChildren(...facts(photo));
+  if (current.number === number) {
+    showFacts(photo);
+    entitle(calledBy(photo));
+  }
+  return photo;
+}
+
+/** Say what is known of a photo, and why it cannot be found by what it shows, where that is so. */
+function showFacts(photo) {
+  at("facts").replaceChildren(...facts(photo));
+  at("featureless").hidden = photo.features > 0;
 }
 
 async function show(number, mode) {
@@ -126,8 +137,8 @@ async function show(number, mode) {
   current = photo;
   complain(null);
   unsay();
-  entitle(photo.name);
-  at("facts").replaceChildren(...facts(photo));
+  entitle(calledBy(photo));
+  showFacts(photo);
   at("editing").replaceChildren();
   editFacts(at("editing"), photo, () => refresh(number));
   at("page").hidden = false;

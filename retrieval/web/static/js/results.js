@@ -180,7 +180,7 @@ function replace({ results, turned }, asked, completes) {
   });
   fill(at("found"), wanted.filter((_, place) => isShown(results[place])));
   fill(at("perhaps"), wanted.filter((_, place) => !isShown(results[place])));
-  offerChoice(results, completes);
+  offerChoice(results, completes, results.filter((entry) => entry.found && !isQuery(entry, asked.queries)));
   try { // so that the page of a match leads to the next one
     sessionStorage.setItem("cairn.matches", JSON.stringify(shown().map((item) => item.querySelector("a[href*='/match?']")?.getAttribute("href"))));
   } catch {
@@ -215,6 +215,8 @@ export function showResults(given, asked, completes) {
   const answer = { ...given, results: left, rejected };
   last = { answer, asked };
   replace(answer, asked, completes);
+  at("more-results").hidden = given.results.length < asked.top || !moreThan(asked.top);
+  at("shown-so-far").textContent = tn(given.results.length, "The best {n} is shown.", "The best {n} are shown.");
   at("rejected").hidden = !rejected.length;
   if (!completes) at("rejected").open = false;
   at("rejected-title").textContent = tn(rejected.length, "{n} photo you called no match", "{n} photos you called no match");
@@ -227,13 +229,16 @@ export function showResults(given, asked, completes) {
   at("said").textContent = sentence(answer, asked);
 }
 
+/** The next number of results that may be asked for; undefined: there is none. */
+export const moreThan = (top) => [...at("top").options].map(({ value }) => Number(value)).find((one) => one > top);
+
 /** Take away what is shown; `said` stands in place of the answer. */
 export function clearResults(said = "") {
   fill(at("found"), []);
   fill(at("perhaps"), []);
   offerChoice([]);
   last = null;
-  at("similar").hidden = at("how").hidden = at("rejected").hidden = true;
+  at("similar").hidden = at("how").hidden = at("rejected").hidden = at("more-results").hidden = true;
   at("note").textContent = "";
   at("said").textContent = said;
 }

@@ -10,12 +10,12 @@ import { t } from "./language.js";
 import { start } from "./page.js";
 import { format, parse, resolve, searchAddress } from "./query.js";
 import { rememberSearch } from "./curation/recent.js";
-import { anyResults, clearResults, listenToResults, showResults } from "./results.js";
+import { anyResults, clearResults, listenToResults, moreThan, showResults } from "./results.js";
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
   match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1", augmented: "1",
-  name: "", folder: "", taken_from: "", taken_to: "", tag: "",
+  words: "", name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
 const SOON = 300; // milliseconds in which most answers come: before that, nothing is said of waiting
@@ -27,6 +27,7 @@ let open = -1; // which of them is in the box tool
 let request = new AbortController();
 let turning = new AbortController(); // of the look at turned views, which ends with the request too
 let waits = 0; // timer
+let growing = false; // more is asked for of what is shown, which stays
 const clock = stopwatch(at("elapsed"));
 const turningClock = stopwatch(at("turning-elapsed"));
 
@@ -52,7 +53,7 @@ function fillOptions(fields) {
     else control.value = value;
     if (control.tagName === "SELECT" && control.selectedIndex < 0) control.value = usual;
   }
-  if (Object.keys(DEFAULTS).some((name) => name !== "match" && fields.has(name))) at("more").open = true;
+  if (Object.keys(DEFAULTS).some((name) => !["match", "words"].includes(name) && fields.has(name))) at("more").open = true;
 }
 
 // Queries
@@ -168,6 +169,7 @@ function listen() {
     const { askToSave } = await import("./curation/saving.js");
     await askToSave([...queries], how());
   });
+  at("show-more").addEventListener("click", showMore);
   at("stop").addEventListener("click", () => turning.abort());
   at("cancel").addEventListener("click", cancel);
   window.addEventListener("popstate", load);
@@ -182,6 +184,20 @@ function run() {
   }
   edit(-1);
   go(here());
+}
+
+/** Ask for more results; those that are shown stay where they are. */
+async function showMore() {
+  const before = document.querySelectorAll("#results .result").length;
+  at("top").value = moreThan(Number(options().top));
+  growing = true;
+  at("show-more").disabled = true;
+  history.pushState(null, "", here());
+  await load();
+  growing = at("show-more").disabled = false;
+  const next = [...document.querySelectorAll("#found .result, #perhaps .result")][before];
+  if (next) at("similar").open ||= at("perhaps").contains(next);
+  (next?.querySelector("a") ?? at("results-title")).focus({ preventScroll: true }); // where reading goes on
 }
 
 // Results
@@ -240,7 +256,7 @@ async function load() {
 
 function busy(is) {
   clearTimeout(waits);
-  if (is) waits = setTimeout(() => showWaiting(true), SOON);
+  if (is && !growing) waits = setTimeout(() => showWaiting(true), SOON);
   else showWaiting(false);
   at("results").classList.toggle("stale", is);
   at("results").setAttribute("aria-busy", String(is));

@@ -97,11 +97,14 @@ export function drawer(current, change) {
       entries(list, choices(field, values), [filters[name]], (value) => change({ ...filters, [name]: filters[name] === value ? "" : value }));
       return el("section", { "aria-labelledby": `${name}-title` }, el("h3", { id: `${name}-title` }, field.facet), list);
     }));
+    at("year-part").hidden = !known.years.length;
+    const year = filters.taken_from === filters.taken_to ? filters.taken_from : "";
+    entries(at("year-list"), known.years.map((one) => ({ text: one.year, photos: one.photos })), [year],
+      (one) => change({ ...filters, taken_from: year === one ? "" : one, taken_to: year === one ? "" : one }));
   };
   const load = async () => {
-    const [{ folders }, { tags }, { facets }, { albums }, { total: hidden }] = await Promise.all(
-      [json("/api/folders"), json("/api/tags", { limit: 500 }), json("/api/facets"), json("/api/albums"), json("/api/photos", { hidden: true, limit: 0 })]);
-    known = { folders, tags, facets, albums, hidden };
+    const [facets, { total: hidden }] = await Promise.all([json("/api/facets", current()), json("/api/photos", { hidden: true, limit: 0 })]);
+    known = { ...facets, hidden };
     fill();
   };
   at("open-drawer").addEventListener("click", () => {
@@ -112,5 +115,10 @@ export function drawer(current, change) {
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close(); // beside it
   });
-  return { fill, close: () => dialog.close() };
+  /** Count anew what is shown now, while it is open. */
+  const refresh = () => {
+    fill();
+    if (dialog.open) load().catch(complain);
+  };
+  return { fill: refresh, close: () => dialog.close() };
 }

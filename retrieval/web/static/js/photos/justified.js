@@ -1,6 +1,7 @@
 // A justified layout: rows of photos that fill the width, each photo in its own shape. Numbers in, numbers out.
 
 const UNKNOWN = 133; // width over height of a photo that says none, in hundredths
+const HEAD = 44; // pixels above the first row of a group, for its heading
 const [NARROWEST, WIDEST] = [30, 400]; // shapes beyond are cut to these, in hundredths: a strip would make a row of its own
 
 /** Height that rows should have in a wall so wide: about four to eight photos of usual shape fit in one, two on a phone. */
@@ -12,14 +13,17 @@ export const rowHeight = (width) => Math.round(Math.min(Math.max(width / 6.5, 11
  * @param width of the wall, pixels
  * @param height that rows should have, about
  * @param gap between photos and between rows
- * @returns {starts: first photo of each row, and their number at the end; tops: of each row, and the height of all at the end;
+ * @param groups [{place, text}]: a heading above the photo of each place, which begins a row
+ * @returns {heads: headings by row, {top, text}; starts: first photo of each row, and their number at the end; tops: of each row, and the height of all at the end;
  *   heights: of each row; ratios, width, gap}
  */
-export function justify(ratios, width, height, gap) {
+export function justify(ratios, width, height, gap, groups = []) {
   const shape = (place) => Math.min(Math.max(ratios[place] || UNKNOWN, NARROWEST), WIDEST) / 100;
   const starts = [0];
   const tops = [0];
   const heights = [];
+  const heads = new Map();
+  const headings = new Map(groups.map(({ place, text }) => [place, text]));
   let first = 0;
   let sum = 0; // of the shapes of the row
   const close = (end, tall) => {
@@ -30,6 +34,11 @@ export function justify(ratios, width, height, gap) {
     sum = 0;
   };
   for (let place = 0; place < ratios.length; place += 1) {
+    if (headings.has(place)) {
+      if (first < place) close(place, height); // the last row of a group is as it is
+      heads.set(heights.length, { top: tops.at(-1), text: headings.get(place) });
+      tops[tops.length - 1] += HEAD;
+    }
     const before = sum;
     sum += shape(place);
     const room = width - gap * (place - first);
@@ -45,7 +54,7 @@ export function justify(ratios, width, height, gap) {
     }
   }
   if (first < ratios.length) close(ratios.length, height); // the last row is as it is
-  return { starts, tops, heights, ratios, width, gap };
+  return { starts, tops, heights, ratios, width, gap, heads };
 }
 
 /** Height of all rows. */

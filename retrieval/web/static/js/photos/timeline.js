@@ -23,6 +23,14 @@ export function places(months, newest) {
   });
 }
 
+/** Headings above photos in the order of their dates: [{place, text}]; none in another order. */
+export function headings({ months, undated }, order) {
+  if (!["newest", "oldest"].includes(order)) return [];
+  const found = places(months, order === "newest");
+  const end = found.reduce((sum, { photos }) => sum + photos, 0);
+  return [...found.map(({ month, place }) => ({ place, text: monthName(month) })), ...(undated ? [{ place: end, text: t("No date") }] : [])];
+}
+
 /** The same by year: [{year, photos, place, months}]. */
 export function years(found) {
   const all = [];

@@ -3,7 +3,7 @@
 import { address, photos as read, thumbnail } from "../api.js";
 import { tick } from "../choosing.js";
 import { el } from "../dom.js";
-import { nameLine, titleLine } from "../grid.js";
+import { callLine } from "../grid.js";
 import { figure, t } from "../language.js";
 import { beside, boxes, justify, rowAt, rowHeight, rowOf, total } from "./justified.js";
 
@@ -27,7 +27,9 @@ export class Wall {
     this.onView = onView;
     this.numbers = [];
     this.layout = justify([], 1, 1, GAP);
+    this.groups = [];
     this.shown = new Map(); // list items by places
+    this.headings = new Map(); // list items by rows
     this.known = new Map(); // photos by numbers
     this.current = 0; // the place that the Tab key reaches
     this.told = -1;
@@ -68,10 +70,14 @@ export class Wall {
     }
   }
 
-  /** Show photos. `numbers`, `ratios`: of each (GET /api/layout); `at`: number of the photo that is seen first. */
-  show({ numbers, ratios }, at = null) {
+  /**
+   * Show photos. `numbers`, `ratios`: of each (GET /api/layout); `at`: number of the photo that is seen first; `groups`:
+   * [{place, text}], headings above photos.
+   */
+  show({ numbers, ratios }, at = null, groups = []) {
     this.numbers = numbers;
     this.ratios = ratios;
+    this.groups = groups;
     this.told = -1;
     this.#clear();
     this.#lay();
@@ -94,7 +100,7 @@ export class Wall {
   /** Bring a photo's row to the top of the view. */
   scrollTo(place) {
     const row = rowOf(this.layout, place);
-    scrollTo(0, row ? this.#top + this.layout.tops[row] - this.#bar : 0);
+    scrollTo(0, row ? this.#top + this.#above(row) - this.#bar : 0);
     this.#draw();
   }
 
@@ -116,14 +122,20 @@ export class Wall {
     return stuck.reduce((sum, node) => sum + node.offsetHeight, 0);
   }
 
+  /** Where a row begins, with its heading. */
+  #above(row) {
+    return this.layout.heads.get(row)?.top ?? this.layout.tops[row];
+  }
+
   #clear() {
-    for (const item of this.shown.values()) item.remove();
+    for (const item of [...this.shown.values(), ...this.headings.values()]) item.remove();
     this.shown.clear();
+    this.headings.clear();
   }
 
   #lay() {
     this.width = this.host.clientWidth;
-    this.layout = justify(this.ratios ?? [], this.width, rowHeight(this.width), GAP);
+    this.layout = justify(this.ratios ?? [], this.width, rowHeight(this.width), GAP, this.groups);
     this.host.style.setProperty("height", `${total(this.layout)}px`);
   }
 
@@ -178,10 +190,29 @@ export class Wall {
       if (this.shown.has(this.layout.starts[row]) && this.shown.has(this.layout.starts[row + 1] - 1)) continue;
       for (const box of boxes(this.layout, row)) if (!this.shown.has(box.place)) this.#put(box);
     }
+    this.#head(rows);
     if (!this.shown.has(this.current)) this.#reach(from);
     if (!fill) return;
     for (const item of this.shown.values()) this.#picture(item);
     this.#name();
+  }
+
+  /** Have the headings of some rows in the document, each before the photos of its row. */
+  #head([from, to]) {
+    for (const [row, item] of this.headings) {
+      if (row >= from && row <= to) continue;
+      item.remove();
+      this.headings.delete(row);
+    }
+    for (let row = from; row <= to; row += 1) {
+      const head = this.layout.heads.get(row);
+      if (!head) continue;
+      const item = this.headings.get(row) ?? el("li", { class: "wall-date" }, el("h2", {}, head.text));
+      item.style.setProperty("top", `${head.top}px`);
+      this.headings.set(row, item);
+      const first = this.shown.get(this.layout.starts[row]);
+      if (first.previousElementSibling !== item) first.before(item);
+    }
   }
 
   /** Let the Tab key reach a photo that is in the document. */
@@ -213,7 +244,7 @@ export class Wall {
     const before = this.shown.get(place - 1);
     if (before?.isConnected) before.after(item);
     else {
-      const after = [...this.host.children].find((one) => Number(one.firstElementChild.dataset.place) > place);
+      const after = [...this.host.children].find((one) => Number(one.firstElementChild.dataset.place) > place); // no heading has one
       this.host.insertBefore(item, after ?? null);
     }
   }
@@ -238,10 +269,10 @@ export class Wall {
       link.setAttribute("aria-label", t("Photo {place} of {total}", { place: figure(place + 1), total: figure(this.numbers.length) }));
       return;
     }
-    link.setAttribute("aria-label", photo.title ? `${photo.name} ${photo.title}` : photo.name);
+    link.setAttribute("aria-label", photo.title ? `${photo.title}, ${photo.name}` : photo.name);
     item.querySelector(".pick").setAttribute("aria-label", t("Select {name}", { name: photo.name }));
     if (item.querySelector(".wall-caption")) return;
-    link.append(el("span", { class: "wall-caption", "aria-hidden": "true" }, titleLine(photo), nameLine("span", photo.name)));
+    link.append(el("span", { class: "wall-caption", "aria-hidden": "true" }, callLine(photo)));
   }
 
   /** Ask for the names of what is shown. */
@@ -268,7 +299,7 @@ export class Wall {
   #reveal(place) {
     const row = rowOf(this.layout, place);
     const [top, height] = [this.layout.tops[row] + this.#top, this.layout.heights[row]];
-    if (top - this.#bar < scrollY) scrollTo(0, top - this.#bar - GAP);
+    if (top - this.#bar < scrollY) scrollTo(0, this.#above(row) + this.#top - this.#bar - GAP);
     else if (top + height > scrollY + innerHeight) scrollTo(0, top + height - innerHeight + GAP);
   }
 

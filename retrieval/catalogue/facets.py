@@ -1,0 +1,94 @@
+"""Facets: what the photos that pass a filter have, and how many have each, to narrow them down further.
+
+Of what a photo has one of, such as a camera, all values are counted that might be chosen in place of the one that is
+asked for; of tags, those that photos have besides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from retrieval.catalogue.browsing import folders_of, months_of, passing_conditions, values_of
+from retrieval.catalogue.filters import SHOWN, PhotoFilter
+from retrieval.catalogue.metadata_store import COLUMNS, TAG, counts_of_values, tag_counts
+from retrieval.catalogue.schema import AlbumPhotoRow, AlbumRow, ImageRow, MetadataRow
+from retrieval.metadata.fields import FIELDS
+
+Counts = list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What photos have, and how many have each: those of the most photos first, but for folders and years."""
+
+    folders: Counts  # in order; photos in folders below one do not count
+    tags: Counts
+    albums: list[tuple[int, str, int]]  # id, name and photos
+    years: Counts  # in order
+    fields: Mapping[str, Counts]  # by name of the field
+
+
+def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -> Facets:
+    """What the photos have that pass a filter; of each facet but folders and years so many at most."""
+    everything = wanted == SHOWN
+    years: dict[str, int] = {}
+    for month, photos in months_of(session, replace(wanted, taken_from="", taken_to="")):
+        if month:
+            years[month[:4]] = years.get(month[:4], 0) + photos
+    fields = {}
+    for row in FIELDS.values():
+        if row.facet:
+            default = getattr(SHOWN, row.name)
+            others = replace(wanted, **{row.name: default})
+            counted = values_of(session, row.key) if others == SHOWN else _values(session, row.key, others)
+            fields[row.name] = counted[:limit]
+    folderless = replace(wanted, folder="")
+    return Facets(
+        folders=folders_of(session) if folderless == SHOWN else _folders(session, folderless),
+        tags=tag_counts(session, limit) if everything else _tags(session, wanted, limit),
+        albums=_albums(session, replace(wanted, album=None), limit),
+        years=sorted(years.items()),
+        fields=fields,
+    )
+
+
+def _which(session: Session, wanted: PhotoFilter) -> sa.ColumnElement[bool]:
+    return sa.and_(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
+
+
+def _values(session: Session, key: str, wanted: PhotoFilter) -> Counts:
+    """Values of a field that has one for each photo."""
+    which = _which(session, wanted)
+    if key in COLUMNS:
+        column: Any = getattr(ImageRow, key)
+        query = sa.select(column, sa.func.count()).where(column.is_not(None), which).group_by(column)
+        counted = [(str(value), int(count)) for value, count in session.execute(query)]
+    else:
+        counted = counts_of_values(session, key, which)
+    return sorted((one for one in counted if FIELDS[key].kind.read(one[0]) is not None), key=lambda one: (-one[1], one))
+
+
+def _folders(session: Session, wanted: PhotoFilter) -> Counts:
+    query = sa.select(ImageRow.folder, sa.func.count()).where(_which(session, wanted)).group_by(ImageRow.folder)
+    return sorted((folder or "", int(count)) for folder, count in session.execute(query))
+
+
+def _tags(session: Session, wanted: PhotoFilter, limit: int) -> Counts:
+    """Tags, each spelt as one of the photos has it."""
+    count = sa.func.count(MetadataRow.number.distinct()).label("photos")
+    spelt = sa.func.max(MetadataRow.value).label("tag")  # in lower case, where one is
+    query = sa.select(spelt, count).join(ImageRow, ImageRow.number == MetadataRow.number)
+    query = query.where(MetadataRow.key == TAG, _which(session, wanted)).group_by(MetadataRow.value_hash)
+    found = session.execute(query.order_by(sa.desc("photos"), sa.asc("tag")).limit(limit))
+    return [(tag, int(photos)) for tag, photos in found]
+
+
+def _albums(session: Session, wanted: PhotoFilter, limit: int) -> list[tuple[int, str, int]]:
+    count = sa.func.count().label("photos")
+    query = sa.select(AlbumRow.id, AlbumRow.name, count).join(AlbumPhotoRow, AlbumPhotoRow.album == AlbumRow.id)
+    query = query.join(ImageRow, ImageRow.number == AlbumPhotoRow.number).where(_which(session, wanted))
+    query = query.group_by(AlbumRow.id, AlbumRow.name).order_by(sa.desc("photos"), AlbumRow.name).limit(limit)
+    return [(album, name, int(photos)) for album, name, photos in session.execute(query)]
