@@ -36,7 +36,7 @@ from retrieval.catalogue.metadata_store import (
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
 from retrieval.catalogue.settings import revision_of
-from retrieval.catalogue.words import have_words
+from retrieval.catalogue.words import have_words, numbers_with_words
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.fields import FIELDS, Field
 from retrieval.metadata.kinds import MOST_STARS
@@ -145,7 +145,10 @@ def page_of(session: Session, offset: int, limit: int, wanted: PhotoFilter, page
     left = total - offset
     rows: list[ImageRow] = []
     if left > 0 and limit:
-        there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *passing_conditions(session, wanted))
+        # Whether as many pass that a page of them is found sooner by going through the names than by finding all.
+        by_name = bool(wanted.words) and total**2 > (offset - start + limit) * count_indexed(session)
+        passing = passing_conditions(session, wanted, by_name)
+        there = sa.select(ImageRow.name).where(ImageRow.name.is_not(None), *passing)
         after_page = left - min(limit, left)
         if after_page < offset - start:
             there = there.order_by(ImageRow.name.desc()).offset(after_page).limit(left - after_page)
@@ -171,6 +174,8 @@ def page_after(session: Session, name: str, limit: int, wanted: PhotoFilter = SH
 
 def numbers_of(session: Session, wanted: PhotoFilter = EVERY) -> NDArray[np.int64]:
     """Numbers of the indexed photos that pass a filter, ascending int64."""
+    if (with_words := _with_words_alone(session, wanted)) is not None:
+        return np.sort(_columns(session, with_words, np.int64)[0])
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *passing_conditions(session, others)]
     found = _numbers(session, passing)
@@ -274,11 +279,25 @@ def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
 
 def _count(session: Session, wanted: PhotoFilter) -> int:
     """How many photos pass."""
+    if (with_words := _with_words_alone(session, wanted)) is not None:
+        return int(session.scalar(sa.select(sa.func.count()).select_from(with_words.subquery())) or 0)
     others, having = _without_tags(wanted)
     passing = [_is_indexed(others), *passing_conditions(session, others)]
     query = sa.select(sa.func.count()).select_from(ImageRow).where(*passing)
     found = int(session.scalar(query) or 0) if len(passing) > 1 else count_indexed(session)
     return found - int(session.scalar(query.where(*having)) or 0) if having else found
+
+
+def _with_words_alone(session: Session, wanted: PhotoFilter) -> sa.Select[Any] | None:
+    """Numbers of the photos that pass a filter that asks for words and nothing else, as a query; None of another."""
+    if not wanted.words or replace(wanted, words="") not in (SHOWN, EVERY):
+        return None
+    found = numbers_with_words(session, wanted.words)
+    hidden = sa.select(HiddenRow.number)
+    if found is None or wanted.hidden is None or session.scalar(hidden.limit(1)) is None:
+        return found
+    (number,) = found.selected_columns
+    return found.where(number.not_in(hidden))
 
 
 def _without_tags(wanted: PhotoFilter) -> tuple[PhotoFilter, list[sa.ColumnElement[bool]]]:
@@ -307,8 +326,8 @@ def _is_indexed(wanted: PhotoFilter) -> sa.ColumnElement[bool]:
     return ImageRow.name.is_not(None) if by_number else ImageRow.state == INDEXED
 
 
-def passing_conditions(session: Session, wanted: PhotoFilter) -> list[sa.ColumnElement[bool]]:
-    """What the row of an indexed photo has to fulfil."""
+def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
+    """What the row of an indexed photo has to fulfil; `by_name`: see `have_words`."""
     name, folder = wanted.name, wanted.folder.strip("/")
     if any(len(text) > LONGEST_FILTER or printable(text) != text for text in (name, folder)):
         return [sa.false()]  # no such name is ever stored, and no database takes it
@@ -322,7 +341,7 @@ def passing_conditions(session: Session, wanted: PhotoFilter) -> list[sa.ColumnE
         if row.key != TAG and (asked := getattr(wanted, row.name, None)):
             passing += _of_field(session, row, asked)
     if wanted.words:
-        passing += have_words(session, wanted.words)
+        passing += have_words(session, wanted.words, by_name)
     passing += _taken(wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     if wanted.without_tags:

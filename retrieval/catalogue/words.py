@@ -86,10 +86,29 @@ def make_words(session: Session) -> None:
         _insert(session, _words_of_photos(session, some))
 
 
-def have_words(session: Session, text: str) -> list[sa.ColumnElement[bool]]:
+def numbers_with_words(session: Session, text: str) -> sa.Select[Any] | None:
+    """Numbers of the indexed photos that `have_words`, as a query of one column that reads no row of a photo.
+
+    None where the table of words does not say it alone.
+    """
+    wanted = list(dict.fromkeys(words_of(text)))
+    if not wanted or not has_words(session) or any(_albums_named(session, wanted).values()):
+        return None
+    return _having(session, {word: [word, *months_meant(word)] for word in wanted})
+
+
+def have_words(session: Session, text: str, by_name: bool = False) -> list[sa.ColumnElement[bool]]:
     """Whether a photo has all words of a text, or such that begin so, as conditions on `ImageRow`.
 
     A name of a month counts for the month that a photo was taken in, and the name of an album for all photos in it.
+
+    Parameters
+    ----------
+    session : Session
+    text : str
+    by_name : bool
+        Photos are gone through in the order of their names until some are found, as many have the words: SQLite, which
+        does not know that, would rather find all and sort them.
     """
     wanted = list(dict.fromkeys(words_of(text)))
     if not wanted:
@@ -98,29 +117,33 @@ def have_words(session: Session, text: str) -> list[sa.ColumnElement[bool]]:
     albums = _albums_named(session, wanted)
     if not has_words(session):
         return [_among(session, _found_by_reading(session, meant, albums))]
-    inside = [word for word in wanted if not albums[word]]
-    passing = [_matching(session, {word: meant[word] for word in inside})] if inside else []
+    number: sa.SQLColumnExpression[int] = ImageRow.number
+    if by_name and _dialect(session) == "sqlite":
+        number = ImageRow.number + 0  # which no index has
+    inside = {word: meant[word] for word in wanted if not albums[word]}
+    passing: list[sa.ColumnElement[bool]] = [number.in_(_having(session, inside))] if inside else []
     for word in wanted:
         if albums[word]:
             in_album = sa.select(AlbumPhotoRow.number).where(AlbumPhotoRow.album.in_(albums[word]))
-            passing.append(sa.or_(_matching(session, {word: meant[word]}), ImageRow.number.in_(in_album)))
+            passing.append(sa.or_(number.in_(_having(session, {word: meant[word]})), number.in_(in_album)))
     return passing
 
 
-def _matching(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.ColumnElement[bool]:
-    """Whether the words of a photo have each of some words, or what it stands for; they are letters and digits alone."""
+def _having(session: Session, meant: Mapping[str, Sequence[str]]) -> sa.Select[Any]:
+    """Numbers of the photos that have each of some words, or what it stands for: letters and digits alone."""
     if _dialect(session) == "sqlite":
         asked = " AND ".join("(" + " OR ".join(f'"{one}"*' for one in some) + ")" for some in meant.values())
         matches = sa.literal_column(WORDS).op("MATCH")(asked)
-        return ImageRow.number.in_(sa.select(_SQLITE.c.rowid).select_from(_SQLITE).where(matches))
+        return sa.select(_SQLITE.c.rowid).where(matches)
     asked = " & ".join("(" + " | ".join(f"'{one}':*" for one in some) + ")" for some in meant.values())
     condition = _SERVER.c.words.op("@@")(sa.cast(sa.literal(asked), TSQUERY))
-    return ImageRow.number.in_(sa.select(_SERVER.c.number).where(condition))
+    return sa.select(_SERVER.c.number).where(condition)
 
 
 def _albums_named(session: Session, wanted: Sequence[str]) -> dict[str, list[int]]:
     """Ids of the albums whose names have a word, or such that begin so, by the word."""
-    named = [(album, words_of(name)) for album, name in session.execute(sa.select(AlbumRow.id, AlbumRow.name))]
+    albums = session.execute(sa.select(AlbumRow.id, AlbumRow.name))
+    named = [(album, words_of(name)) for album, name in albums if album is not None]
     return {word: [album for album, words in named if any(one.startswith(word) for one in words)] for word in wanted}
 
 
@@ -173,7 +196,7 @@ def _words_of_photos(session: Session, numbers: Sequence[int]) -> Iterator[tuple
             found[number].pop(key, None)
         found[number].setdefault(key, []).append(value)
     for number, name in session.execute(names):
-        words = dict.fromkeys(words_of(name))
+        words = dict.fromkeys(words_of(name or ""))
         for key, values in found[number].items():
             if key not in _UNSAID:
                 is_date = FIELDS[key].kind.read if key in _DATES else lambda _: None

@@ -1,4 +1,7 @@
-"""Titles, dates, ratings, favourites and tags of photos, changed by hand: kept as if a table had been imported, and undone as a whole."""
+"""Titles, dates, ratings, favourites and tags of photos, changed by hand.
+
+They are kept as if a table had been imported, and undone as a whole.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

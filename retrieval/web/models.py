@@ -303,7 +303,7 @@ class FacetYear(BaseModel):
 
 
 class Facets(BaseModel):
-    """What the photos have that pass the filters. Of what a photo has one of, the others might be chosen in its place."""
+    """What the photos have that pass the filters; of what a photo has one of, also what might be chosen in its place."""
 
     facets: list[Facet]
     folders: list[FacetFolder]

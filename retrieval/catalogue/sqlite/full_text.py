@@ -1,4 +1,4 @@
-"""The table of words in an SQLite catalogue: a module of SQLite's own (FTS5), and the tables that this makes for itself.
+"""The table of words in an SQLite catalogue: one of SQLite's FTS5, and the tables that this makes for itself.
 
 Their SQL is compared letter by letter: see `retrieval.catalogue.sqlite.objects`.
 """
@@ -8,7 +8,7 @@ WORDS = "words"
 
 MADE_BY = (
     f"CREATE VIRTUAL TABLE {WORDS} USING "
-    "fts5(text, detail=none, columnsize=0, prefix='1 2 3', tokenize='ascii')"  # texts are words with spaces between
+    "fts5(text, detail=none, columnsize=0, prefix='1 2 3 4 5 6', tokenize='ascii')"  # texts are words, spaces between
 )
 """What makes it."""
 

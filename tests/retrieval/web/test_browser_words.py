@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -37,7 +38,9 @@ def served(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def passing(page: Any, count: int) -> None:
-    said = {0: "No photo passes the filter", 1: "1 photo passes the filter"}.get(count, f"{count} photos pass the filter")
+    said = {0: "No photo passes the filter", 1: "1 photo passes the filter"}.get(
+        count, f"{count} photos pass the filter"
+    )
     page.locator("#said", has_text=said).wait_for()
 
 
@@ -95,7 +98,7 @@ def test_the_wall_has_headings_in_the_order_of_dates_alone(chromium: Any, served
         )
         kinds = [kind for kind, _ in order]
         assert kinds[:7] == ["wall-date", *["wall-photo"] * 2, "wall-date", *["wall-photo"] * 2, "wall-date"]
-        assert all(one <= other for (_, one), (_, other) in zip(order, order[1:], strict=False))
+        assert all(one <= other for (_, one), (_, other) in pairwise(order))
         assert order[0][1] < order[1][1] == order[2][1] < order[3][1] < order[4][1]
         page.locator("#order").select_option("name")
         heads.first.wait_for(state="detached")
@@ -159,7 +162,9 @@ def test_a_photo_with_nothing_to_recognise_says_so(visit: Visit) -> None:
 def few(route: Any) -> None:
     """Let the page ask for five results first."""
     answer = route.fetch()
-    route.fulfill(response=answer, body=answer.text().replace("<option>20</option>", "<option>5</option><option>20</option>"))
+    route.fulfill(
+        response=answer, body=answer.text().replace("<option>20</option>", "<option>5</option><option>20</option>")
+    )
 
 
 def test_more_is_shown_and_the_query_is_not_selected_with_what_is_found(visit: Visit) -> None:
@@ -190,5 +195,3 @@ def test_pages_with_words_fit_a_phone_and_everybody(chromium: Any, served: str, 
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
         assert violations(page) == []
-
-
