@@ -26,7 +26,7 @@ def ask(
     """
     from retrieval.catalogue.photos import names_of
     from retrieval.collection.sealing import sealed_afterwards
-    from retrieval.curation.standing import ask_standing
+    from retrieval.library.standing import ask_standing
     from retrieval.library.opening import open_named
     from retrieval.library.progress import telling
 

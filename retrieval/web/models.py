@@ -303,7 +303,7 @@ class FacetYear(BaseModel):
 
 
 class Facets(BaseModel):
-    """What the photos have that pass the filters; of what a photo has one of, also what might be chosen in its place."""
+    """What the photos have that pass the filters; of a single value, what might be chosen instead."""
 
     facets: list[Facet]
     folders: list[FacetFolder]

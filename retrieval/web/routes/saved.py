@@ -10,7 +10,7 @@ from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.curation import saved
-from retrieval.curation.standing import SentPhoto, keep_search
+from retrieval.library.standing import SentPhoto, keep_search
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
 from retrieval.web.models import MAX_NUMBER

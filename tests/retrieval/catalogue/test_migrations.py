@@ -40,6 +40,7 @@ from retrieval.catalogue.schema import (
 )
 from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, segments_in, tombstones_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
+from retrieval.catalogue.sqlite.full_text import WORDS
 from tests.support.catalogues_of_format_1 import KNOWN_PATH, Rows, make_format_1, rows_in, rows_of_format_1
 from tests.support.paths import ROOT
 
@@ -109,6 +110,11 @@ def everything_in(address: str) -> dict[str, Any]:
     return {"tables": tables_of(address), "rows": rows}
 
 
+def is_of_words(difference: Any) -> bool:
+    """Whether a table or index is that of words, which SQLAlchemy knows nothing of."""
+    return str(difference[0]).startswith("remove_") and WORDS in str(getattr(difference[1], "name", ""))
+
+
 def differences(address: str) -> list[Any]:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
@@ -117,6 +123,7 @@ def differences(address: str) -> list[Any]:
     with engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection), Base.metadata)
     engine.dispose()
+    found = [one for one in found if not is_of_words(one)]
     if address.startswith("sqlite"):
         found = [one for one in found if one[0][:4] != ("modify_nullable", None, "segments", "id")]  # see tables_of
     return found

@@ -24,7 +24,7 @@ from retrieval.catalogue.curation.saved import (
     saved_search,
     saved_searches,
 )
-from retrieval.curation.standing import ask_standing
+from retrieval.library.standing import ask_standing
 from tests.conftest import Ran
 
 
