@@ -123,6 +123,21 @@ def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
     )
 
 
+def fields_of(wanted: PhotoFilter) -> dict[str, Any]:
+    """What addresses and forms have of a filter: `filter_of` makes it of that again."""
+    asked = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
+    asked |= {"hidden": wanted.hidden, "album": wanted.album}
+    asked["where"] = [f"{key}={value}" for key, value in wanted.where]
+    for name in ("near", "within"):
+        place = getattr(wanted, name)
+        asked[name] = ",".join(repr(float(number)) for number in asdict(place).values()) if place is not None else None
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asked.items()
+        if value or (name == "album" and value is not None)
+    }
+
+
 def _as_field(name: str, value: Any) -> Any:
     """Bring what a caller gives for a field into its type: one tag, a mapping of conditions, a place of three numbers.
 

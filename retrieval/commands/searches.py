@@ -1,12 +1,20 @@
-"""Commands: searches ask, searches list."""
+"""Commands: searches save, ask, list and delete."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from index.options.declaration import build, options_of
+from index.options.panels import SEARCH
 from retrieval.commands.console import DONE, FAILED, print_json, say
+from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.metadata.fields import FieldFilter
+from retrieval.search.options import SearchOptions
+
+LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
+"""Options that name files, which no saved search does."""
 
 searches = typer.Typer(help="Searches that are kept, and asked of photos that are added.", no_args_is_help=True)
 
@@ -20,49 +28,27 @@ def ask(
 ) -> None:
     """Ask the standing searches of the photos that were added since they were asked last.
 
-    Searches are saved, and made standing ones, in the browser: see cairn serve. What they find is kept, listed there as
-    new, and given the tag of the search where it has one. Each is a single search, of the new photos alone. One whose
-    photo has gone is told, and asked again by the next call; the command ends with code 1 then.
+    Searches are saved, and made standing ones, by cairn searches save or in the browser. What they find is kept, listed
+    there as new, and given the tag of the search where it has one. Each is a single search, of the new photos alone.
+    One whose photo has gone is told, and asked again by the next call; the command ends with code 1 then.
     """
-    from retrieval.catalogue.photos import names_of
-    from retrieval.collection.sealing import sealed_afterwards
-    from retrieval.library.standing import ask_standing
     from retrieval.library.opening import open_named
-    from retrieval.library.progress import telling
 
-    titles = {"searches": "Asking (searches)"}
     with open_named(collection, catalogue=catalogue) as opened:
-        with sealed_afterwards(opened.opened), telling(not (quiet or json), titles) as tell:
-            told = ask_standing(opened.opened, progress=tell)
-        names = opened.opened.catalogue.read(names_of, sorted({number for asking in told for number in asking.found}))
-    failed = any(asking.problem for asking in told)
+        told = opened.ask_searches(progress=not (quiet or json))
     if json:
-        print_json(
-            {
-                "collection": str(collection),
-                "searches": [
-                    {
-                        "id": asking.search.id,
-                        "name": asking.search.name,
-                        "asked": asking.asked,
-                        "found": [names[number] for number in asking.found if number in names],
-                        "problem": asking.problem or None,
-                    }
-                    for asking in told
-                ],
-            }
-        )
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in told]})
     else:
         if not told:
             say(f"{collection}: there are no standing searches.")
         for asking in told:
             if asking.problem:
-                say(f"{asking.search.name}: could not be asked: {asking.problem}")
+                say(f"{asking.name}: could not be asked: {asking.problem}")
             else:
-                say(f"{asking.search.name}: found in {len(asking.found)} of {asking.asked} new photos.")
-            for number in asking.found:
-                say(f"  {names.get(number, number)}")
-    raise typer.Exit(FAILED if failed else DONE)
+                say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} new photos.")
+            for name in asking.found:
+                say(f"  {name}")
+    raise typer.Exit(FAILED if any(asking.problem for asking in told) else DONE)
 
 
 @searches.command("list")
@@ -72,19 +58,12 @@ def list_searches(
     json: bool = Json,
 ) -> None:
     """List the searches that are kept, favourites first."""
-    from retrieval.catalogue.curation.saved import saved_searches
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        kept = opened.opened.catalogue.read(saved_searches)
+        kept = opened.saved_searches()
     if json:
-        fields = ("id", "name", "query", "favourite", "standing", "tag", "created", "found", "new")
-        print_json(
-            {
-                "collection": str(collection),
-                "searches": [{name: getattr(one, name) for name in fields} for one in kept],
-            }
-        )
+        print_json({"collection": str(collection), "searches": [one.to_dict() for one in kept]})
         return
     if not kept:
         say(f"{collection}: no searches are kept.")
@@ -92,3 +71,80 @@ def list_searches(
         words = ["favourite"] * one.favourite + ["standing"] * one.standing
         finds = [f"{one.found} found, {one.new} new"] if one.standing or one.found else []
         say(", ".join([one.name, *words, *finds]))
+
+
+@searches.command()
+@grouped
+def save(
+    *,
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    called: Annotated[str, typer.Argument(metavar="NAME", help="What the search is called.")],
+    photos: Annotated[
+        list[str],
+        typer.Argument(metavar="PHOTO...", help="What it asks with: names in the collection; one may be a file."),
+    ],
+    box: Annotated[
+        tuple[float, float, float, float] | None,
+        typer.Option(
+            rich_help_panel=SEARCH,
+            metavar="X0 Y0 X1 Y1",
+            help="Search for what is in this box, pixels of the upright photo.",
+        ),
+    ] = None,
+    standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False,
+    first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False,
+    give_tag: Annotated[
+        str | None, typer.Option(metavar="TAG", help="Tag that photos are given which it finds, where it is standing.")
+    ] = None,
+    options: Annotated[dict[str, Any], OptionsOf(SearchOptions, leave=LOCAL)],
+    match_all: Annotated[
+        bool,
+        typer.Option(
+            "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
+        ),
+    ] = False,
+    filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Keep a search under a name; a standing one is asked of photos that are added: see cairn searches ask."""
+    from retrieval.catalogue.filters import PhotoFilter
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        kept = opened.save_search(
+            called,
+            photos,
+            box,
+            where=build(PhotoFilter, filters),
+            match_all=match_all,
+            standing=standing,
+            favourite=first,
+            tag=give_tag,
+            **options,
+        )
+    _tell(collection, "is kept", kept, json)
+
+
+@searches.command()
+def delete(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    search: Annotated[str, typer.Argument(help="Its name, or its id, as cairn searches list --json says it.")],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Forget a search that is kept, and what it has found."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        named = any(one.name == search for one in opened.saved_searches())
+        meant = int(search) if search.isascii() and search.isdecimal() and len(search) < 19 and not named else search
+        _tell(collection, "is forgotten", opened.delete_search(meant), json)
+
+
+def _tell(collection: Path, what: str, one: Any, json: bool) -> None:
+    """Print a saved search."""
+    if json:
+        print_json({"collection": str(collection), "search": one.to_dict()})
+    else:
+        say(f"{collection}: the search {one.name!r} {what}.")

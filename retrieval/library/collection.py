@@ -24,6 +24,7 @@ from retrieval.collection.collection import Collection as Opened
 from retrieval.collection.collection import CollectionChanged
 from retrieval.collection.summary import count_collection, describe_collection
 from retrieval.indexing.retrain_options import RetrainOptions
+from retrieval.library.decisions import Decisions
 from retrieval.library.filters import filter_from
 from retrieval.library.health import back_up, check
 from retrieval.library.photos import Photo, Photos, cache_of, photos_of
@@ -63,7 +64,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """One path, or several."""
 
 
-class Collection:
+class Collection(Decisions):
     """A collection of photos: a folder with what Cairn knows of them; the photos stay where they are.
 
     It is made by `cairn.create` and `cairn.open`, and closed by `close` or ``with``. Calls from several threads are

@@ -449,6 +449,106 @@ class Sidecars(Report):
     failed: list[dict[str, str]]
 
 
+@dataclass(frozen=True)
+class Edited(Report):
+    """What `Collection.edit` changed.
+
+    Attributes
+    ----------
+    changed : int
+        Photos that are not as they were.
+    kept : int
+        Photos that keep a tag that was to be removed, as their files say it.
+    before : dict of int to dict of str to tuple of str
+        What they had, by number and field: what `Collection.undo` takes.
+    """
+
+    changed: int
+    kept: int
+    before: dict[int, dict[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class Album(Report):
+    """An album: photos that were put together under a name.
+
+    Attributes
+    ----------
+    id : int
+        It is given once, and stays: what `cairn.Filter` has as `album`.
+    name : str
+    photos : int
+        Photos in it that are not hidden.
+    created : str
+        When it was made: ISO 8601, UTC.
+    """
+
+    id: int
+    name: str
+    photos: int
+    created: str
+
+
+@dataclass(frozen=True)
+class SavedSearch(Report):
+    """A search that is kept under a name.
+
+    Attributes
+    ----------
+    id : int
+        It is given once, and stays.
+    name : str
+    query : dict
+        What it asks with, and how.
+    favourite : bool
+    standing : bool
+        Whether it is asked of photos that are added.
+    tag : str or None
+        That photos are given which it finds.
+    created : str
+        When it was kept: ISO 8601, UTC.
+    found : int
+        Photos that it has found as a standing search.
+    new : int
+        Those of them that nobody has looked at.
+    """
+
+    id: int
+    name: str
+    query: dict[str, Any]
+    favourite: bool
+    standing: bool
+    tag: str | None
+    created: str
+    found: int
+    new: int
+
+
+@dataclass(frozen=True)
+class AskedSearch(Report):
+    """What a standing search found among photos that were added.
+
+    Attributes
+    ----------
+    id : int
+        Of the saved search.
+    name : str
+        Of the saved search.
+    asked : int
+        Photos that were added since it was asked last.
+    found : list of str
+        Names of those that it found, the best first.
+    problem : str or None
+        Why it could not be asked: it is asked of the same photos again.
+    """
+
+    id: int
+    name: str
+    asked: int
+    found: list[str]
+    problem: str | None
+
+
 def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds of steps, to the millisecond."""
     return {step: round(value, 3) for step, value in seconds.items()}

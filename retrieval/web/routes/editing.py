@@ -26,7 +26,7 @@ class Before(BaseModel):
 
     number: Number
     values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
-        description="Of title, taken, rating, favourite and tag, what was changed; an empty list: what the photo's file "
+        description="Of title, taken, rating, favourite and tag, what was changed; an empty list: what the file "
         "says counted."
     )
 

@@ -30,6 +30,7 @@ from retrieval.catalogue.photos import (
 from retrieval.catalogue.schema import ImageRow, SegmentRow, value_hash_of
 from retrieval.catalogue.segment_rows import commit_segment, segments_and_tombstones, tombstones_in
 from retrieval.catalogue.settings import reserve_numbers
+from retrieval.catalogue.words import make_words
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.places import Near
 
@@ -67,6 +68,7 @@ def catalogue(postgresql: Callable[[], str]) -> Iterator[Catalogue]:
                 session.execute(sa.text(statement))
             for at, tag, which in tags:
                 session.execute(sa.text(TAGGED.format(at=at, tag=tag, hash=value_hash_of(tag), which=which)))
+            make_words(session)
         engine = sa.create_engine(catalogue.address, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.execute(sa.text("VACUUM ANALYZE"))

@@ -52,7 +52,7 @@ def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: C
     engine = sa.create_engine(address)
     for schema in ("rome", "oslo_2", "public"):
         tables = sa.inspect(engine).get_table_names(schema)
-        assert set(tables) == {"alembic_version", *Base.metadata.tables}
+        assert set(tables) == {"alembic_version", "words", *Base.metadata.tables}
     engine.dispose()
 
 

@@ -26,6 +26,7 @@ from retrieval.catalogue.curation.saved import (
 )
 from retrieval.library.standing import ask_standing
 from tests.conftest import Ran
+from tests.retrieval.curation.conftest import catalogue as catalogue
 
 
 @pytest.fixture

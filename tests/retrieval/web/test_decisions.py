@@ -19,9 +19,9 @@ from retrieval.catalogue.changes import PhotoMove, move_photos
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
-from retrieval.library.standing import ask_standing
 from retrieval.groups.groups import Group, Groups
 from retrieval.jobs.child import NICE
+from retrieval.library.standing import ask_standing
 from retrieval.web.routes import duplicates as routes
 from tests.support.live import serving
 from tests.support.patience import patience

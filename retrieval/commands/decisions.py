@@ -1,0 +1,213 @@
+"""Commands: edit, album, hide, reject."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from index.text import printable_name
+from retrieval.commands.console import print_json, say
+from retrieval.commands.options import CatalogueAddress, Json
+from retrieval.metadata.kinds import MOST_STARS
+
+_LISTED = 20  # names that are printed for people
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
+Names = Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Names of photos in the collection.")]
+
+album = typer.Typer(help="Albums: photos that were put together under a name.", no_args_is_help=True)
+
+
+def edit(
+    collection: Folder,
+    photos: Names,
+    title: Annotated[str | None, typer.Option(help='Their title; "": what their files say.')] = None,
+    taken: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help='When they were taken: 1923, 1923-05 or 1923-05-17; "": what their files say.'
+        ),
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Give them this tag; may be repeated.")] = None,
+    remove_tag: Annotated[
+        list[str] | None, typer.Option(help="Take this tag from them, unless a file says it; may be repeated.")
+    ] = None,
+    rating: Annotated[
+        int | None, typer.Option(help="Stars, 1 to 5; 0: what their files say.", min=0, max=MOST_STARS)
+    ] = None,
+    favourite: Annotated[
+        bool | None, typer.Option("--favourite/--no-favourite", help="Whether they are favourites.")
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Change titles, dates, tags and stars of photos.
+
+    What is changed is kept in the collection and counts more than what the photos' files say, which are not changed:
+    see cairn metadata --write-sidecars. Where a name is not in the collection, nothing is changed.
+    """
+    from index.errors import CairnError
+    from retrieval.library.opening import open_named
+
+    if (title, taken, rating, favourite) == (None, None, None, None) and not tag and not remove_tag:
+        raise CairnError("Say what to change: --title, --taken, --tag, --remove-tag, --rating or --favourite.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        done = opened.edit(
+            photos,
+            title=title,
+            taken=taken,
+            add_tags=tag or (),
+            remove_tags=remove_tag or (),
+            rating=rating,
+            favourite=favourite,
+        )
+    if json:
+        print_json({"collection": str(collection), "changed": done.changed, "kept": done.kept})
+        return
+    say(f"{collection}: {done.changed} photos changed.")
+    if done.kept:
+        say(f"{done.kept} photos keep a tag: their files say it.")
+
+
+@album.command("list")
+def list_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
+    """List the albums, those that were made last first."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        found = opened.albums()
+    if json:
+        print_json({"collection": str(collection), "albums": [one.to_dict() for one in found]})
+        return
+    for one in found:
+        say(f"{one.photos:8,} photos  {one.name}")
+    if not found:
+        say(f"{collection}: there are no albums.")
+
+
+Name = Annotated[str, typer.Argument(help="Name of the album, in upper or lower case.")]
+
+
+@album.command("add")
+def add_to_album(
+    collection: Folder, name: Name, photos: Names, catalogue: CatalogueAddress = None, json: bool = Json
+) -> None:
+    """Put photos at the end of an album, which is made where there is none of that name."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        _tell_album(collection, opened.add_to_album(name, photos), json)
+
+
+@album.command("remove")
+def remove_from_album(
+    collection: Folder, name: Name, photos: Names, catalogue: CatalogueAddress = None, json: bool = Json
+) -> None:
+    """Take photos out of an album; they stay in the collection."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        _tell_album(collection, opened.remove_from_album(name, photos), json)
+
+
+@album.command("rename")
+def rename_album(
+    collection: Folder,
+    name: Name,
+    new_name: Annotated[str, typer.Argument(help="Its new name.")],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Give an album another name."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        _tell_album(collection, opened.rename_album(name, new_name), json)
+
+
+@album.command("delete")
+def delete_album(collection: Folder, name: Name, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
+    """Forget an album; its photos stay in the collection."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        _tell_album(collection, opened.delete_album(name), json)
+
+
+def hide(
+    collection: Folder,
+    photos: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PHOTO...]", help="Names of photos; none: list those that are hidden."),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show them again.")] = False,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Leave photos out of lists and answers, or show them again; they stay in the collection."""
+    from index.errors import CairnError
+    from retrieval.library.opening import open_named
+
+    if show and not photos:
+        raise CairnError("--show takes names of photos: without them, those that are hidden are listed.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        if not photos:
+            _tell_names(collection, "hidden", [one.name for one in opened.photos({"hidden": True})], json)
+        elif show:
+            _tell_names(collection, "shown again", opened.show(photos), json)
+        else:
+            _tell_names(collection, "hidden now", opened.hide(photos), json)
+
+
+def reject(
+    collection: Folder,
+    query: Annotated[
+        str, typer.Argument(help="The photo that was searched with: a name in the collection, or a file.")
+    ],
+    photos: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PHOTO...]", help="Names of photos that are no match; none: list those that are not."),
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="They are a match after all.")] = False,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Say that photos do not show what another photo shows: searches with that leave them out from now on.
+
+    Groups, links and what is learnt from the collection leave such pairs out as well.
+    """
+    from index.errors import CairnError
+    from retrieval.library.opening import open_named
+
+    if undo and not photos:
+        raise CairnError("--undo takes names of photos: without them, those that are no match are listed.")
+    with open_named(collection, catalogue=catalogue) as opened:
+        if not photos:
+            _tell_names(collection, "no match", opened.rejected(query), json)
+        elif undo:
+            _tell_names(collection, "a match again", opened.accept(query, photos), json)
+        else:
+            _tell_names(collection, "no match from now on", opened.reject(query, photos), json)
+
+
+def _tell_album(collection: Path, one: object, json: bool) -> None:
+    """Print an album."""
+    from retrieval.library.reports import Album
+
+    assert isinstance(one, Album)
+    if json:
+        print_json({"collection": str(collection), "album": one.to_dict()})
+    else:
+        say(f"{one.name}: {one.photos} photos.")
+
+
+def _tell_names(collection: Path, what: str, names: list[str], json: bool) -> None:
+    """Print names of photos."""
+    if json:
+        print_json({"collection": str(collection), "photos": names})
+        return
+    say(f"{collection}: {len(names)} photos are {what}.")
+    for name in names[:_LISTED]:
+        say(f"  {printable_name(name)}")
+    if len(names) > _LISTED:
+        say(f"  … and {len(names) - _LISTED} more; --json lists them all.")

@@ -1,0 +1,559 @@
+"""What people decide about photos: titles and tags, albums, hidden photos, pairs that are no match, saved searches."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.orm import Session
+
+from index.errors import CairnError
+from index.options.arguments import takes_options
+from index.options.declaration import build, options_of
+from retrieval.catalogue.curation import saved
+from retrieval.catalogue.curation.albums import Album as AlbumFacts
+from retrieval.catalogue.curation.albums import named
+from retrieval.catalogue.curation.hidden import hidden_among, hide, show
+from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back
+from retrieval.catalogue.filters import PhotoFilter, fields_of
+from retrieval.catalogue.photos import names_of
+from retrieval.collection.collection import Collection as Opened
+from retrieval.curation import albums, editing
+from retrieval.library.filters import filter_from
+from retrieval.library.progress import Telling, telling
+from retrieval.library.reports import Album, AskedSearch, Edited, SavedSearch
+from retrieval.search.options import SearchOptions
+
+if TYPE_CHECKING:
+    from retrieval.library.given import Given
+    from retrieval.library.standing import SentPhoto
+    from retrieval.search.answers import QueryImage
+
+_LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)  # they name files
+_SIDE, _QUALITY = 2048, 90  # of the picture that is kept of a photo from elsewhere, which a search asks with
+
+
+class Decisions:
+    """The part of a collection that people decide about."""
+
+    _lock: threading.RLock
+
+    @property
+    def opened(self) -> Opened:
+        """The open collection."""
+        raise NotImplementedError
+
+    # Titles, dates, tags and stars
+
+    def edit(
+        self,
+        photos: "Given | Iterable[Given]",
+        *,
+        title: str | None = None,
+        taken: str | None = None,
+        add_tags: str | Iterable[str] = (),
+        remove_tags: str | Iterable[str] = (),
+        rating: int | None = None,
+        favourite: bool | None = None,
+    ) -> Edited:
+        """Change what is known of photos: it counts more than what their files say, which are not changed.
+
+        Parameters
+        ----------
+        photos : str, int, path-like, Photo or Result, or iterable of them
+            Photos of the collection.
+        title : str, optional
+            Their title; "": what their files say.
+        taken : str, optional
+            When they were taken, such as 1923, 1923-05 or 1923-05-17; "": what their files say.
+        add_tags, remove_tags : str or iterable of str
+            Tags that they get, and that they lose; tags that a file says stay.
+        rating : int, optional
+            Stars, 1 to 5; 0: what their files say.
+        favourite : bool, optional
+            Whether they are favourites.
+
+        Returns
+        -------
+        Edited
+            `undo` takes it.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        CairnError
+            A value is not understood.
+        """
+        add, remove = ((one,) if isinstance(one, str) else tuple(one) for one in (add_tags, remove_tags))
+        edit = editing.Edit(title, taken, add, remove, rating, favourite)
+        numbers = self._numbers(photos)
+        done = self._write(lambda session: editing.edit_photos(session, numbers, edit))
+        return Edited(len(done.before), done.kept, {number: dict(values) for number, values in done.before.items()})
+
+    def undo(self, edited: Edited) -> int:
+        """Take an edit back.
+
+        Parameters
+        ----------
+        edited : Edited
+            What `edit` gave.
+
+        Returns
+        -------
+        int
+            How many of the photos there are still.
+        """
+        restored: int = self._write(lambda session: editing.restore_photos(session, edited.before))
+        return restored
+
+    # Albums
+
+    def albums(self) -> list[Album]:
+        """List the albums, those that were made last first.
+
+        Returns
+        -------
+        list of Album
+            ``collection.photos({"album": album.id})`` lists the photos of one.
+        """
+        return [_album(one) for one in self.opened.catalogue.read(albums.list_albums)]
+
+    def add_to_album(self, name: str, photos: "Given | Iterable[Given]" = ()) -> Album:
+        """Put photos at the end of an album, which is made where there is none of that name.
+
+        Parameters
+        ----------
+        name : str
+            Of the album, in upper or lower case.
+        photos : str, int, path-like, Photo or Result, or iterable of them
+            Photos of the collection; those that are in it stay where they are.
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        """
+        numbers = self._numbers(photos)
+
+        def add(session: Session) -> AlbumFacts:
+            album = named(session, name)
+            if album is None:
+                return albums.make_album(session, name, numbers)
+            albums.add_to_album(session, album, numbers)
+            return albums.read_album(session, album)
+
+        return _album(self._write(add))
+
+    def remove_from_album(self, name: str, photos: "Given | Iterable[Given]") -> Album:
+        """Take photos out of an album; they stay in the collection.
+
+        Parameters
+        ----------
+        name : str
+        photos : str, int, path-like, Photo or Result, or iterable of them
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
+        CairnError
+            There is no such album.
+        """
+        numbers = self._numbers(photos)
+
+        def remove(session: Session) -> AlbumFacts:
+            album = _named(session, name)
+            albums.remove_from_album(session, album, numbers)
+            return albums.read_album(session, album)
+
+        return _album(self._write(remove))
+
+    def rename_album(self, name: str, new_name: str) -> Album:
+        """Give an album another name.
+
+        Parameters
+        ----------
+        name : str
+        new_name : str
+            No other album is called so.
+
+        Returns
+        -------
+        Album
+
+        Raises
+        ------
+        CairnError
+            There is no such album, or the new name is empty or taken.
+        """
+        return _album(self._write(lambda session: albums.change_album(session, _named(session, name), name=new_name)))
+
+    def delete_album(self, name: str) -> Album:
+        """Forget an album; its photos stay in the collection.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Album
+            What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such album.
+        """
+        return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
+
+    # Hidden photos
+
+    def hide(self, photos: "Given | Iterable[Given]") -> list[str]:
+        """Leave photos out of lists and answers; they stay in the collection.
+
+        Parameters
+        ----------
+        photos : str, int, path-like, Photo or Result, or iterable of them
+
+        Returns
+        -------
+        list of str
+            Names of those that were not hidden before. ``collection.photos({"hidden": True})`` lists all.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        """
+        numbers = self._numbers(photos)
+        return self._names(self._write(lambda session: hide(session, numbers)))
+
+    def show(self, photos: "Given | Iterable[Given]") -> list[str]:
+        """Show photos again that were hidden.
+
+        Parameters
+        ----------
+        photos : str, int, path-like, Photo or Result, or iterable of them
+
+        Returns
+        -------
+        list of str
+            Names of those that were hidden.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        """
+        numbers = self._numbers(photos)
+
+        def again(session: Session) -> list[int]:
+            hidden = hidden_among(session, numbers)
+            show(session, hidden)
+            return hidden
+
+        return self._names(self._write(again))
+
+    # No match
+
+    def reject(self, query: "Given", photos: "Given | Iterable[Given]") -> list[str]:
+        """Remember that photos do not show what another photo shows: searches with that leave them out from now on.
+
+        Parameters
+        ----------
+        query : str, int, path-like, bytes, ndarray, PIL.Image.Image, Photo or Result
+            What was searched with, as `search` takes it.
+        photos : str, int, path-like, Photo or Result, or iterable of them
+            Photos of the collection that are no match of it.
+
+        Returns
+        -------
+        list of str
+            Names of those that were not rejected before.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        """
+        asked, numbers = self._asked(query), self._numbers(photos)
+        return self._names(self._write(lambda session: reject(session, asked, numbers)))
+
+    def accept(self, query: "Given", photos: "Given | Iterable[Given]") -> list[str]:
+        """Forget that photos are no match of another: see `reject`.
+
+        Parameters
+        ----------
+        query : str, int, path-like, bytes, ndarray, PIL.Image.Image, Photo or Result
+        photos : str, int, path-like, Photo or Result, or iterable of them
+
+        Returns
+        -------
+        list of str
+            Names of those that were rejected.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        """
+        asked, numbers = self._asked(query), self._numbers(photos)
+
+        def again(session: Session) -> list[int]:
+            rejected = _rejected(session, asked)
+            take_back(session, asked, numbers)
+            return [number for number in numbers if number in rejected]
+
+        return self._names(self._write(again))
+
+    def rejected(self, query: "Given") -> list[str]:
+        """List the photos that are no match of a photo.
+
+        Parameters
+        ----------
+        query : str, int, path-like, bytes, ndarray, PIL.Image.Image, Photo or Result
+
+        Returns
+        -------
+        list of str
+            Names, by number of the photo.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
+        """
+        asked = self._asked(query)
+        return self._names(self.opened.catalogue.read(_rejected, asked))
+
+    # Saved and standing searches
+
+    def saved_searches(self) -> list[SavedSearch]:
+        """List the searches that are kept: favourites first, then by name.
+
+        Returns
+        -------
+        list of SavedSearch
+        """
+        return [_saved(one) for one in self.opened.catalogue.read(saved.saved_searches)]
+
+    @takes_options(SearchOptions, leave=_LOCAL)
+    def save_search(
+        self,
+        name: str,
+        photo: "Given | Iterable[Given]",
+        box: Iterable[float] | None = None,
+        *,
+        where: PhotoFilter | Mapping[str, Any] | None = None,
+        match_all: bool = False,
+        standing: bool = False,
+        favourite: bool = False,
+        tag: str | None = None,
+        **options: Any,
+    ) -> SavedSearch:
+        """Keep a search under a name; a standing one is asked of photos that are added from now on.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+        photo : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result; or an iterable of them
+            What it asks with, as `search` takes it. One may be from elsewhere: a picture of it is kept.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright photo: search for what is in it.
+        where : Filter or mapping, optional
+            Which photos are searched.
+        match_all : bool
+            With several photos: results must match all of them, not any.
+        standing : bool
+            Ask it of photos that are added from now on: see `ask_searches`.
+        favourite : bool
+            List it first.
+        tag : str, optional
+            That photos are given which it finds, where it is standing.
+        {options}
+
+        Returns
+        -------
+        SavedSearch
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            The request cannot be met, or the name is empty.
+        """
+        from retrieval.library.given import as_box, ask, several
+        from retrieval.library.standing import keep_search
+
+        build(SearchOptions, options)  # what is wrong with them is said now
+        wanted, within, queries = filter_from(where), as_box(box), several(photo)
+        if not queries:
+            raise CairnError("A query needs a photo.")
+        if within is not None and len(queries) > 1:
+            raise CairnError("A box goes with one photo: give one photo, or leave the box out.")
+        asked = [ask(self.opened, one, within) for one in queries]
+        elsewhere = [one for one in asked if one.row is None]
+        if len(elsewhere) > 1:
+            raise CairnError("A saved search has one photo from elsewhere at most: add the others to the collection.")
+        kept = [
+            {
+                **({"photo": one.row.number} if one.row is not None else {"name": Path(one.name).name}),
+                **({"box": list(one.box)} if one.box is not None else {}),
+            }
+            for one in asked
+        ]
+        how = {
+            **options,
+            **(fields_of(wanted) if wanted is not None else {}),
+            **({"match": "all"} if match_all else {}),
+        }
+        sent = _sent(self.opened, elsewhere[0]) if elsewhere else None
+
+        def keep(session: Session) -> saved.StoredSearch:
+            more = {"standing": standing, "favourite": favourite, "tag": tag}
+            return saved.saved_search(session, keep_search(session, name, kept, how, sent, **more))
+
+        return _saved(self._write(keep))
+
+    def ask_searches(self, *, progress: Telling = None) -> list[AskedSearch]:
+        """Ask the standing searches of the photos that were added since they were asked last.
+
+        Parameters
+        ----------
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        list of AskedSearch
+            One for each standing search; what each finds is kept, and given its tag.
+        """
+        from retrieval.library.standing import ask_standing
+
+        with self._writing(), telling(progress, {"searches": "Asking (searches)"}) as tell:
+            told = ask_standing(self.opened, progress=tell)
+        names = self.opened.catalogue.read(names_of, sorted({number for one in told for number in one.found}))
+        return [
+            AskedSearch(
+                one.search.id,
+                one.search.name,
+                one.asked,
+                [names[number] for number in one.found if number in names],
+                one.problem or None,
+            )
+            for one in told
+        ]
+
+    def delete_search(self, search: int | str) -> SavedSearch:
+        """Forget a saved search, and what it has found.
+
+        Parameters
+        ----------
+        search : int or str
+            Its id; or its name, where one search alone is called so.
+
+        Returns
+        -------
+        SavedSearch
+            What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such search, or several are called so.
+        """
+
+        def delete(session: Session) -> saved.StoredSearch:
+            meant = [one for one in saved.saved_searches(session) if search in (one.id, one.name)]
+            if len(meant) != 1:
+                raise CairnError(
+                    "{count} saved searches are called {search}: give the id of one.",
+                    count=len(meant) or "No",
+                    search=repr(search),
+                )
+            saved.delete_search(session, meant[0].id)
+            return meant[0]
+
+        return _saved(self._write(delete))
+
+    def _numbers(self, photos: "Given | Iterable[Given]") -> list[int]:
+        """Numbers of photos of the collection, in their order."""
+        from retrieval.library.given import row_of, several
+
+        return [row_of(self.opened, one).number for one in several(photos)]  # type: ignore[arg-type]
+
+    def _names(self, numbers: Iterable[int]) -> list[str]:
+        """Names of photos, in their order, of those that are there."""
+        numbers = list(numbers)
+        names = self.opened.catalogue.read(names_of, numbers)
+        return [names[number] for number in numbers if number in names]
+
+    def _asked(self, query: "Given") -> int | str:
+        """Number of the photo of a query, or the SHA-256 of a file."""
+        from retrieval.library.given import ask
+
+        asked = ask(self.opened, query)
+        return asked.row.number if asked.row is not None else _content(asked)
+
+    def _write(self, change: Callable[[Session], Any]) -> Any:
+        """Change the catalogue in one transaction, and seal the collection; return what the change gives."""
+        with self._writing():
+            return self.opened.catalogue.write(change)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        from retrieval.collection.sealing import sealed_afterwards
+
+        with self._lock, sealed_afterwards(self.opened):
+            yield
+
+
+def _named(session: Session, name: str) -> int:
+    album = named(session, name)
+    if album is None:
+        raise albums.AlbumNotFound("There is no album {name}.", name=repr(name))
+    return album
+
+
+def _album(one: AlbumFacts) -> Album:
+    return Album(one.album, one.name, one.photos, one.created)
+
+
+def _saved(one: saved.StoredSearch) -> SavedSearch:
+    return SavedSearch(
+        one.id, one.name, dict(one.query), one.favourite, one.standing, one.tag, one.created, one.found, one.new
+    )
+
+
+def _rejected(session: Session, asked: int | str) -> list[int]:
+    return rejected_for(session, None, asked) if isinstance(asked, str) else rejected_for(session, asked)
+
+
+def _content(asked: "QueryImage") -> str:
+    return asked.content or hashlib.sha256(asked.path.read_bytes()).hexdigest()
+
+
+def _sent(collection: Opened, asked: "QueryImage") -> "SentPhoto":
+    """What is kept of a photo from elsewhere that a search asks with."""
+    from retrieval.library.standing import SentPhoto
+    from retrieval.photos.decoding import read_colour_sized
+    from retrieval.photos.thumbnails import encode_jpeg
+
+    options = replace(collection.options.image, max_side=_SIDE)
+    pixels, width, height = read_colour_sized(asked.path, options)
+    return SentPhoto(_content(asked), encode_jpeg(pixels, _QUALITY), max(pixels.shape[:2]) / max(width, height))
