@@ -56,10 +56,13 @@ from retrieval.library.parts.vocabulary import Vocabulary as Vocabulary
 from retrieval.library.photos import Photo as Photo
 from retrieval.library.photos import Photos as Photos
 from retrieval.library.reports import Added as Added
+from retrieval.library.reports import Album as Album
+from retrieval.library.reports import AskedSearch as AskedSearch
 from retrieval.library.reports import BackedUp as BackedUp
 from retrieval.library.reports import Check as Check
 from retrieval.library.reports import Compacted as Compacted
 from retrieval.library.reports import Damage as Damage
+from retrieval.library.reports import Edited as Edited
 from retrieval.library.reports import Imported as Imported
 from retrieval.library.reports import Info as Info
 from retrieval.library.reports import MovedRoot as MovedRoot
@@ -68,13 +71,16 @@ from retrieval.library.reports import Removed as Removed
 from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
 from retrieval.library.reports import Root as Root
+from retrieval.library.reports import SavedSearch as SavedSearch
 from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
 
 __all__ = [
     "Added",
+    "Album",
     "Answer",
+    "AskedSearch",
     "BackedUp",
     "CairnError",
     "Check",
@@ -86,6 +92,7 @@ __all__ = [
     "Compacted",
     "Damage",
     "Descriptor",
+    "Edited",
     "FeaturesNeeded",
     "Filter",
     "Group",
@@ -114,6 +121,7 @@ __all__ = [
     "Retrained",
     "RetrievalEvaluation",
     "Root",
+    "SavedSearch",
     "Sidecars",
     "Unreadable",
     "Verified",

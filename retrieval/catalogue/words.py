@@ -48,6 +48,11 @@ def has_words(session: Session) -> bool:
     return session.scalar(there, {"name": WORDS}) is not None
 
 
+def lacks_words(session: Session) -> bool:
+    """Whether the catalogue has photos, and lacks a table of words that its database can hold."""
+    return not has_words(session) and _has_full_text(session) and bool(_every_photo(session, 1))
+
+
 def write_words(session: Session, numbers: Sequence[int]) -> None:
     """Keep the words of photos as they are now, in place of earlier ones; none of those that are not indexed.
 
@@ -175,9 +180,10 @@ def _among(session: Session, numbers: Sequence[int]) -> sa.ColumnElement[bool]:
     return ImageRow.number == sa.any_(listed)
 
 
-def _every_photo(session: Session) -> list[int]:
-    """Numbers of all indexed photos; they alone have names."""
-    return list(session.scalars(sa.select(ImageRow.number).where(ImageRow.name.is_not(None)).order_by(ImageRow.number)))
+def _every_photo(session: Session, limit: int | None = None) -> list[int]:
+    """Numbers of all indexed photos, or of the first ones; they alone have names."""
+    query = sa.select(ImageRow.number).where(ImageRow.name.is_not(None)).order_by(ImageRow.number)
+    return list(session.scalars(query.limit(limit)))
 
 
 def _words_of_photos(session: Session, numbers: Sequence[int]) -> Iterator[tuple[int, list[str]]]:

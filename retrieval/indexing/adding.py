@@ -18,6 +18,7 @@ from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
+from retrieval.catalogue.words import lacks_words, make_words
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import TRAINED_KEY
 from retrieval.collection.sealing import refuse_damaged, seal
@@ -155,6 +156,8 @@ def index_photos(
         except _TimeIsUp:
             report.left = all_new - done
         report.notes += merger.notes
+        if collection.catalogue.read(lacks_words):  # it is of an earlier version
+            collection.catalogue.write(make_words)
         seal(collection)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]

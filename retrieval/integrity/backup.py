@@ -30,6 +30,7 @@ from retrieval.catalogue.database import BUSY_TIMEOUT_MS, Database, connect_for_
 from retrieval.catalogue.photos import count_indexed
 from retrieval.catalogue.schema import FILE, REVISION_KEY, SegmentRow, Setting
 from retrieval.catalogue.segment_rows import segments_in
+from retrieval.catalogue.words import make_words
 from retrieval.collection.augmentation import MANIFEST, read_manifest
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.identity import is_own, keep_identity, read_identity, write_identity
@@ -236,6 +237,7 @@ class _Backup:
             ):
                 session.execute(sa.delete(Setting))
                 copy_tables(rows, session)
+                make_words(session)
         with Catalogue.open(folder) as copy:
             name = copy.setting(VOCABULARY_KEY) or VOCABULARY
             state = _State(file, copy.revision(), copy.read(segments_in), name, copy.read(count_indexed))

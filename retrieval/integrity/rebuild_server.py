@@ -35,6 +35,8 @@ from retrieval.catalogue.schema import (
     Setting,
     values_of_row,
 )
+from retrieval.catalogue.sqlite.full_text import WORDS
+from retrieval.catalogue.words import make_words
 from retrieval.collection.identity import IDENTITY_KEY, read_identity
 from retrieval.collection.seal import Seal
 from retrieval.collection.segments import is_there
@@ -238,6 +240,7 @@ def _exchange(database: Database, temporary: Path) -> str | None:
         connection = session.connection()
         make_tables(connection)
         copy_tables(source, session)
+        make_words(session)
         for kind in (SegmentRow, AlbumRow, SavedSearchRow):
             largest = sa.select(sa.func.max(kind.id)).scalar_subquery()
             sequence = sa.func.pg_get_serial_sequence(kind.__tablename__, "id")
@@ -256,7 +259,7 @@ def copy_tables(source: Session, session: Session) -> None:
 def _set_aside(session: Session) -> str | None:
     """Move the tables of a catalogue to a schema of their own; return its name, None if there are none."""
     inspector = sa.inspect(session.connection())
-    tables = sorted({*_KINDS, REVISIONS.name} & set(inspector.get_table_names()))
+    tables = sorted({*_KINDS, REVISIONS.name, WORDS} & set(inspector.get_table_names()))
     if not tables:
         return None
     here = str(session.scalar(sa.text("SELECT current_schema()")))[:40]

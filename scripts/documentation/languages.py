@@ -32,10 +32,11 @@ SPEAKING = (
     "retrieval/web",
     "retrieval/jobs",
     "retrieval/curation",
+    "retrieval/library/standing.py",
     "retrieval/catalogue/curation",
     "retrieval/metadata",
 )
-"""Rooms whose errors visitors read, but for `SILENT`."""
+"""Rooms, and a module, whose errors visitors read, but for `SILENT`."""
 
 SILENT = (
     "commands.py",
@@ -175,7 +176,7 @@ def _inner(template: str) -> Iterator[str]:
 def error_texts() -> Iterator[tuple[Path, str]]:
     """Give what the server says where it refuses, and in its pictures, {name} standing for what it puts in."""
     for room in SPEAKING:
-        for path in sorted((ROOT / room).rglob("*.py")):
+        for path in sorted((ROOT / room).rglob("*.py")) or [ROOT / room]:
             for node in () if path.name in SILENT else _calls(path, ERRORS):
                 for argument in node.args:
                     text = argument.value if isinstance(argument, ast.Constant) else ""

@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 import cairn as library
 from retrieval.catalogue.filters import PhotoFilter, fields_of, filter_of
+from retrieval.catalogue.words import has_words, lacks_words
+from retrieval.collection.sealing import seal
 from tests.conftest import Indexed, Ran
 
 ONE, TWO, THREE = "coffee_001.jpg", "coffee_002.jpg", "cat_001.jpg"
@@ -163,3 +166,17 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
     number = str(saved.json["search"]["id"])
     assert "is forgotten" in cairn("searches", "delete", copied, number).out
     assert "No saved searches are called" in cairn("searches", "delete", copied, "Cups").refused()
+
+
+def test_indexing_gives_a_collection_of_an_earlier_version_its_words(collection: library.Collection) -> None:
+    catalogue = collection.opened.catalogue
+    with catalogue.writing() as session:
+        session.execute(sa.text("DROP TABLE words"))
+    seal(collection.opened)
+    assert names(collection, words="coffee") == names(collection, name="coffee")
+    assert catalogue.read(lacks_words)
+    collection.add([])
+    assert catalogue.read(has_words) and names(collection, words="coff 001") == [ONE]
+    before = catalogue.revision()
+    collection.add([])
+    assert catalogue.revision() == before and collection.check().ok
