@@ -67,14 +67,14 @@ def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     assert page.get_by_role("link", name="coffee_001.jpg", exact=True).count() == 1
     page.locator("#photos img").last.scroll_into_view_if_needed()
     page.wait_for_function("[...document.querySelectorAll('#photos img')].every((one) => one.naturalWidth > 0)")
-    page.get_by_label("Name contains").fill("COFFEE")
-    page.wait_for_url("**/?name=COFFEE")
+    page.get_by_label("Search for words").fill("COFFEE")
+    page.wait_for_url("**/?words=COFFEE")
     page.locator("#photos li").nth(VIEWS).wait_for(state="detached")
     coffee = [name for name in everything if "coffee" in name]
     assert tiles(page) == coffee
     assert page.locator("#said").text_content() == f"{VIEWS} photos pass the filter"
     page.reload()
-    assert tiles(page) == coffee and page.get_by_label("Name contains").input_value() == "COFFEE"
+    assert tiles(page) == coffee and page.get_by_label("Search for words").input_value() == "COFFEE"
     page.get_by_role("button", name="Folders and tags").click()
     page.get_by_label("Folder starts with").fill("nowhere")
     page.get_by_role("button", name="Show these photos").click()
@@ -85,9 +85,11 @@ def test_browse_and_filter(visit: Visit, indexed: Indexed) -> None:
     assert tiles(page) == everything
     assert page.get_by_role("link", name="Clear the filter").is_hidden()
     assert (
-        page.get_by_label("Name contains").input_value() == page.get_by_label("Folder starts with").input_value() == ""
+        page.get_by_label("Search for words").input_value()
+        == page.get_by_label("Folder starts with").input_value()
+        == ""
     )
-    page.get_by_label("Name contains").fill("coffee_001")
+    page.get_by_label("Search for words").fill("coffee_001")
     page.get_by_text("1 photo passes the filter").wait_for()
 
 

@@ -15,6 +15,7 @@ from retrieval.catalogue.photos import all_indexed
 from retrieval.catalogue.schema import FILE, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
 from retrieval.catalogue.settings import reserve_numbers
+from retrieval.catalogue.sqlite.full_text import ENTRIES
 from retrieval.catalogue.sqlite.objects import foreign_object, is_own
 
 
@@ -39,6 +40,24 @@ def test_catalogues_that_are_made_and_migrated_are_own(folder: Path, tmp_path: P
         assert foreign_object(connection, "it") is None
         entries = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchall()
         assert len(entries) > 20 and all(map(is_own, entries))
+
+
+def test_the_table_of_words_is_own_letter_by_letter(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name GLOB 'words*' ORDER BY name"
+        entries = connection.execute(query).fetchall()
+    assert set(entries) == ENTRIES and all(map(is_own, entries))
+    for kind, name, table, sql in entries:
+        for other in (sql + " ", sql.replace("words", "images"), sql.lower().replace("create", "CREATE"), None):
+            assert other == sql or not is_own((kind, name, table, other)), (name, other)
+        assert not is_own((kind, name, "images", sql)) and not is_own(("view", name, table, sql))
+    made = "CREATE VIRTUAL TABLE words USING fts5(text, content='images', content_rowid='number')"
+    assert not is_own(("table", "words", "words", made))
+    assert not is_own(
+        ("table", "words_docsize", "words_docsize", "CREATE TABLE 'words_docsize'(id INTEGER PRIMARY KEY)")
+    )
+    trigger = "CREATE TRIGGER words AFTER INSERT ON words_content BEGIN SELECT 1; END"
+    assert not is_own(("trigger", "words", "words_content", trigger))
 
 
 def test_the_file_of_another_program_is_none_of_our_business(tmp_path: Path) -> None:

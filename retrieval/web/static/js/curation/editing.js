@@ -14,17 +14,19 @@ function marks(photo, change) {
   const stars = Array.from({ length: MOST_STARS }, (_, place) => el("button", { type: "button", class: "star", onclick: () => {
     const pressed = stars[place].getAttribute("aria-pressed") === "true";
     change({ rating: pressed ? 0 : place + 1 }); // pressed again: no stars but those of the file
-  } }, "★"));
-  const heart = el("button", { type: "button", class: "star heart", "aria-label": t("Favourite"), title: t("Favourite"), onclick: () => change({ favourite: heart.getAttribute("aria-pressed") !== "true" }) }, "♥");
+  } }));
+  const heart = el("button", { type: "button", class: "star heart", "aria-label": t("Favourite"), title: t("Favourite"), onclick: () => change({ favourite: heart.getAttribute("aria-pressed") !== "true" }) });
   const show = ({ rating, favourite }) => {
     for (const [place, star] of stars.entries()) {
       star.classList.toggle("on", place < (rating ?? 0));
+      star.textContent = place < (rating ?? 0) ? "★" : "☆";
       star.setAttribute("aria-pressed", String(place + 1 === rating));
       const label = tn(place + 1, "{n} star", "{n} stars");
       star.setAttribute("aria-label", label);
       star.title = label;
     }
     heart.classList.toggle("on", favourite);
+    heart.textContent = favourite ? "♥" : "♡";
     heart.setAttribute("aria-pressed", String(Boolean(favourite)));
   };
   show(photo);
