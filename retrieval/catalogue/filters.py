@@ -11,6 +11,10 @@ from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS, FieldFilter, describing
 from retrieval.metadata.places import Near, Within
 from retrieval.metadata.text import LONGEST_TAG, clean
+from retrieval.metadata.words import words_of
+
+MOST_WORDS = 64
+"""Words that a filter asks for, at most: each is looked up."""
 
 
 @describing
@@ -57,6 +61,8 @@ class PhotoFilter(FieldFilter):
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
         words = clean(self.words, LONGEST_VALUE)
+        if len(words_of(words)) > MOST_WORDS:
+            raise CairnError("A filter takes {most} words at most: leave some out.", most=MOST_WORDS)
         cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions, "words": words}
         for row in FIELDS.values():
             if row.kind.name == "text" and hasattr(self, row.name):

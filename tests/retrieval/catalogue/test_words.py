@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from index.errors import CairnError
 from retrieval.catalogue import words as module
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.catalogue import Catalogue
@@ -87,6 +88,12 @@ def test_words_of_every_kind_are_found(catalogue: Catalogue, found: Found) -> No
     assert found("  \t ") == [one, two, three]  # asks for nothing
     assert found("!?") == []
     assert found("m", name="png") == found("m", favourite=False, camera="leica") == [two]
+
+
+def test_so_many_words_are_asked_for_at_most() -> None:
+    assert PhotoFilter(words=" ".join("abcd" * 16)).words
+    with pytest.raises(CairnError, match="64 words at most"):
+        PhotoFilter(words=" ".join("abcde" * 13))
 
 
 def test_words_follow_what_is_edited(catalogue: Catalogue, found: Found) -> None:
@@ -183,8 +190,6 @@ def test_a_catalogue_that_may_only_be_read_is_asked_without_words(tmp_path: Path
 
 
 def test_damaged_words_are_said(tmp_path: Path) -> None:
-    from index.errors import CairnError
-
     with Catalogue.open(tmp_path, create=True) as catalogue:
         photos(catalogue, "one.jpg", "two.jpg")
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
