@@ -3,7 +3,7 @@
 Their SQL is compared letter by letter: see `retrieval.catalogue.sqlite.objects`.
 """
 
-WORDS = "words"
+WORDS = "photo_words"
 """What the table of words is called, in every database."""
 
 MADE_BY = (

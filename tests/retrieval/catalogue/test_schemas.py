@@ -15,6 +15,7 @@ from retrieval.catalogue.photos import counts_of_photos
 from retrieval.catalogue.schema import Base, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
+from retrieval.catalogue.sqlite.full_text import WORDS
 from retrieval.collection.collection import Collection
 from retrieval.collection.identity import WrongCatalogueError
 from retrieval.collection.options import CollectionOptions
@@ -52,7 +53,7 @@ def test_two_catalogues_in_one_database_know_nothing_of_each_other(postgresql: C
     engine = sa.create_engine(address)
     for schema in ("rome", "oslo_2", "public"):
         tables = sa.inspect(engine).get_table_names(schema)
-        assert set(tables) == {"alembic_version", "words", *Base.metadata.tables}
+        assert set(tables) == {"alembic_version", WORDS, *Base.metadata.tables}
     engine.dispose()
 
 

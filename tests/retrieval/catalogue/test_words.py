@@ -37,7 +37,7 @@ def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalo
 def forget_words(catalogue: Catalogue) -> None:
     """Make it as an earlier version left it: without the table of words."""
     with catalogue.writing() as session:
-        session.execute(sa.text("DROP TABLE IF EXISTS words"))
+        session.execute(sa.text("DROP TABLE IF EXISTS photo_words"))
 
 
 def without_words(session: Any) -> bool:
@@ -193,7 +193,7 @@ def test_damaged_words_are_said(tmp_path: Path) -> None:
     with Catalogue.open(tmp_path, create=True) as catalogue:
         photos(catalogue, "one.jpg", "two.jpg")
     with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-        connection.execute("UPDATE words_data SET block = x'ffffffffffffffffffff'")
+        connection.execute("UPDATE photo_words_data SET block = x'ffffffffffffffffffff'")
         connection.commit()
     with Catalogue.open(tmp_path) as catalogue, pytest.raises(CairnError, match="cannot be used"):
         catalogue.read(numbers_of, PhotoFilter(words="on"))

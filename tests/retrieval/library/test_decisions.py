@@ -171,7 +171,7 @@ def test_commands_decide_the_same(cairn: Callable[..., Ran], copied: Path) -> No
 def test_indexing_gives_a_collection_of_an_earlier_version_its_words(collection: library.Collection) -> None:
     catalogue = collection.opened.catalogue
     with catalogue.writing() as session:
-        session.execute(sa.text("DROP TABLE words"))
+        session.execute(sa.text("DROP TABLE photo_words"))
     seal(collection.opened)
     assert names(collection, words="coffee") == names(collection, name="coffee")
     assert catalogue.read(lacks_words)
@@ -180,3 +180,12 @@ def test_indexing_gives_a_collection_of_an_earlier_version_its_words(collection:
     before = catalogue.revision()
     collection.add([])
     assert catalogue.revision() == before and collection.check().ok
+
+
+def test_words_of_photos_that_are_not_there_find_none(collection: library.Collection) -> None:
+    """A catalogue may come from anybody."""
+    with collection.opened.catalogue.writing() as session:
+        session.execute(sa.text("INSERT INTO photo_words (rowid, text) VALUES (:number, 'coffee')"), {"number": 10**9})
+    expected = {"coffee_001.jpg", "coffee_002.jpg", "coffee_003.jpg"}
+    assert set(names(collection, words="coffee")) == expected
+    assert {one.name for one in collection.search(ONE, where={"words": "coffee"})} == expected

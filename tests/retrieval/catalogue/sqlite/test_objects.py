@@ -44,20 +44,25 @@ def test_catalogues_that_are_made_and_migrated_are_own(folder: Path, tmp_path: P
 
 def test_the_table_of_words_is_own_letter_by_letter(folder: Path) -> None:
     with closing(sqlite3.connect(folder / FILE)) as connection:
-        query = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name GLOB 'words*' ORDER BY name"
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name GLOB 'photo_words*' ORDER BY name"
         entries = connection.execute(query).fetchall()
     assert set(entries) == ENTRIES and all(map(is_own, entries))
     for kind, name, table, sql in entries:
-        for other in (sql + " ", sql.replace("words", "images"), sql.lower().replace("create", "CREATE"), None):
+        for other in (sql + " ", sql.replace("photo_words", "images"), sql.lower().replace("create", "CREATE"), None):
             assert other == sql or not is_own((kind, name, table, other)), (name, other)
         assert not is_own((kind, name, "images", sql)) and not is_own(("view", name, table, sql))
-    made = "CREATE VIRTUAL TABLE words USING fts5(text, content='images', content_rowid='number')"
-    assert not is_own(("table", "words", "words", made))
+    made = "CREATE VIRTUAL TABLE photo_words USING fts5(text, content='images', content_rowid='number')"
+    assert not is_own(("table", "photo_words", "photo_words", made))
     assert not is_own(
-        ("table", "words_docsize", "words_docsize", "CREATE TABLE 'words_docsize'(id INTEGER PRIMARY KEY)")
+        (
+            "table",
+            "photo_words_docsize",
+            "photo_words_docsize",
+            "CREATE TABLE 'photo_words_docsize'(id INTEGER PRIMARY KEY)",
+        )
     )
-    trigger = "CREATE TRIGGER words AFTER INSERT ON words_content BEGIN SELECT 1; END"
-    assert not is_own(("trigger", "words", "words_content", trigger))
+    trigger = "CREATE TRIGGER photo_words AFTER INSERT ON photo_words_content BEGIN SELECT 1; END"
+    assert not is_own(("trigger", "photo_words", "photo_words_content", trigger))
 
 
 def test_the_file_of_another_program_is_none_of_our_business(tmp_path: Path) -> None:
