@@ -120,10 +120,11 @@ SEEN_ENDS = """(all, spacing) => all.map((one) => {
 @pytest.mark.parametrize("size", [DESKTOP, SMALLEST])
 def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: str, size: tuple[int, int]) -> None:
     names = [*LONG, "short.jpg", "石" * 40 + "_b.jpg"]
-    photos = [photo(place, name) | {"title": "The harbour" if place == 0 else None} for place, name in enumerate(names)]
+    photos = [photo(place, name) | {"title": None} for place, name in enumerate(names)]
+    photos.append(photo(len(names), "IMG_0042.jpg") | {"title": "The harbour"})
     with visiting(chromium, served, size) as visit:
         pretend(visit.page, "/api/layout", lambda _: (200, wall(photos)))
-        pretend(visit.page, "/api/photos", lambda _: (200, {"total": 4, "offset": 0, "photos": photos}))
+        pretend(visit.page, "/api/photos", lambda _: (200, {"total": 5, "offset": 0, "photos": photos}))
         visit.page.route(
             "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
         )
@@ -135,9 +136,12 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
             seen = page.locator("#photos .name").evaluate_all(SEEN_ENDS, spacing)
             assert [one[:2] for one in seen] == [[True, True]] * 4, (spacing, seen)
             assert [one[2] for one in seen] == ["17.jpg", "18.jpg", "rt.jpg", "_b.jpg"]
-        assert page.locator("#photos .title").all_text_contents() == ["The harbour"]
+        # A title stands in place of the name, which is its tooltip.
+        titled = page.locator("#photos .title")
+        assert titled.all_text_contents() == ["The harbour"]
+        assert titled.get_attribute("title") == "The harbour (IMG_0042.jpg)"
         # Those who hear the page hear the name once, and whole.
-        assert page.get_by_role("link", name=f"{LONG[0]} The harbour", exact=True).count() == 1
+        assert page.get_by_role("link", name="The harbour, IMG_0042.jpg", exact=True).count() == 1
         assert page.get_by_role("link", name=LONG[1], exact=True).count() == 1
 
 
