@@ -55,8 +55,11 @@ def wall(photos: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def tiles(page: Any) -> list[str]:
+    """What the photos of the wall are called: their titles, or their names."""
     page.wait_for_load_state("networkidle")
-    return [str(name) for name in page.locator("#photos .name").all_text_contents()]
+    named = "all => all.every((one) => one.querySelector('.wall-caption'))"
+    page.wait_for_function(f"() => ({named})([...document.querySelectorAll('#photos .wall-photo')])")
+    return [str(name) for name in page.locator("#photos .wall-caption").all_text_contents()]
 
 
 @pytest.mark.slow
@@ -129,7 +132,7 @@ def test_long_names_keep_their_ends_and_titles_are_shown(chromium: Any, served: 
             "**/thumbnail**", lambda route: route.fulfill(status=200, content_type="image/svg+xml", body=DOT)
         )
         page = visit.open("/")
-        assert tiles(page) == names
+        assert tiles(page) == [*names, "The harbour"]
         assert page.locator("#photos .name").evaluate_all("all => all.map((one) => one.title)") == names
         # What tells names apart is seen, whatever fonts there are: with letters far apart, too.
         for spacing in ("normal", "0.35em"):
