@@ -130,6 +130,7 @@ def test_pages_choose_by_the_values_of_fields_and_show_them(chromium: Any, serve
         page = visit.open("/")
         page.get_by_role("button", name="Folders and tags").click()
         ratings = page.get_by_role("region", name="Ratings")
+        ratings.get_by_role("button").nth(1).wait_for()
         assert ratings.get_by_role("button").all_inner_texts() == ["5 or more\n1", "3 or more\n2"]
         ratings.get_by_role("button", name="3 or more").click()
         page.wait_for_url("**/?rating=3")
