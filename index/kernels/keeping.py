@@ -11,11 +11,41 @@ from typing import Any
 
 import numba
 from numba.core import caching
+from numba.core.runtime import rtsys
+from numba.np import linalg
 
 from index.files.names import CACHE_VARIABLE
 
 _settings: Any = numba.config
 _caching: Any = caching
+_FunctionCache: Any = caching.FunctionCache
+
+
+class Kept(_FunctionCache):  # type: ignore[misc]
+    """What is kept of a function, read without what compiling alone needs, which takes Numba half a second to load."""
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Take what is kept for a signature; None if that is nothing."""
+        try:
+            rtsys.initialize(context)  # names that machine code refers to
+            with _linear_algebra_is_there():
+                return self._load_overload(signature, context)
+        except Exception:  # another Numba may need more, and on Windows another process may be writing
+            return super().load_overload(signature, context)
+
+
+@contextlib.contextmanager
+def _linear_algebra_is_there() -> Iterator[None]:
+    """Let Numba's module of sums not look for SciPy's BLAS, which takes longer than all else that is loaded.
+
+    Where a product of matrices is compiled, it is looked for then.
+    """
+    look = getattr(linalg, "ensure_blas", None)
+    vars(linalg)["ensure_blas"] = lambda: None
+    try:
+        yield
+    finally:
+        vars(linalg)["ensure_blas"] = look
 
 
 @contextlib.contextmanager

@@ -33,21 +33,18 @@ def test_read_only_arrays_are_taken_and_other_types_refused() -> None:
 
 def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real: Any = compiling.numba.njit
 
-    def njit(*signature: Any, cache: bool = False, **options: Any) -> Any:
-        asked.append(cache)
-        if cache:
-            raise RuntimeError("cannot cache function 'twice': no locator available")
-        return real(*signature, **options)
+    def keep(function: Any) -> Any:
+        asked.append(function.__name__)
+        raise RuntimeError("cannot cache function 'twice': no locator available")
 
-    monkeypatch.setattr(compiling.numba, "njit", njit)
+    monkeypatch.setattr(compiling, "Kept", keep)
 
     @compiled(INT64)
     def twice(number: int) -> int:
         return 2 * number
 
-    assert twice(21) == 42 and asked == [True, True, False]
+    assert twice(21) == 42 and asked == ["twice", "twice"]
 
 
 PROGRAM = """
