@@ -15,6 +15,7 @@ from numba.core.runtime import rtsys
 from numba.np import linalg
 
 from index.files.names import CACHE_VARIABLE
+from index.kernels.waiting import compiling_begins
 
 _settings: Any = numba.config
 _caching: Any = caching
@@ -29,9 +30,12 @@ class Kept(_FunctionCache):  # type: ignore[misc]
         try:
             rtsys.initialize(context)  # names that machine code refers to
             with _linear_algebra_is_there():
-                return self._load_overload(signature, context)
+                found = self._load_overload(signature, context)
         except Exception:  # another Numba may need more, and on Windows another process may be writing
-            return super().load_overload(signature, context)
+            found = super().load_overload(signature, context)
+        if found is None:
+            compiling_begins()
+        return found
 
 
 @contextlib.contextmanager
