@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
-from numba.core.runtime import rtsys
+from numba.core import caching, runtime
 from numba.np import linalg
 
 from index.files.names import CACHE_VARIABLE
@@ -19,6 +18,7 @@ from index.kernels.waiting import compiling_begins
 
 _settings: Any = numba.config
 _caching: Any = caching
+_runtime: Any = runtime
 _FunctionCache: Any = caching.FunctionCache
 
 
@@ -28,7 +28,7 @@ class Kept(_FunctionCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Take what is kept for a signature; None if that is nothing."""
         try:
-            rtsys.initialize(context)  # names that machine code refers to
+            _runtime.rtsys.initialize(context)  # names that machine code refers to
             with _linear_algebra_is_there():
                 found = self._load_overload(signature, context)
         except Exception:  # another Numba may need more, and on Windows another process may be writing
