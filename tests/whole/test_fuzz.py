@@ -50,7 +50,7 @@ from tests.support.paths import ROOT
 
 # Files of the catalogue are read by SQLite and judged there.
 LIGHT = sorted(set(TARGETS) - {"catalogue"})
-INPUTS = 20  # of each reader, in the default run
+INPUTS = 10  # of each reader, in the default run
 STORED, DEFLATED = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
 
 
