@@ -187,8 +187,7 @@ def test_pages_are_what_filtering_and_sorting_all_names_gives(catalogue: Catalog
             ]
             wanted = PhotoFilter(name=name or "", folder=folder or "")
             assert catalogue.read(numbers_of, replace(wanted, hidden=None)).tolist() == sorted(passing)
-            pages = ((0, 100), (2, 3), (len(passing), 5), (0, 0))
-            for offset, limit in pages if len(passing) > 2 else pages[:1]:
+            for offset, limit in ((0, 100), (2, 3), (len(passing), 5), (0, 0)):
                 total, page = catalogue.page(offset, limit, wanted)
                 assert total == len(passing)
                 assert [row.number for row in page] == passing[offset : offset + limit]
