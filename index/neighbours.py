@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +22,6 @@ EARLIER_INDEX_FILE = "search.index"
 MOST_SEED = 2**63 - 1
 # faiss expands the square of an exact distance, and so rounds: this many more than wanted are compared exactly.
 _ROUNDED = 4
-# The stubs of both leave out some of what their C++ sides add.
-_faiss: Any = faiss
 
 
 @dataclass(frozen=True)
@@ -226,6 +223,8 @@ class NearestNeighbours(abc.ABC):
 
     def _nearest(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """Candidates among which the k nearest surely are: some more, as faiss rounds, in ascending order."""
+        import faiss  # here: it takes a tenth of a second to load
+
         return np.sort(faiss.knn(queries, self.points, min(k + _ROUNDED, len(self.points)))[1], axis=1)
 
     @cached_property
@@ -275,6 +274,8 @@ def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries
     float
         In [0, 1]; 1.0 if there are no queries.
     """
+    import faiss
+
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     if len(queries) == 0:
         return 1.0

@@ -36,6 +36,8 @@ class RemoteWorkers(Protocol):
 Workers = int | RemoteWorkers
 """Who is at work: a number of processes on this machine, or a pool of workers."""
 
+# Modules that bring a linear algebra beside NumPy's. They are not loaded for the count of its threads alone.
+_WITH_ITS_OWN = frozenset({"faiss", "scipy.linalg"})
 # Of glibc's mallopt: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD.
 _KEPT, _LARGEST_KEPT = -1, -3
 _LOOK = 0.5  # seconds between two looks of a worker at whether its parent is there
@@ -291,9 +293,14 @@ def stopping_in_order() -> Iterator[None]:
         raise Terminated
 
 
-@cache
 def _controller() -> "ThreadpoolController":
-    import scipy.linalg  # noqa: F401  it brings a linear algebra of its own, which must be there when threads are counted
+    """What tells all linear algebra that is loaded now how many threads to use."""
+    return _controller_beside(frozenset(_WITH_ITS_OWN & sys.modules.keys()))
+
+
+@cache
+def _controller_beside(loaded: frozenset[str]) -> "ThreadpoolController":
+    del loaded  # it is looked for again when there is more
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -23,7 +23,7 @@ from eval.demo.synthetic import _OBJECTS, DemoCollection, build_demo_collection
 from tests.support.made_once import made_once
 
 # Where other programs run, an example may take long, and nothing is wrong.
-settings.register_profile("cairn", deadline=None, max_examples=30)
+settings.register_profile("cairn", deadline=None, max_examples=15)
 settings.register_profile("thorough", deadline=None)
 settings.load_profile("cairn")
 

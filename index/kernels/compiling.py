@@ -22,9 +22,11 @@ from numba import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-from index.kernels.keeping import cache_settings
+from index.kernels.keeping import Kept, cache_settings
+from index.kernels.waiting import compiling_begins
 
 _COUNTS = "_nrt"  # Numba's name for counting references to an array; it is not documented, and may go away
+_NOT_FROM_C = "no_cfunc_wrapper"  # as little documented: C code need not call it, a tenth of the time of compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +65,8 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         options = {"nogil": True, "error_model": "numpy"}
         if not makes_arrays and hasattr(DefaultOptions, _COUNTS):
             options[_COUNTS] = False
+        if hasattr(DefaultOptions, _NOT_FROM_C):
+            options[_NOT_FROM_C] = True
         if not parameters:
             made: F = jit(**options)(function)  # a part of those that are kept
             return made
@@ -71,12 +75,14 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
                 kept: Any = None
                 # Nothing can be kept, as there is no folder, or a full disk; or what is kept is damaged.
                 with contextlib.suppress(Exception):
-                    kept = jit(cache=True, **options)(function)
+                    kept = jit(**options)(function)
+                    kept._cache = Kept(function)
                     kept.compile(tuple(parameters))
                     kept.disable_compile()
                     return cast(F, kept)
                 with contextlib.suppress(Exception):
                     kept._cache.flush()
+        compiling_begins()
         alone: F = jit([tuple(parameters)], **options)(function)
         return alone
 

@@ -10,12 +10,46 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, runtime
+from numba.np import linalg
 
 from index.files.names import CACHE_VARIABLE
+from index.kernels.waiting import compiling_begins
 
 _settings: Any = numba.config
 _caching: Any = caching
+_runtime: Any = runtime
+_FunctionCache: Any = caching.FunctionCache
+
+
+class Kept(_FunctionCache):  # type: ignore[misc]
+    """What is kept of a function, read without what compiling alone needs, which takes Numba half a second to load."""
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Take what is kept for a signature; None if that is nothing."""
+        try:
+            _runtime.rtsys.initialize(context)  # names that machine code refers to
+            with _linear_algebra_is_there():
+                found = self._load_overload(signature, context)
+        except Exception:  # another Numba may need more, and on Windows another process may be writing
+            found = super().load_overload(signature, context)
+        if found is None:
+            compiling_begins()
+        return found
+
+
+@contextlib.contextmanager
+def _linear_algebra_is_there() -> Iterator[None]:
+    """Let Numba's module of sums not look for SciPy's BLAS, which takes longer than all else that is loaded.
+
+    Where a product of matrices is compiled, it is looked for then.
+    """
+    look = getattr(linalg, "ensure_blas", None)
+    vars(linalg)["ensure_blas"] = lambda: None
+    try:
+        yield
+    finally:
+        vars(linalg)["ensure_blas"] = look
 
 
 @contextlib.contextmanager

@@ -5,6 +5,10 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+BLOCK = 32
+"""Codes of a block."""
+NONE = -(1 << 30)
+"""The bias of a code that stands for no point: less than any score."""
 GROUP = 32
 """The number of dimensions of a code is brought to a multiple of this by zeros."""
 
@@ -30,8 +34,6 @@ class Codes(NamedTuple):
         sizes : ndarray, shape (g,), integer
             Of the groups.
         """
-        from index.scanning.scan_kernels import BLOCK, NONE
-
         dim = codes.shape[1]
         ends = np.append(0, np.cumsum(-(-sizes // BLOCK)))
         places = np.arange(len(codes)) + np.repeat(BLOCK * ends[:-1] - (np.cumsum(sizes) - sizes), sizes)
@@ -53,8 +55,6 @@ class Codes(NamedTuple):
 
     def parts(self, dim: int) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int64]]:
         """Codes by dimension, names and sizes, from which the blocks were laid out."""
-        from index.scanning.scan_kernels import BLOCK
-
         there = self.names >= 0
         padded = len(self.bytes) // max(1, len(self.names))
         rows = self.bytes.reshape(-1, padded // 4, BLOCK, 4).transpose(0, 2, 1, 3).reshape(-1, padded)

@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import save_arrays
-from index.faiss_search import (
-    check_list_factor,
-    number_of_lists,
-    read_arrays,
-    set_training,
-    single_thread,
-)
+from index.inverted_lists import check_list_factor, number_of_lists, read_arrays, set_training, single_thread
 from index.kernels.products import product
-from index.neighbours import NearestNeighbours, NeighbourOptions, _faiss, check_whole
+from index.neighbours import NearestNeighbours, NeighbourOptions, check_whole
 from index.scanning.codes import GROUP, Codes, asked_as
 
 # What the dimensions of a code keep of the variance of the points, at least.
@@ -66,6 +61,9 @@ class IvfSearch(NearestNeighbours):
     def _build(self) -> None:
         if self._is_exact:
             return
+        import faiss  # here: whoever searches needs none
+
+        library: Any = faiss  # its stubs leave out some of what its C++ side adds
         count, dim = self.points.shape
         sample = self.points[:: -(-count // max(1, _SAMPLE // dim))].astype(np.float64)
         mean = sample.mean(axis=0)
@@ -79,8 +77,8 @@ class IvfSearch(NearestNeighbours):
         self._basis = np.ascontiguousarray(basis, dtype=np.float32)
         self._offset = (mean @ basis).astype(np.float32)
         projected = self._projected(self.points)
-        quantiser = _faiss.IndexFlatL2(kept)
-        clustering = _faiss.Clustering(kept, self._lists)
+        quantiser = library.IndexFlatL2(kept)
+        clustering = library.Clustering(kept, self._lists)
         set_training(clustering, self.seed)
         clustering.max_points_per_centroid = _LIST_SAMPLE
         with single_thread():

@@ -24,15 +24,10 @@ from index.kernels.compiling import (
     use_wide_vectors,
     written,
 )
+from index.scanning.codes import BLOCK, GROUP, NONE
 
-BLOCK = 32
-"""Codes of a block."""
-GROUP = 32
-"""Dimensions of which a number must be a multiple."""
 QUERIES = 4
 """Queries that a block is read for at once."""
-NONE = -(1 << 30)
-"""The bias of a code that stands for no point: less than any score."""
 _AT_ONCE = 16  # numbers of 32 bits that one instruction takes
 _INSTRUCTION, _OF = "llvm.x86.avx512.vpdpbusd.512", "+avx512vnni"
 

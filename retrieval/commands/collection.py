@@ -354,7 +354,6 @@ def query(
     from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
     from retrieval.metadata.places import Near
-    from retrieval.search.picture import check_picture
 
     wanted = replace(
         build(PhotoFilter, filters),
@@ -362,6 +361,8 @@ def query(
         where=tuple(parse_condition(one) for one in where or ()),
     )
     if picture is not None:
+        from retrieval.search.picture import check_picture
+
         check_picture(picture)
     with joined(cluster, shards) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
         answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)

@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 import typer
 
 from index.errors import CairnError
+from index.files.names import CACHE_VARIABLE
+from index.kernels.waiting import tell_of_compiling
 from index.messages import on_command_line, speaking
 from index.parallel import Terminated, stopping_in_order
 from index.text import printable_name
@@ -36,6 +38,7 @@ def run(app: Callable[..., Any]) -> None:
     SystemExit
         With the exit code, always.
     """
+    tell_of_compiling(_note_compiling)
     try:
         with speaking(on_command_line), stopping_in_order():
             code = app(standalone_mode=False)
@@ -62,6 +65,19 @@ def run(app: Callable[..., Any]) -> None:
     except OSError as error:  # a full disk, a folder that may not be written
         where = f"{error.filename}: " if error.filename is not None else ""
         _refuse(f"{where}{error.strerror or error}: check the disk, its free space and its permissions.")
+
+
+def _note_compiling() -> None:
+    """Say why this takes longer than it will again, or what to do about it."""
+    from index.kernels.keeping import cache_folder
+
+    if cache_folder() is not None:
+        note("Compiling functions for this processor, once; that takes up to half a minute.")
+    else:
+        note(
+            "Compiling functions for this processor, as every command does that finds no folder to keep them in; that "
+            f"takes up to half a minute. Let the variable {CACHE_VARIABLE} name one that can be written to."
+        )
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
 
+from retrieval.matching.poisson import at_least
 from retrieval.regions.geometry import Frames
 
 _SAMPLES = (200, 400)  # features of the query and of the photo that the rate of chance agreement is measured with
@@ -169,7 +169,7 @@ def false_alarms(inliers: float, features: int, expected: float) -> float:
     A match agrees by chance where it falls within the threshold, a part of the photo's area, so that the inliers beyond
     the hypothesis's own follow a Poisson law (a contrario reasoning as in Moisan & Stival, IJCV 2004).
     """
-    return float(features * gammainc(max(inliers - 1, 1e-3), max(expected, 1e-9)))
+    return features * at_least(max(inliers - 1, 1e-3), max(expected, 1e-9))
 
 
 def sampled(features: NDArray[np.int64], side: int) -> NDArray[np.int64]:

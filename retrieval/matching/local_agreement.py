@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
 
+from retrieval.matching.poisson import at_least
 from retrieval.regions.geometry import Frames, fit_affine
 
 
@@ -114,7 +114,7 @@ def find_pieces(
         expected = (links[photo, 1] + 0.5) / options.shifts
         order = linked[np.lexsort((linked, pieces[photo, linked], -sizes[linked]))]
         largest = int(sizes.max())
-        found[photo] = Pieces(some[order], largest, float(gammainc(links[photo, 0], expected)))
+        found[photo] = Pieces(some[order], largest, at_least(float(links[photo, 0]), float(expected)))
     return found
 
 

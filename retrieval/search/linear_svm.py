@@ -28,10 +28,13 @@ def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: floa
     """
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import nnls
+    from threadpoolctl import threadpool_limits
 
     signs = np.where(positive, 1.0, -1.0)
     dual = (products + 1.0) * np.outer(signs, signs)
     dual[np.diag_indices(len(dual))] += 0.5 / cost
-    lower = cholesky(dual, lower=True)
-    alpha, _ = nnls(lower.T, solve_triangular(lower, np.ones(len(dual)), lower=True))
+    # `one_thread` around this knows nothing of SciPy's linear algebra if that has come just now.
+    with threadpool_limits(1, user_api="blas"):
+        lower = cholesky(dual, lower=True)
+        alpha, _ = nnls(lower.T, solve_triangular(lower, np.ones(len(dual)), lower=True))
     return np.asarray(signs * alpha)

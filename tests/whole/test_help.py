@@ -30,7 +30,7 @@ def pages(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
 PAGES = dict(pages(APP))
 
 
-@pytest.fixture(params=[60, 80, 120])
+@pytest.fixture(params=[60, *(pytest.param(width, marks=pytest.mark.slow) for width in (80, 120))])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setenv("COLUMNS", str(request.param))
     return int(request.param)

@@ -10,6 +10,7 @@ import pytest
 
 from retrieval.library.compiled import COMPILED
 from tests.support.paths import ROOT
+from tests.support.sources import nodes_of, tree_of
 
 # A room imports only from those before it; ARCHITECTURE.md says what each is for.
 ROOMS = (
@@ -90,7 +91,7 @@ def _room(module: str) -> str | None:
 def _imported(module: str) -> tuple[str, ...]:
     """Modules of the project that a module imports, within functions and for types alone too."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in nodes_of(MODULES[module]):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -152,7 +153,7 @@ def test_compiled_functions_are_loaded_where_they_are_called_and_all_can_be_made
     early = [
         f"{module} imports {name}"
         for module in MODULES
-        for node in ast.parse(MODULES[module].read_text()).body
+        for node in tree_of(MODULES[module]).body
         if isinstance(node, ast.ImportFrom | ast.Import)
         for name in ([str(node.module)] if isinstance(node, ast.ImportFrom) else [])
         + [f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".") for alias in node.names]
@@ -204,7 +205,7 @@ def test_errors_below_commands_name_no_option_and_no_command_in_their_text() -> 
     for module, path in MODULES.items():
         if ".commands." in module or module.endswith(("command", "commands")):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
                 continue
             texts = [str(one.value) for one in ast.walk(node.exc) if isinstance(one, ast.Constant)]
@@ -216,7 +217,7 @@ def test_errors_below_commands_name_no_option_and_no_command_in_their_text() -> 
 def test_sentences_with_places_are_given_the_values_of_these() -> None:
     wrong = []
     for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Raise):
                 node = node.exc
             elif not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Message"):

@@ -80,7 +80,7 @@ def _make(folder: Path) -> Made:
         "train": ("patches", "build", train, *sequences[:2], "--train", 600, "--validation", 300, "--test", 0, *sizes),
         "test": ("patches", "build", test, sequences[2], "--train", 0, "--validation", 0, "--test", 600, *sizes),
         "learnt": (
-            *("learn", "descriptor", train, "--out", files["learnt"], "--pool-step", 5, "--max-pooled-dim", 96),
+            *("learn", "descriptor", train, "--out", files["learnt"], "--pool-step", 5, "--max-pooled-dim", 48),
             *("--dim", 24, "--pairs", 500, "--augment", 1, "--workers", 1, "--json"),
         ),
         "binary": ("compress", files["learnt"], "--out", files["binary"], "--bits", 64, "--json"),
@@ -116,7 +116,7 @@ def test_what_is_learnt_is_told_as_the_contract_has_it(made: Made) -> None:
     assert model.pooling is not None and model.projection is not None
     assert (report["pooled_dim"], report["dim"]) == (model.pooling.dim, len(model.projection))
     assert report["rings"] == len(np.unique(model.pooling.rings))
-    assert 0 < report["dim"] <= 24 and report["dim"] <= report["pooled_dim"] <= 96
+    assert 0 < report["dim"] <= 24 and report["dim"] <= report["pooled_dim"] <= 48
     assert report["validation"]["fpr95"] < 0.2
     # Of both stages; with nothing selected every combination would lose 1.
     assert len(report["objective"]) == 2 and all(0 < objective < 1 for objective in report["objective"])

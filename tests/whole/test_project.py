@@ -23,6 +23,7 @@ from index.extras import EXTRAS, install_command
 from scripts.pins.bom import read_pins
 from tests.conftest import Indexed
 from tests.support.paths import ROOT
+from tests.support.sources import nodes_of
 
 LAYERS = ("index", "retrieval", "learning", "eval")
 PRODUCT = [*sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")), ROOT / "cairn.py"]
@@ -62,7 +63,7 @@ PEERS = {"pycolmap", "cvxpy"}
 def _imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and dotted name of every import in a file, those inside functions too."""
     package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -80,7 +81,7 @@ def test_no_product_file_reads_what_can_run_code_or_needs_a_peer() -> None:
         for line, name in _imports(path):
             if name.split(".")[0] in PICKLES | PEERS:
                 wrong.append(f"{_name(path)}:{line} imports {name}")
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             match node:
                 case ast.keyword(arg="allow_pickle", value=value) if not (
                     isinstance(value, ast.Constant) and value.value is False

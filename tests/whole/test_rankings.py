@@ -58,7 +58,11 @@ def rankings_of(folder: Path, gt: Path, name: str) -> dict[str, list[list[Any]]]
     return found
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+# Those that are verified are ranked by these first.
+RANKED_ALONE = [pytest.param(name, marks=pytest.mark.slow) for name in ("tf-idf", "signatures")]
+
+
+@pytest.mark.parametrize("name", [*RANKED_ALONE, *(name for name in SETTINGS if name not in ("tf-idf", "signatures"))])
 def test_rankings_are_those_that_were_recorded(indexed: Indexed, opened: Collection, name: str) -> None:
     recorded = json.loads(RECORDED.read_text())
     expected = {query: rankings[name] for query, rankings in recorded["rankings"].items()}

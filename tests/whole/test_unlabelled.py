@@ -440,7 +440,7 @@ def test_as_published_what_is_given_wins(made: Made, cairn: Cairn, tmp_path: Pat
     assert "no whitening" in refused
 
 
-@pytest.mark.parametrize("dim", [24, 16])
+@pytest.mark.parametrize("dim", [pytest.param(24, marks=pytest.mark.slow), 16])
 def test_without_time_the_first_models_are_taken(made: Made, cairn: Cairn, tmp_path: Path, dim: int) -> None:
     pool = changed(POOL, "--dim", dim)
     command = ("learn", "descriptor", made.matches, *pool, "--hours", 1e-9, "--workers", 1, "--json")

@@ -13,6 +13,7 @@ import pytest
 
 from index.kernels import compiling
 from index.kernels.compiling import FLOAT32, INT64, array, compiled, use_wide_vectors
+from index.kernels.waiting import tell_of_compiling
 from tests.support.paths import ROOT
 
 
@@ -33,21 +34,20 @@ def test_read_only_arrays_are_taken_and_other_types_refused() -> None:
 
 def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    real: Any = compiling.numba.njit
 
-    def njit(*signature: Any, cache: bool = False, **options: Any) -> Any:
-        asked.append(cache)
-        if cache:
-            raise RuntimeError("cannot cache function 'twice': no locator available")
-        return real(*signature, **options)
+    def keep(function: Any) -> Any:
+        asked.append(function.__name__)
+        raise RuntimeError("cannot cache function 'twice': no locator available")
 
-    monkeypatch.setattr(compiling.numba, "njit", njit)
+    monkeypatch.setattr(compiling, "Kept", keep)
+    tell_of_compiling(lambda: asked.append("told"))
 
     @compiled(INT64)
     def twice(number: int) -> int:
         return 2 * number
 
-    assert twice(21) == 42 and asked == [True, True, False]
+    tell_of_compiling(None)
+    assert twice(21) == 42 and asked == ["twice", "twice", "told"]
 
 
 PROGRAM = """
@@ -56,19 +56,22 @@ if sys.argv[1] == "no room":
     import resource, signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+from index.kernels.waiting import tell_of_compiling
+tell_of_compiling(lambda: print("compiling", file=sys.stderr))
 from retrieval.features.encoding import decode_frames
 print(decode_frames(np.zeros((1, 5), np.uint8)).centres.tolist())
 """
 
 
-def run_decoding(variable: str, folder: Path, damage: str = "") -> None:
-    """Decode in another process, which keeps what it compiles in the folder that a variable names."""
+def run_decoding(variable: str, folder: Path, damage: str = "") -> bool:
+    """Decode in another process, which keeps what it compiles in the folder that a variable names; say if it has."""
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     command = [sys.executable, "-c", PROGRAM, damage]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=120, env=environment | {variable: str(folder)}
     )
     assert (done.returncode, done.stdout) == (0, "[[0.0, 0.0]]\n"), done.stderr
+    return "compiling" in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +91,7 @@ def test_damage_of_what_was_kept_stops_nothing(damage: str, kept: Path, tmp_path
         index.write_bytes(b"")
     else:
         code.write_bytes(code.read_bytes()[:100])
-    run_decoding("NUMBA_CACHE_DIR", folder)
+    assert run_decoding("NUMBA_CACHE_DIR", folder)
     # And it is mended.
     assert index.stat().st_size and all(path.stat().st_size > 100 for path in folder.rglob("*.nbc"))
 
@@ -100,7 +103,8 @@ def test_a_full_disk_stops_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_was_compiled_is_kept_in_the_folder_that_is_named(kept: Path, tmp_path: Path) -> None:
-    run_decoding("CAIRN_CACHE", tmp_path)
+    assert run_decoding("CAIRN_CACHE", tmp_path)
+    assert not run_decoding("CAIRN_CACHE", tmp_path)
     for folder in (kept, tmp_path / "compiled"):
         assert {path.suffix for path in folder.rglob("*.nb*")} == {".nbi", ".nbc"}
 

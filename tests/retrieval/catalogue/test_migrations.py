@@ -65,6 +65,12 @@ def new_address(request: pytest.FixtureRequest, tmp_path: Path) -> NewAddress:
     return make
 
 
+# A catalogue of format 1 goes through all steps on both.
+most_on_sqlite = pytest.mark.parametrize(
+    "new_address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
+
+
 @pytest.fixture
 def old(new_address: NewAddress) -> str:
     """The address of a small catalogue of format 1."""
@@ -231,6 +237,7 @@ def undated(rows: list[str]) -> list[str]:
     return [f"{row.removesuffix(')')}, None, None)" for row in rows]
 
 
+@most_on_sqlite
 def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewAddress) -> None:
     address = new_address()
     names = ["a.jpg", "b/c.jpg", "b/c/d.jpg", "b//e.jpg", "ü/日本/f g.jpg", "b/b/b.b"]
@@ -257,6 +264,7 @@ def test_a_catalogue_of_format_5_gets_the_folders_of_its_names(new_address: NewA
     assert after["tables"] == before["tables"] and differences(address) == []
 
 
+@most_on_sqlite
 def test_a_catalogue_of_format_7_keeps_everything_and_takes_decisions(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
@@ -327,6 +335,7 @@ def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_addres
             assert pairs == {(new_a, new_b), (c, new_b)}
 
 
+@most_on_sqlite
 def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewAddress) -> None:
     address = new_address()
     names = ["a/Ä.jpg", "a/b.jpg", "a-b.jpg", "A.jpg", "a/B.jpg", "ä.jpg"]
@@ -346,6 +355,7 @@ def test_a_catalogue_of_format_6_compares_names_by_their_bytes(new_address: NewA
     assert after["rows"]["images"] == before["rows"]["images"]
 
 
+@most_on_sqlite
 def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:
@@ -361,6 +371,7 @@ def test_a_catalogue_of_format_4_keeps_everything(new_address: NewAddress) -> No
     assert after["images"] == undated(before["images"]) and differences(address) == []
 
 
+@most_on_sqlite
 def test_a_catalogue_of_format_2_keeps_everything(new_address: NewAddress) -> None:
     address = new_address()
     with Catalogue.open(address, create=True) as catalogue:

@@ -57,7 +57,13 @@ def index_there(folder: Path, photos: Path, place: Path | str, cluster: Any = No
         return index_photos(collection, [photos], preparer=preparer, **more)
 
 
-@pytest.fixture(params=["own folder", "other folder", "object store"])
+@pytest.fixture(
+    params=[
+        pytest.param("own folder", marks=pytest.mark.slow),
+        "other folder",
+        pytest.param("object store", marks=pytest.mark.slow),
+    ]
+)
 def place_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]:
     monkeypatch.setenv("CAIRN_CACHE", str(tmp_path / "cache"))
     places = {"other folder": str(tmp_path / "there"), "object store": f"memory://{tmp_path.name}"}

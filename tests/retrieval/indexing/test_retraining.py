@@ -350,7 +350,7 @@ def signatures_in(album: Album) -> str:
         return str(kind)
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("keep", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_signatures_are_given_changed_and_taken(album: Album, keep: bool) -> None:
     album = replace(album, options=replace(album.options, keep_descriptors=keep))
     album.put(**PHOTOS)

@@ -1,0 +1,53 @@
+"""How likely it is that as many come together by chance.
+
+SciPy has this function too, but loading it takes longer than most searches.
+"""
+
+import math
+
+_ENOUGH = 1e-17  # what adds less than this part of the sum changes no bit of it
+_ROUNDED = 1e-15
+_TINY = 1e-300
+
+
+def at_least(count: float, expected: float) -> float:
+    """Probability that a Poisson variable is at least `count`; between whole numbers, as the gamma function goes.
+
+    That is the regularised lower incomplete gamma function P(count, expected), by its series below the mean and by the
+    continued fraction of its complement above (DLMF 8.7.1 and 8.9.2). Its relative error is below 1e-11 up to a
+    thousand.
+
+    Parameters
+    ----------
+    count : float
+        Not negative.
+    expected : float
+        The mean; not negative.
+    """
+    count, expected = float(count), float(expected)
+    if count <= 0:
+        return 1.0
+    if expected <= 0:
+        return 0.0
+    scale = math.exp(count * math.log(expected) - expected - math.lgamma(count))
+    if expected < count + 1:
+        term = total = 1 / count
+        above = count
+        while term > total * _ENOUGH:
+            above += 1
+            term *= expected / above
+            total += term
+        return min(scale * total, 1.0)
+    # Lentz's way to sum up a continued fraction.
+    below = expected + 1 - count
+    numerators, denominators = 1 / _TINY, 1 / below
+    fraction, change, step = denominators, 0.0, 0
+    while abs(change - 1) > _ROUNDED:
+        step += 1
+        below += 2
+        part = -step * (step - count)
+        denominators = 1 / (part * denominators + below or _TINY)
+        numerators = below + part / numerators or _TINY
+        change = numerators * denominators
+        fraction *= change
+    return max(1 - scale * fraction, 0.0)

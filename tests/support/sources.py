@@ -1,0 +1,17 @@
+"""Python files as trees, parsed once: several tests walk through all of the project."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """What a file says; nobody may change it."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file, as `ast.walk` gives them."""
+    return tuple(ast.walk(tree_of(path)))
