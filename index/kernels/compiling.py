@@ -22,7 +22,7 @@ from numba import types
 from numba.core.options import DefaultOptions
 from numba.extending import intrinsic
 
-from index.kernels.keeping import Kept, cache_settings
+from index.kernels.keeping import CompiledCache, cache_settings
 from index.kernels.waiting import compiling_begins
 
 _COUNTS = "_nrt"  # Numba's name for counting references to an array; it is not documented, and may go away
@@ -76,7 +76,7 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
                 # Nothing can be kept, as there is no folder, or a full disk; or what is kept is damaged.
                 with contextlib.suppress(Exception):
                     kept = jit(**options)(function)
-                    kept._cache = Kept(function)
+                    kept._cache = CompiledCache(function)
                     kept.compile(tuple(parameters))
                     kept.disable_compile()
                     return cast(F, kept)

@@ -22,7 +22,7 @@ _runtime: Any = runtime
 _FunctionCache: Any = caching.FunctionCache
 
 
-class Kept(_FunctionCache):  # type: ignore[misc]
+class CompiledCache(_FunctionCache):  # type: ignore[misc]
     """What is kept of a function, read without what compiling alone needs, which takes Numba half a second to load."""
 
     def load_overload(self, signature: Any, context: Any) -> Any:

@@ -62,7 +62,6 @@ def small_part(root: Path) -> PanelPart:
     return PanelPart(Few("guard", tuple(paths[stem] for stem in [*wanted, *others[:OTHERS]]), root), named)
 
 
-@pytest.mark.slow  # what does not change the recorded rankings of `test_rankings` seldom changes these
 @pytest.mark.skipif("CAIRN_DATASETS" not in os.environ, reason="CAIRN_DATASETS is not set")
 def test_no_kind_of_photo_is_found_less(tmp_path: Path) -> None:
     part = small_part(Path(os.environ["CAIRN_DATASETS"]))

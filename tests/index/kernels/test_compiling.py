@@ -39,7 +39,7 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
         asked.append(function.__name__)
         raise RuntimeError("cannot cache function 'twice': no locator available")
 
-    monkeypatch.setattr(compiling, "Kept", keep)
+    monkeypatch.setattr(compiling, "CompiledCache", keep)
     tell_of_compiling(lambda: asked.append("told"))
 
     @compiled(INT64)
