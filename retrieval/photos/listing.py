@@ -27,6 +27,9 @@ CACHE = "cache"
 THUMBNAILS = "thumbnails"
 """Folder of thumbnails in that."""
 
+TILES = "tiles"
+"""Folder of photos that are cut into tiles, in the same."""
+
 PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
 ) | {".bmp", ".gif", ".ppm", ".pgm"}

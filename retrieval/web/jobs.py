@@ -24,6 +24,7 @@ from retrieval.photos.apart import prepare_decoding
 from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
+from retrieval.photos.tiles import read_part
 from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import IF_MOVED, QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
@@ -214,11 +215,16 @@ class PictureJobs:
         """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `thumbnail`, `image`, `sheet` (photos of the collection) and `preview` (an upload)."""
+        """Do one of the jobs `thumbnail`, `image`, `part`, `sheet` (of photos), `preview` (an upload)."""
         if job == "sheet":
             return {}, _sheet(request)
-        path, size = Path(request["path"]), int(request["size"])
+        path, size = Path(request["path"]), request["size"]
         try:
+            if job == "part":
+                cache, box = Path(request["cache"]), tuple(request["box"])
+                limit = request["max_pixels"]
+                part = read_part(path, request["sha256"], cache, request["level"], box, tuple(size), limit)
+                return {}, encode_jpeg(part, QUALITY)
             if job == "thumbnail":
                 return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]), request["max_pixels"])
             if job == "image":

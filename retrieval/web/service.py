@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -126,6 +127,7 @@ class Service:
         self._started = False
         self.recent = RecentRows()
         self.kept = AnswerCache()
+        self._cutting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by content
         self.folder = folder.absolute()
         self.queue = options.queue or queue_of(self.folder, options.roots)
         self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
@@ -230,7 +232,7 @@ class Service:
     async def search(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker search, and wait."""
         try:
-            answer = await run_job(self.searching, request, job, wanted, upload=upload)
+            answer = await run_job(self.searching, request, job, wanted, upload)
         except BrokenOff:  # the system kills a process that reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
@@ -243,23 +245,44 @@ class Service:
         self.damage = None
         return answer
 
-    async def decode(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
-        """Have a worker decode a photo, and wait."""
-        limit = (
-            self._place.max_pixels if upload else self.options.max_pixels or self.collection.options.image.max_pixels
-        )
-        return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload=upload)
+    async def decode(
+        self,
+        request: Request,
+        job: str,
+        wanted: dict[str, Any],
+        *,
+        upload: bool = False,
+        least_pixels: int = 0,
+        seconds: float | None = None,
+    ) -> Answer:
+        """Have a worker decode a photo, and wait.
+
+        A photo of the collection may have `least_pixels`, unless the server is told how many.
+        """
+        limit = self.options.max_pixels or max(self.collection.options.image.max_pixels, least_pixels)
+        if upload:
+            limit = self._place.max_pixels
+        return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload, seconds)
+
+    def cutting(self, sha256: str) -> asyncio.Lock:
+        """Return the lock of a photo that is cut into tiles."""
+        return self._cutting.setdefault(sha256, asyncio.Lock())
 
 
 async def run_job(
-    pool: WorkerPool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False
+    pool: WorkerPool,
+    request: Request,
+    job: str,
+    wanted: dict[str, Any],
+    upload: bool = False,
+    seconds: float | None = None,
 ) -> Answer:
     """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it cannot.
 
     A job with an `upload` keeps no job waiting that is of photos of the collection.
     """
     try:
-        future = pool.submit(job, wanted, client=request.scope.get(CLIENT, ""), upload=upload)
+        future = pool.submit(job, wanted, seconds, client=request.scope.get(CLIENT, ""), upload=upload)
         answer = asyncio.wrap_future(future)
         try:
             while not (await asyncio.wait([answer], timeout=_LOOK))[0]:
@@ -272,7 +295,7 @@ async def run_job(
     except Busy:
         raise ProblemError(503, "The server is busy: try again in a moment.") from None
     except TookTooLong:
-        seconds = pool.options.seconds
+        seconds = pool.options.seconds if seconds is None else seconds
         raise ProblemError(
             504, "This took more than {seconds} seconds and was given up: ask for less.", seconds=f"{seconds:g}"
         ) from None
