@@ -31,8 +31,12 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
     list of (str, int, bool)
         Folder, number of photos, and whether it is there with anything in it: its drive may not be connected.
     """
-    counted = Counter(indexed_folder(path, name) for _, name, path in collection.catalogue.places())
-    return [(folder, counted[folder], not is_away(folder)) for folder in sorted(counted)]
+    return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection)]
+
+
+def count_by_root(collection: Collection) -> list[tuple[str, int]]:
+    """List the folders that photos were indexed with and how many each has, in order, wherever they are."""
+    return sorted(Counter(indexed_folder(path, name) for _, name, path in collection.catalogue.places()).items())
 
 
 def move_root(

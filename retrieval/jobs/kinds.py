@@ -30,7 +30,7 @@ class OutsideError(CairnError):
 def outside() -> OutsideError:
     """The error of a place that photos may not be taken from."""
     return OutsideError(
-        "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
+        "This server takes no photos from there: whoever runs it may allow that folder with {--photos}."
     )
 
 
@@ -197,6 +197,30 @@ class MetadataJob(JobKind):
         return ["--refresh"]
 
 
+class MoveJob(JobKind):
+    """Say that the photos below a folder are in another one now."""
+
+    kind = "move"
+    title = said("Find photos in another folder")
+    changes_photos = True
+    old: Place
+    new: Place
+
+    @property
+    def about(self) -> str:
+        """The name of the folder that has gone."""
+        return Path(self.old).name
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Name both folders; the new one is one that photos may be taken from."""
+        if not stays_below(self.new, allowed(collection, roots)):
+            raise outside()
+        return ["--moved", self.old, self.new]
+
+    def _words(self) -> list[str]:
+        return ["roots"]
+
+
 class CheckJob(JobKind):
     """Read every file of the collection."""
 
@@ -244,10 +268,8 @@ STEPS = {
 }
 """What pages call a step, by its title on the command line."""
 
-KINDS: dict[str, type[JobKind]] = {
-    one.kind: one
-    for one in (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, CheckJob, Improve, SearchesJob)
-}
+_ALL = (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, MoveJob, CheckJob, Improve, SearchesJob)
+KINDS: dict[str, type[JobKind]] = {one.kind: one for one in _ALL}
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)

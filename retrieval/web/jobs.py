@@ -26,7 +26,7 @@ from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
 from retrieval.photos.tiles import read_part
 from retrieval.photos.work import PhotoTooLarge
-from retrieval.search.answers import IF_MOVED, QueryImage, ask_with_file, ask_with_photo
+from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
@@ -234,9 +234,15 @@ class PictureJobs:
         except CairnError as error:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
-            gone = f"its file is no longer there: {IF_MOVED}"
-            reason = (str(error) if os.path.isfile(file_of(path)) else gone).rstrip(".")  # noqa: PTH113
             name = request["name"]
+            if not os.path.isfile(file_of(path)):  # noqa: PTH113 (hides errors)
+                raise Refused(
+                    "The photo {name} cannot be shown: its file is no longer there. Connect its drive, or say where "
+                    "its folder is now.",
+                    "gone",
+                    name=repr(name),
+                ) from None
+            reason = str(error).rstrip(".")
             raise Refused(
                 "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason
             ) from None

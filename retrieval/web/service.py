@@ -1,6 +1,7 @@
 """What all routes share: the catalogue, the workers, and the folders that may be written."""
 
 import asyncio
+import hashlib
 import shutil
 import tempfile
 import threading
@@ -22,13 +23,14 @@ from retrieval.catalogue.photos import count_indexed, indexed_folders
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
+from retrieval.indexing.roots import count_by_root
 from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import JobKind, OutsideError, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of, photos_there
-from retrieval.photos.listing import stays_below
+from retrieval.photos.listing import is_away, stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
@@ -139,6 +141,7 @@ class Service:
         self.exporting = 0  # requests whose files are looked at
         self.damage: CairnError | None = None  # of the collection, as far as it is known
         self._looked = -LOOK  # when it was last looked for
+        self._folders: tuple[int, list[tuple[str, int]]] | None = None  # the same
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
     def start(self) -> None:
@@ -216,6 +219,14 @@ class Service:
     def names(self, numbers: Sequence[int]) -> list[str]:
         """Names of those of some photos that are in the collection."""
         return [one.name for one in photos_there(self.collection.catalogue, numbers, self.cache)]
+
+    def away(self) -> list[tuple[str, int]]:
+        """Folders that photos were indexed with and that are not there, or empty, and how many photos each has."""
+        revision = self.collection.catalogue.revision()
+        counted = self._folders
+        if counted is None or counted[0] != revision:
+            self._folders = counted = revision, count_by_root(self.collection)
+        return [(folder, photos) for folder, photos in counted[1] if is_away(folder)]
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""
@@ -306,6 +317,11 @@ async def run_job(
     except Failed as error:
         log_trace(str(error))
         raise ProblemError(500, "Something went wrong in the server: what it prints says more.") from None
+
+
+def folder_id(folder: str) -> str:
+    """Return what stands for a folder where its path is not told."""
+    return hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def service_of(request: Request) -> Service:

@@ -33,7 +33,7 @@ from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import language_of
 from retrieval.web.running import STOPPING
-from retrieval.web.service import Service, service_of
+from retrieval.web.service import Service, folder_id, service_of
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
@@ -138,13 +138,22 @@ class Remove(BaseModel):
         return self
 
 
+class Move(BaseModel):
+    """Say where the photos of a folder are that is not there."""
+
+    kind: Literal["move"]
+    folder: str = Field(max_length=64, description="Which one: its id, as /api/away tells it.")
+    root: int = Field(ge=0, le=10_000, description="Where it is now: below which root, as /api/roots lists them.")
+    path: str = Field("", max_length=4096, description="Its path below the root; empty: the root itself.")
+
+
 class Plain(BaseModel):
     """Work that needs nothing said."""
 
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
 
-Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Plain, Body(discriminator="kind")]
+Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Move | Plain, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -224,12 +233,12 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
+def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> tuple[Service, QueuedJob]:
     """Queue what is asked for; ProblemError where that cannot be."""
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> kinds.JobKind:
+def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> kinds.JobKind:
     match asked:
         case Index():
             return kinds.index_of(_places(service, asked))
@@ -239,6 +248,11 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
             return kinds.RetrainJob(drop_missing=asked.drop_missing)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
+        case Move():
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            if old is None:
+                raise ProblemError(409, "This folder is there again, or has no photos any more.")
+            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
         case Remove():
             names = service.names(asked.photos)
             if not names:

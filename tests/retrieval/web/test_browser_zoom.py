@@ -1,4 +1,4 @@
-"""Zoom in a real browser: wheel, pinch, double click, drag, keys; boxes on what is zoomed; tiles; both photos of a match."""
+"""Zoom in a real browser: wheel, pinch, double click, drag, keys; boxes on it; tiles; both photos of a match."""
 
 from collections.abc import Iterator
 from pathlib import Path

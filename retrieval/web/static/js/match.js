@@ -47,7 +47,14 @@ class Pair {
     together(this.zooms, this.photos, back
       ? [(point) => apply(found.homography, point), (point) => apply(back, point)]
       : [scaled(...this.photos), scaled(...this.photos.toReversed())], place);
-    this.views.forEach((view, side) => view.append(this.zooms[side].controls));
+    this.views.forEach((view, side) => {
+      view.append(this.zooms[side].controls);
+      // Lines lie over the photos, and would keep the pointer from them.
+      this.zooms[side].listen(this.drawing, ({ clientX: x, clientY: y }) => {
+        const seen = view.getBoundingClientRect();
+        return x >= seen.left && x < seen.right && y >= seen.top && y < seen.bottom;
+      });
+    });
     new ResizeObserver(place).observe(host);
     this.images.forEach((picture) => picture.addEventListener("load", place));
     place();

@@ -5,6 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
 import { workButton } from "./jobs/jobs.js";
+import { awayFolders, awaySentence } from "./photos/away.js";
 import { toldReason } from "./jobs/reasons.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
@@ -164,16 +165,16 @@ function failures(failed) {
 function folded(sentence, names) {
   return [el("details", {}, el("summary", {}, sentence),
     el("ul", { class: "names" }, ...names.slice(0, MOST).map((name) => el("li", { dir: "auto" }, name)),
-      names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) }))))];
+      names.length > MOST && el("li", {}, t("and {n} more that are not listed here", { n: figure(names.length - MOST) }))))];
 }
 
 start(async () => {
-  const [facts, server] = await Promise.all([read(), health()]);
+  const [facts, server, gone] = await Promise.all([read(), health(), awayFolders()]);
   const { descriptor, vocabulary, bytes, failed = [], featureless = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
     ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
     : facts.images ? t("Every photo was indexed") : "";
-  paragraphs("holdings", [...holdings(facts), ...refusals(server)]);
+  paragraphs("holdings", [...holdings(facts), ...gone.map(awaySentence), ...refusals(server)]);
   paragraphs("fit", fit(vocabulary));
   const all = steps({ ...facts, failed });
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));

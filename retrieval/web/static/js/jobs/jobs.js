@@ -151,6 +151,11 @@ function outcome({ kind, result }) {
     }
     case "remove":
       return [lengths.removed ? tn(lengths.removed, "{n} photo was removed.", "{n} photos were removed.") : t("There was nothing to remove.")];
+    case "move":
+      return [
+        tn(lengths.moved ?? 0, "{n} photo was found there.", "{n} photos were found there."),
+        lengths.left > 0 && tn(lengths.left, "{n} photo was not found there, and stays as it was.", "{n} photos were not found there, and stay as they were."),
+      ];
     case "metadata":
       return [tn(result.read ?? 0, "{n} file was read.", "{n} files were read.")];
     case "check":

@@ -108,14 +108,17 @@ export class Zoom {
     const [only] = pictures;
     this.tiles = pictures.length === 1 && only.photo.number !== undefined ? new Tiles(only.picture, only.photo.number) : null;
     this.sharpen = debounce(() => this.#sharpen(), WAIT);
-    const hear = (name, act, options) => view.addEventListener(name, act.bind(this), options);
-    hear("wheel", this.#wheel, { passive: false });
-    hear("pointerdown", this.#down, { capture: true });
-    hear("pointermove", this.#move, { capture: true });
-    for (const name of ["pointerup", "pointercancel"]) hear(name, this.#up, { capture: true });
-    hear("dblclick", this.#double);
+    this.listen(view);
     this.controls = this.#bar();
     new ResizeObserver(() => this.to(this.factor)).observe(view);
+  }
+
+  /** Listen to the pointer on an element, such as the view or what lies over it; `when` is asked with each event. */
+  listen(node, when = () => true) {
+    const acts = { wheel: this.#wheel, dblclick: this.#double, pointerdown: this.#down, pointermove: this.#move, pointerup: this.#up, pointercancel: this.#up };
+    for (const [name, act] of Object.entries(acts)) {
+      node.addEventListener(name, (event) => when(event) && act.call(this, event), { capture: true, passive: false });
+    }
   }
 
   get zoomed() {
