@@ -62,6 +62,7 @@ class JobKind(BaseModel):
     kind: ClassVar[str]
     title: ClassVar[str]  # what it does, in English
     changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
+    parts: ClassVar[dict[str, float]] = {}  # steps of the command, and which part of its time each takes, about
 
     @property
     def about(self) -> str:
@@ -100,6 +101,7 @@ class IndexJob(JobKind):
     kind = "index"
     title = said("Add photos")
     changes_photos = True
+    parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(min_length=1, max_length=MOST)
 
     @property
@@ -138,7 +140,7 @@ class RetrainJob(JobKind):
     """Make a new vocabulary from all photos."""
 
     kind = "retrain"
-    title = said("Make a new vocabulary")
+    title = said("Learn patterns anew")
     changes_photos = True
     drop_missing: bool = False
 
@@ -247,12 +249,12 @@ class SearchesJob(JobKind):
 
 STEPS = {
     "Looking": said("Looking"),
-    "Features": said("Finding features"),
-    "Vocabulary": said("Making the vocabulary"),
-    "Indexing": said("Indexing"),
+    "Features": said("Reading photos"),
+    "Vocabulary": said("Learning patterns"),
+    "Indexing": said("Making photos findable"),
     "Verifying": said("Comparing photos"),
     "Comparing looks": said("Comparing looks"),
-    "Borrowing": said("Sharing features"),
+    "Borrowing": said("Letting linked photos help each other"),
     "Checking": said("Checking"),
     "Reading": said("Reading"),
     "Copying": said("Copying"),

@@ -75,7 +75,10 @@ class Job(BaseModel):
     done: int = Field(description="How much of the step is done.")
     of: int = Field(description="How much there is; 0: not known.")
     unit: str
-    seconds_left: float | None = Field(description="Until the step is done, by how fast it got on lately.")
+    share: float | None = Field(description="How much of all its steps is done, 0 to 1; null if they are not known.")
+    seconds_left: float | None = Field(
+        description="By how fast it got on lately: until all is done, or the step if not all steps are known."
+    )
     result: dict[str, Any] | None = Field(description="What the command reports with --json, without paths.")
     error: str | None = Field(description="Why it failed: one sentence.")
     note: str | None = Field(description="What it waits for: one sentence.")

@@ -37,7 +37,7 @@ def on_screen(page: Any, x: float, y: float, size: tuple[int, int]) -> tuple[flo
 
 def open_photo(visit: Visit, name: str = "coffee_001.jpg") -> Any:
     page = visit.open(f"/photo?number={visit.number(name)}")
-    page.locator(".box-canvas img").first.evaluate("picture => picture.decode()")
+    page.wait_for_function("document.querySelector('.box-canvas img')?.naturalWidth > 0")
     return page
 
 

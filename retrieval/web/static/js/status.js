@@ -55,7 +55,7 @@ function vocabularyRows({ drift: { trained, added, ratio }, ...plain }) {
 
 /** What can be searched. */
 function holdings({ images, features, missing, removed }) {
-  const by = tn(features, "{n} feature", "{n} features");
+  const by = tn(features, "{n} detail", "{n} details");
   const gone = tn(missing,
     "The file of {n} photo is no longer where it was indexed. The photo is still found, but cannot be shown.",
     "The files of {n} photos are no longer where they were indexed. The photos are still found, but cannot be shown.");
@@ -68,14 +68,14 @@ function holdings({ images, features, missing, removed }) {
 
 /** What the measure of its fit comes to. */
 const ADVICE = {
-  good: () => t("The vocabulary fits what was added."),
-  unknown: () => t("Too few photos were added to tell whether the vocabulary fits them."),
+  good: () => t("They suit what was added."),
+  unknown: () => t("Too few photos were added to tell whether they suit them."),
   poor: ({ drift }) => tn(drift.added.images,
-    "The vocabulary does not fit the {n} photo that was added: make a new one.",
-    "The vocabulary does not fit the {n} photos that were added: make a new one."),
+    "They do not suit the {n} photo that was added: learn them anew.",
+    "They do not suit the {n} photos that were added: learn them anew."),
   outgrown: ({ words }) => tn(words,
-    "The collection has outgrown its {n} word: make a new vocabulary.",
-    "The collection has outgrown its {n} words: make a new vocabulary."),
+    "The collection has outgrown its {n} pattern: learn more.",
+    "The collection has outgrown its {n} patterns: learn more."),
 };
 
 /** What the server does not offer, and what it is to be started with. */
@@ -88,12 +88,12 @@ function refusals({ originals, folders, role }) {
 
 /** How well the vocabulary fits. */
 function fit(vocabulary) {
-  if (!vocabulary) return [t("There is no vocabulary yet: it is made when the first photos are indexed.")];
+  if (!vocabulary) return [t("Nothing was learnt yet: that is done with the first photos.")];
   const { ratio, added, trained, fit: state } = vocabulary.drift;
   const made = tn(vocabulary.words,
-    "Photos are compared by {n} visual word, made from {source}.",
-    "Photos are compared by {n} visual words, made from {source}.", { source: show(vocabulary.trained_on) });
-  if (!added.images && trained.images) return [made, t("All photos of the collection were among those, so the words fit.")];
+    "Photos are compared by {n} small pattern, learnt from {source}.",
+    "Photos are compared by {n} small patterns, learnt from {source}.", { source: show(vocabulary.trained_on) });
+  if (!added.images && trained.images) return [made, t("All photos of the collection were among those, so they suit it.")];
   const worse = Math.round(100 * (ratio - 1));
   const tells = ratio !== null && state !== "unknown";
   const compared = tells && (worse > 0
@@ -126,7 +126,7 @@ function steps({ images, failed, missing, removed, vocabulary }) {
   }
   if (removed) all.push([t("Give back the room of what was removed."), [workButton(t("Give back room"), "compact")], "compact"]);
   if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) {
-    all.push([t("Make a new vocabulary from all photos; searches go on meanwhile."), [workButton(t("Make a new vocabulary"), "retrain", {}, true)], "retrain"]);
+    all.push([t("Learn from all photos anew what they are compared by; searches go on meanwhile."), [workButton(t("Learn patterns anew"), "retrain", {}, true)], "retrain"]);
   }
   const needed = all.length;
   if (images) {
