@@ -53,7 +53,8 @@ def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.Monk
     moved = shelf.discard(name)
     assert moved.parent == shelf.home / BIN and (moved / "collection.toml").is_file()
     assert shelf.names() == ["ete-a-paris-2"]
-    assert json.loads((shelf.home / TITLES).read_text()) == {"titles": {"ete-a-paris-2": "Ete a Paris"}}
+    kept = {"ete-a-paris-2": "Ete a Paris", f"bin/{moved.name}": "PARIS, été"}  # so that it can be put back
+    assert json.loads((shelf.home / TITLES).read_text()) == {"titles": kept}
     for gone in (name, BIN, "..", ".", "", f"{BIN}/{moved.name}", "ete-a-paris-2/segments", "ETE-A-PARIS-2"):
         with pytest.raises(CairnError, match="no such collection"):
             shelf.find(gone)
