@@ -32,6 +32,7 @@ from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import language_of
+from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING
 from retrieval.web.service import Service, folder_id, service_of
 
@@ -46,7 +47,7 @@ MOST_AGAIN = 1000
 LISTED = 20
 """Entries of a list in a result, where many jobs are listed."""
 
-GLIMPSES = 12
+GLIMPSES = 60
 """Photos that are shown of those that are being added."""
 
 OUSTED = 60_000
@@ -194,15 +195,18 @@ def job(request: Request, number: JobNumber) -> Job:
     responses={200: {"content": {"image/jpeg": {}}}, 204: {"description": "There are fewer, or it cannot be shown."}},
     response_class=Response,
 )
-async def glimpse(request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)]) -> Response:
-    """Give a small picture of one of the first photos that a job adds, while they cannot be searched yet."""
+async def glimpse(
+    request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)], large: bool = False
+) -> Response:
+    """Give a small picture, or a large one, of one of the first photos that a job adds, while none can be searched."""
     service = service_of(request)
     path = await run_in_threadpool(_being_added, service, number, place)
     if path is None:
         return Response(status_code=204)
-    wanted = {"path": str(path), "name": path.name, "sha256": None, "size": SIZES[1], "cache": str(service.cache)}
+    wanted: dict[str, Any] = {"path": str(path), "name": path.name, "size": PREVIEW_SIDE if large else SIZES[1]}
+    wanted |= {} if large else {"sha256": None, "cache": str(service.cache)}
     try:
-        _, made = await service.decode(request, "thumbnail", wanted, upload=True)
+        _, made = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
     except (ProblemError, Refused):  # the job says what is wrong with it
         return Response(status_code=204)
     return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
