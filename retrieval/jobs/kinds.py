@@ -204,7 +204,6 @@ class MoveJob(JobKind):
 
     kind = "move"
     title = said("Find photos in another folder")
-    changes_photos = True
     old: Place
     new: Place
 

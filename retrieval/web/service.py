@@ -23,14 +23,13 @@ from retrieval.catalogue.photos import count_indexed, indexed_folders
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
-from retrieval.indexing.roots import count_by_root
 from retrieval.jobs.job import Job
 from retrieval.jobs.kinds import JobKind, OutsideError, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of, photos_there
-from retrieval.photos.listing import is_away, stays_below
+from retrieval.photos.listing import count_by_root, is_away, stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
@@ -225,7 +224,7 @@ class Service:
         revision = self.collection.catalogue.revision()
         counted = self._folders
         if counted is None or counted[0] != revision:
-            self._folders = counted = revision, count_by_root(self.collection)
+            self._folders = counted = revision, count_by_root(self.collection.catalogue.places())
         return [(folder, photos) for folder, photos in counted[1] if is_away(folder)]
 
     def tags(self) -> list[tuple[str, int]]:
