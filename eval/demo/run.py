@@ -1,5 +1,6 @@
 """The demonstration: index, search for a box, draw the matches, measure."""
 
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from index.progress import Progress
 from learning.labels.ground_truth import read_ground_truth
 from learning.measures.precision import mean_average_precision
 from retrieval.collection.options import CollectionOptions
+from retrieval.library.answers import Result
 from retrieval.library.collection import Collection
 from retrieval.library.opening import make
 from retrieval.library.photos import Photo
@@ -79,17 +81,19 @@ def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], 
     """How much is found with the middle of a photo, photos before inliers; and what was searched for."""
     width, height = photo.width or 1, photo.height or 1
     box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
-    others = [one for one in collection.search(photo.name, box, top=_TOP).found if one.name != photo.name]
+    others = [one for one in _surely(collection, photo.name, box) if one.name != photo.name]
     return (len(others), sum(one.inliers for one in others)), photo.name, box
+
+
+def _surely(collection: Collection, name: str, box: tuple[float, float, float, float]) -> list[Result]:
+    """What is found with a box, up to the first photo that is not found: what a picture of so many photos draws."""
+    return list(takewhile(lambda one: one.found, collection.search(name, box, top=_TOP)))
 
 
 def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
     picture = out / "matches.jpg"
-    answer = collection.search(name, box, top=_TOP)
-    found = [one for one in answer if one.name != name and one.found]
-    # Only what is found is drawn: up to the first photo that is not.
-    surely = next((place for place, one in enumerate(answer) if not one.found), len(answer))
-    collection.search(name, box, top=max(1, surely)).save_picture(picture)
+    found = _surely(collection, name, box)
+    collection.search(name, box, top=max(1, len(found))).save_picture(picture)
     held = collection.info()
     return {
         "collection": str(collection.folder),
@@ -98,6 +102,6 @@ def _picture(collection: Collection, out: Path, name: str, box: tuple[float, flo
         "words": held.words,
         "query": name,
         "box": [round(value, 1) for value in box],
-        "found": len(found),
+        "found": sum(one.name != name for one in found),
         "picture": str(picture),
     }
