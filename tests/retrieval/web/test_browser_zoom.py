@@ -153,6 +153,7 @@ def test_two_fingers_zoom_and_one_moves_or_turns(chromium: Any, served: str) -> 
         assert np.allclose(part_at(page, x - 80, y), [0.5, 0.5], atol=0.02)
         assert page.url == address
         page.get_by_role("button", name="Fit").tap()
+        until(lambda: np.allclose(see(page), before, atol=0.5))
         touch("touchStart", (x, y))
         for moved in (20, 50, 80):
             touch("touchMove", (x - moved, y))
