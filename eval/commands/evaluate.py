@@ -112,4 +112,6 @@ def demo(
     say(f"{result['images']} photos, {result['features']} features, {result['words']} words: {result['collection']}")
     for engine, value in result.get("mAP", {}).items():
         say(f"mAP {value:.4f}  {engine}")
-    say(f"Searched for {result['query']}; the matches are drawn in {result['picture']}")
+    found = result["found"]
+    shown = f"{found} other photo{'' if found == 1 else 's'} surely show{'s' if found == 1 else ''} it"
+    say(f"Searched for a box in {result['query']}: {shown}; the matches are drawn in {result['picture']}")

@@ -1,5 +1,6 @@
 """The demonstration: index, search for a box, draw the matches, measure."""
 
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from index.progress import Progress
 from learning.labels.ground_truth import read_ground_truth
 from learning.measures.precision import mean_average_precision
 from retrieval.collection.options import CollectionOptions
+from retrieval.library.answers import Result
 from retrieval.library.collection import Collection
 from retrieval.library.opening import make
+from retrieval.library.photos import Photo
 from retrieval.search.options import SearchOptions
 
 _SETTINGS = {
@@ -25,6 +28,8 @@ _SETTINGS = {
     "signatures-sp": SearchOptions(engine="signatures-sp"),
     "signatures-sp, expanded": SearchOptions(engine="signatures-sp", expand="average"),
 }
+_TOP = 50  # results that are counted
+_TRIED = 30  # photos of a folder that are searched with
 _SHOWN = "coffee_1"  # the query of the picture
 
 
@@ -60,27 +65,35 @@ def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
 
 
 def run_own_demo(photos: Path, out: Path, workers: int, progress: Progress) -> dict[str, Any]:
-    """Index a folder of photos, search for the middle of one that has matches, and draw them."""
+    """Index a folder of photos, search for the middle of one that many others show, and draw those."""
     with make(out / "own.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         collection.add(photos, workers=workers, progress=progress)
         described = sorted((photo for photo in collection if photo.features), key=lambda photo: photo.number)
         if not described:
             raise CairnError(f"No photo of {photos} can be searched: none shows anything to match.")
-        # A photo that another one matches makes a better picture; a few are tried, always the same ones.
-        tried = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:10]]
-        best, most = tried[0], -1
-        for photo in tried:
-            inliers = sum(one.inliers for one in collection.search(photo.name, top=2) if one.name != photo.name)
-            if inliers > most:
-                best, most = photo, inliers
-        width, height = best.width or 1, best.height or 1
-        box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
-        return _picture(collection, out, best.name, box)
+        # One that many others show makes the best picture; some are tried, always the same ones.
+        tried = [described[place] for place in np.random.default_rng(0).permutation(len(described))[:_TRIED]]
+        _, name, box = max((_found_with(collection, photo) for photo in tried), key=lambda one: one[0])
+        return _picture(collection, out, name, box)
+
+
+def _found_with(collection: Collection, photo: Photo) -> tuple[tuple[int, int], str, tuple[float, float, float, float]]:
+    """How much is found with the middle of a photo, photos before inliers; and what was searched for."""
+    width, height = photo.width or 1, photo.height or 1
+    box = (width * 0.1, height * 0.1, width * 0.9, height * 0.9)
+    others = [one for one in _surely(collection, photo.name, box) if one.name != photo.name]
+    return (len(others), sum(one.inliers for one in others)), photo.name, box
+
+
+def _surely(collection: Collection, name: str, box: tuple[float, float, float, float]) -> list[Result]:
+    """What is found with a box, up to the first photo that is not found: what a picture of so many photos draws."""
+    return list(takewhile(lambda one: one.found, collection.search(name, box, top=_TOP)))
 
 
 def _picture(collection: Collection, out: Path, name: str, box: tuple[float, float, float, float]) -> dict[str, Any]:
     picture = out / "matches.jpg"
-    collection.search(name, box).save_picture(picture)
+    found = _surely(collection, name, box)
+    collection.search(name, box, top=max(1, len(found))).save_picture(picture)
     held = collection.info()
     return {
         "collection": str(collection.folder),
@@ -89,5 +102,6 @@ def _picture(collection: Collection, out: Path, name: str, box: tuple[float, flo
         "words": held.words,
         "query": name,
         "box": [round(value, 1) for value in box],
+        "found": sum(one.name != name for one in found),
         "picture": str(picture),
     }

@@ -30,7 +30,9 @@ from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there, open_segment
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
+from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import forget_thumbnails
+from retrieval.photos.tiles import forget_tiles
 
 STEP = "compact"
 
@@ -103,7 +105,9 @@ def compact(
         tell(STEP, total, total)
         _compact_augmentation(collection)
         collection.catalogue.shrink()
-        thumbnails = forget_thumbnails(collection.folder / "cache", collection.catalogue.read(known_contents))
+        known = collection.catalogue.read(known_contents)
+        thumbnails = forget_thumbnails(collection.folder / CACHE, known)
+        forget_tiles(collection.folder / CACHE, known)
         seal(collection)
     collection.forget()
     after = collection.catalogue.read(segments_in)

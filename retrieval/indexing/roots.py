@@ -1,7 +1,6 @@
 """Folders that photos were indexed with: which there are, where they are now, and what photos are called by them."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +16,7 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import refuse_damaged, seal
 from retrieval.metadata.pages import file_of, hash_photo
-from retrieval.photos.listing import indexed_folder, is_away
+from retrieval.photos.listing import count_by_root, is_away
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -31,8 +30,7 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
     list of (str, int, bool)
         Folder, number of photos, and whether it is there with anything in it: its drive may not be connected.
     """
-    counted = Counter(indexed_folder(path, name) for _, name, path in collection.catalogue.places())
-    return [(folder, counted[folder], not is_away(folder)) for folder in sorted(counted)]
+    return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection.catalogue.places())]
 
 
 def move_root(

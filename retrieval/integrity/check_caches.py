@@ -10,10 +10,12 @@ from retrieval.collection.statistics import is_of_later_format, read_statistics
 from retrieval.groups.groups import FILE as GROUPS
 from retrieval.groups.groups import groups_are_whole
 from retrieval.integrity.report import Findings, files_below, size_of
-from retrieval.photos.listing import CACHE, THUMBNAILS
+from retrieval.photos.listing import CACHE, THUMBNAILS, TILES
 from retrieval.photos.thumbnails import is_whole, is_without_checksum
+from retrieval.photos.tiles import tiles_are_whole
 
 _THUMBNAIL = re.compile(rf"{CACHE}/{THUMBNAILS}/[0-9a-f]{{2}}/[0-9a-f]{{64}}-[0-9]+\.jpg")
+_TILES = re.compile(rf"{CACHE}/{TILES}/[0-9a-f]{{64}}\.zip")
 
 
 def check_caches(findings: Findings, address: str | None) -> None:
@@ -87,6 +89,16 @@ def _check_thumbnails(findings: Findings) -> None:
     unchecked = others = 0
     for path in files_below(findings.folder / CACHE):
         name = path.relative_to(findings.folder).as_posix()
+        if path.is_file() and _TILES.fullmatch(name):
+            findings.was_read(1, size_of(path))
+            findings.tell(size_of(path))
+            if not tiles_are_whole(path) and path.is_file():
+                findings.damage(
+                    name,
+                    "The tiles of a photo are not what was written.",
+                    f"Run cairn repair {findings.folder}, which deletes them; they are made again when needed.",
+                )
+            continue
         if not path.is_file() or not _THUMBNAIL.fullmatch(name):
             others += 1
             continue

@@ -26,7 +26,8 @@ class Job:
     done: int = 0
     of: int = 0
     unit: str = ""  # unit of progress; % is a share alone
-    seconds_left: float | None = None  # of this step
+    share: float | None = None  # of all its steps that is done, 0 to 1
+    seconds_left: float | None = None  # until all is done, or this step if not all are known
     result: dict[str, Any] | None = None  # what the command printed with --json
     error: str | None = None  # why it failed
     note: str | None = None  # what it waits for

@@ -30,7 +30,7 @@ class OutsideError(CairnError):
 def outside() -> OutsideError:
     """The error of a place that photos may not be taken from."""
     return OutsideError(
-        "This server takes no photos from there: start it with --photos and the folder, or run cairn index."
+        "This server takes no photos from there: whoever runs it may allow that folder with {--photos}."
     )
 
 
@@ -62,6 +62,7 @@ class JobKind(BaseModel):
     kind: ClassVar[str]
     title: ClassVar[str]  # what it does, in English
     changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
+    parts: ClassVar[dict[str, float]] = {}  # steps of the command, and which part of its time each takes, about
 
     @property
     def about(self) -> str:
@@ -100,6 +101,7 @@ class IndexJob(JobKind):
     kind = "index"
     title = said("Add photos")
     changes_photos = True
+    parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(min_length=1, max_length=MOST)
 
     @property
@@ -138,7 +140,7 @@ class RetrainJob(JobKind):
     """Make a new vocabulary from all photos."""
 
     kind = "retrain"
-    title = said("Make a new vocabulary")
+    title = said("Learn patterns anew")
     changes_photos = True
     drop_missing: bool = False
 
@@ -197,6 +199,29 @@ class MetadataJob(JobKind):
         return ["--refresh"]
 
 
+class MoveJob(JobKind):
+    """Say that the photos below a folder are in another one now."""
+
+    kind = "move"
+    title = said("Find photos in another folder")
+    old: Place
+    new: Place
+
+    @property
+    def about(self) -> str:
+        """The name of the folder that has gone."""
+        return Path(self.old).name
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Name both folders; the new one is one that photos may be taken from."""
+        if not stays_below(self.new, allowed(collection, roots)):
+            raise outside()
+        return ["--moved", self.old, self.new]
+
+    def _words(self) -> list[str]:
+        return ["roots"]
+
+
 class CheckJob(JobKind):
     """Read every file of the collection."""
 
@@ -223,12 +248,12 @@ class SearchesJob(JobKind):
 
 STEPS = {
     "Looking": said("Looking"),
-    "Features": said("Finding features"),
-    "Vocabulary": said("Making the vocabulary"),
-    "Indexing": said("Indexing"),
+    "Features": said("Reading photos"),
+    "Vocabulary": said("Learning patterns"),
+    "Indexing": said("Making photos findable"),
     "Verifying": said("Comparing photos"),
     "Comparing looks": said("Comparing looks"),
-    "Borrowing": said("Sharing features"),
+    "Borrowing": said("Letting linked photos help each other"),
     "Checking": said("Checking"),
     "Reading": said("Reading"),
     "Copying": said("Copying"),
@@ -244,10 +269,8 @@ STEPS = {
 }
 """What pages call a step, by its title on the command line."""
 
-KINDS: dict[str, type[JobKind]] = {
-    one.kind: one
-    for one in (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, CheckJob, Improve, SearchesJob)
-}
+_ALL = (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, MoveJob, CheckJob, Improve, SearchesJob)
+KINDS: dict[str, type[JobKind]] = {one.kind: one for one in _ALL}
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)

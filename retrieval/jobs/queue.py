@@ -269,6 +269,7 @@ class Queue:
             done=reached.done,
             of=reached.of,
             unit=reached.unit,
+            share=child.share,
             seconds_left=child.seconds_left if row.state == RUNNING else None,
         )
 
@@ -373,7 +374,7 @@ class Queue:
         try:
             work = read(row.kind, row.told)
             command = work.command(self.find(row.collection), self.roots, self.catalogue_of(row.collection))
-            child = Child(command, self._tell)
+            child = Child(command, self._tell, work.parts)
         except Exception as error:
             self._note_outcome(number, [RUNNING], {"state": FAILED, "ended": _now(), "error": _reason(error)})
             return

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +27,7 @@ MOST_LISTED = 1000
 
 _ROOT = Path(__file__).resolve().parents[2]  # where Cairn's packages lie
 _MOST_BYTES = 64 << 20  # of what a command prints that are read
+_FINE = 100_000  # parts in which the share of all work is told
 _LONGEST = 2000  # characters of a complaint
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -57,6 +59,8 @@ class Child:
         Arguments of ``cairn``.
     told : callable
         Is called, in another thread, whenever the command says how far it is.
+    parts : mapping of str to float
+        Steps of the command in their order, and which part of its time each takes, about; empty: not known.
 
     Raises
     ------
@@ -64,8 +68,11 @@ class Child:
         No process can be begun.
     """
 
-    def __init__(self, command: Sequence[str], told: Callable[[], None]) -> None:
+    def __init__(
+        self, command: Sequence[str], told: Callable[[], None], parts: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         self.reached = Reached()
+        self._parts, self._fractions = parts, dict[str, float]()
         self._told = told
         self._pace = Pace()
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
@@ -95,10 +102,22 @@ class Child:
         return self._process.pid
 
     @property
+    def share(self) -> float | None:
+        """How much of all of its work is done, 0 to 1; None if its steps are not known. It never falls."""
+        if not self._parts:
+            return None
+        steps = list(self._parts)
+        begun = max((steps.index(step) for step in self._fractions if step in self._parts), default=0)
+        # A step that was passed over had nothing to do.
+        done = (self._parts[step] * self._fractions.get(step, float(place < begun)) for place, step in enumerate(steps))
+        return sum(done) / sum(self._parts.values())
+
+    @property
     def seconds_left(self) -> float | None:
-        """Seconds until the step is done, by how fast it got on lately; None if that is not known."""
+        """Seconds until all is done, or the step if not all steps are known, by how fast it got on lately."""
         rate = self._pace.rate()
-        left = self.reached.of - self.reached.done
+        share = self.share
+        left = self.reached.of - self.reached.done if share is None else _FINE * (1 - share)
         return left / rate if rate > 0 and left > 0 else None
 
     def pause(self) -> None:
@@ -164,10 +183,12 @@ class Child:
                     told = _REACHED.validate_json(line)
                 except ValidationError:  # cut off, as the process was killed
                     continue
-                if told.step != self.reached.step:
+                if told.step != self.reached.step and not self._parts:
                     self._pace = Pace()
                 self.reached = told
-                self._pace.tell(told.done)
+                self._fractions[told.step] = max(self._fractions.get(told.step, 0.0), told.done / max(1, told.of))
+                share = self.share
+                self._pace.tell(told.done if share is None else int(_FINE * share))
                 self._told()
 
 

@@ -41,6 +41,7 @@ _LARGEST_IN_MEMORY = 1 << 28  # bytes of a JPEG that begins too late
 # A JPEG decoder's own reduction is kept this far above the working size: measured on photos, the result is then as
 # close to a Lanczos reduction as a full decode's, where at 1.0 it is half as far again.
 _DRAFT_MARGIN = 1.9
+_BAND = 512  # rows of a picture that is not reduced, at a time
 _LEAST_CONTRAST = 16  # grey values between the darkest and the lightest pixel, of a picture that shows something
 
 
@@ -179,6 +180,7 @@ def _decode(
         box = (0, 0, *size)
     upright = _orientation(image)
     working, over_dark = _working(image, box, working_size(size, options), colour)
+    del image  # turning a large one takes as much memory again
     working = np.ascontiguousarray(_turn(working, upright))
     return Decoded(working, *(size if upright < 5 else size[::-1]), upright, replace(remarks, over_dark=over_dark))
 
@@ -285,11 +287,25 @@ def _working(
     over_dark = False
     if image.mode == "RGBA":
         image, over_dark = _opaque(image)
-    working = _resampled(image, box, size, colour)
-    if colour and profile and image.mode in ("L", "RGB"):
+    if colour and (image.size, box) == (size, (0, 0, *size)):
+        # Pixel by pixel, and a few rows at a time: a large one would need its memory several times over.
+        working = np.empty((size[1], size[0], 3), np.uint8)
+        for top in range(0, size[1], _BAND):
+            part = image.crop((0, top, size[0], min(top + _BAND, size[1])))
+            working[top : top + _BAND] = _coloured(part, (0, 0, *part.size), part.size, profile)
+        return working, over_dark
+    return _coloured(image, box, size, profile) if colour else _resampled(image, box, size, colour), over_dark
+
+
+def _coloured(
+    image: Image.Image, box: tuple[float, float, float, float], size: tuple[int, int], profile: bytes | None
+) -> NDArray[np.uint8]:
+    """Resample as `_resampled` does, and bring to sRGB what has a profile."""
+    working = _resampled(image, box, size, colour=True)
+    if profile and image.mode in ("L", "RGB"):
         picture = Image.fromarray(working)
         working = np.asarray(to_srgb(picture.getchannel(0) if image.mode == "L" else picture, profile))
-    return working, over_dark
+    return working
 
 
 def _averaged(

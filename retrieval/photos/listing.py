@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -26,6 +27,9 @@ CACHE = "cache"
 
 THUMBNAILS = "thumbnails"
 """Folder of thumbnails in that."""
+
+TILES = "tiles"
+"""Folder of photos that are cut into tiles, in the same."""
 
 PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
@@ -162,6 +166,11 @@ def first_photos(paths: Sequence[Path], most: int, below: Sequence[Path]) -> lis
         if len(found) >= most:
             break
     return list(found)
+
+
+def count_by_root(places: Iterable[tuple[int, str, str]]) -> list[tuple[str, int]]:
+    """List the folders that photos were indexed with, and how many each has: of photos as number, name and path."""
+    return sorted(Counter(indexed_folder(path, name) for _, name, path in places).items())
 
 
 def lies_below(path: Path, folder: str) -> bool:

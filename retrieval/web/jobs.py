@@ -24,8 +24,9 @@ from retrieval.photos.apart import prepare_decoding
 from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
+from retrieval.photos.tiles import read_part
 from retrieval.photos.work import PhotoTooLarge
-from retrieval.search.answers import IF_MOVED, QueryImage, ask_with_file, ask_with_photo
+from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
@@ -214,11 +215,16 @@ class PictureJobs:
         """Nothing is open between jobs."""
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `thumbnail`, `image`, `sheet` (photos of the collection) and `preview` (an upload)."""
+        """Do one of the jobs `thumbnail`, `image`, `part`, `sheet` (of photos), `preview` (an upload)."""
         if job == "sheet":
             return {}, _sheet(request)
-        path, size = Path(request["path"]), int(request["size"])
+        path, size = Path(request["path"]), request["size"]
         try:
+            if job == "part":
+                cache, box = Path(request["cache"]), tuple(request["box"])
+                limit = request["max_pixels"]
+                part = read_part(path, request["sha256"], cache, request["level"], box, tuple(size), limit)
+                return {}, encode_jpeg(part, QUALITY)
             if job == "thumbnail":
                 return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]), request["max_pixels"])
             if job == "image":
@@ -228,9 +234,15 @@ class PictureJobs:
         except CairnError as error:
             if job == "preview":
                 raise _unusable(request["name"], error) from None
-            gone = f"its file is no longer there: {IF_MOVED}"
-            reason = (str(error) if os.path.isfile(file_of(path)) else gone).rstrip(".")  # noqa: PTH113
             name = request["name"]
+            if not os.path.isfile(file_of(path)):  # noqa: PTH113 (hides errors)
+                raise Refused(
+                    "The photo {name} cannot be shown: its file is no longer there. Connect its drive, or say where "
+                    "its folder is now.",
+                    "gone",
+                    name=repr(name),
+                ) from None
+            reason = str(error).rstrip(".")
             raise Refused(
                 "The photo {name} cannot be shown: {reason}.", "gone", name=repr(name), reason=reason
             ) from None

@@ -454,3 +454,27 @@ class GroupPage(BaseModel):
     inliers: int = Field(description="Fewest verified matches that link two photos.")
     out_of_date: bool = Field(description="Whether photos were added or removed since the groups were found.")
     groups: list[Group]
+
+
+class IiifTiles(BaseModel):
+    """Tiles of a photo, as the IIIF Image API tells of them."""
+
+    width: int
+    scaleFactors: list[int]
+
+
+class IiifInformation(BaseModel):
+    """`info.json` of the IIIF Image API 3.0."""
+
+    context: Literal["http://iiif.io/api/image/3/context.json"] = Field(
+        default="http://iiif.io/api/image/3/context.json", serialization_alias="@context"
+    )
+    id: str = Field(description="Address of the photo: those of its parts begin with it.")
+    type: Literal["ImageService3"] = "ImageService3"
+    protocol: Literal["http://iiif.io/api/image"] = "http://iiif.io/api/image"
+    profile: Literal["level0"] = "level0"
+    width: int = Field(description="In which the photo is shown: that of the original, where the server gives it out.")
+    height: int
+    maxWidth: int = Field(description="Longer side of what is given at once.")
+    tiles: list[IiifTiles]
+    extraFeatures: list[str]

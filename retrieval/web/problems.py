@@ -131,7 +131,7 @@ def problem(request: Request, status: int, message: str | Message, headers: dict
         without_paths(" ".join(in_language(message, language).split()), places)
         for language in (ENGLISH, language_of(request))
     )
-    headers = dict(headers or {})
+    headers = {"Cache-Control": "no-store"} | dict(headers or {})  # what is wrong now may be mended in a moment
     if status == 503:
         headers.setdefault("Retry-After", str(BUSY_SECONDS))
     root = request.scope.get("root_path", "")

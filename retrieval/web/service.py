@@ -1,6 +1,7 @@
 """What all routes share: the catalogue, the workers, and the folders that may be written."""
 
 import asyncio
+import hashlib
 import shutil
 import tempfile
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
@@ -27,7 +29,7 @@ from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import photos_of, photos_there
-from retrieval.photos.listing import stays_below
+from retrieval.photos.listing import count_by_root, is_away, stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.discretion import names_of_places
@@ -126,6 +128,7 @@ class Service:
         self._started = False
         self.recent = RecentRows()
         self.kept = AnswerCache()
+        self._cutting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by content
         self.folder = folder.absolute()
         self.queue = options.queue or queue_of(self.folder, options.roots)
         self.in_queue = ALONE if options.queue is None else folder.name  # how the queue calls the collection
@@ -137,6 +140,7 @@ class Service:
         self.exporting = 0  # requests whose files are looked at
         self.damage: CairnError | None = None  # of the collection, as far as it is known
         self._looked = -LOOK  # when it was last looked for
+        self._folders: tuple[int, list[tuple[str, int]]] | None = None  # the same
         self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
 
     def start(self) -> None:
@@ -215,6 +219,14 @@ class Service:
         """Names of those of some photos that are in the collection."""
         return [one.name for one in photos_there(self.collection.catalogue, numbers, self.cache)]
 
+    def away(self) -> list[tuple[str, int]]:
+        """Folders that photos were indexed with and that are not there, or empty, and how many photos each has."""
+        revision = self.collection.catalogue.revision()
+        counted = self._folders
+        if counted is None or counted[0] != revision:
+            self._folders = counted = revision, count_by_root(self.collection.catalogue.places())
+        return [(folder, photos) for folder, photos in counted[1] if is_away(folder)]
+
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""
         revision = self.collection.catalogue.revision()
@@ -230,7 +242,7 @@ class Service:
     async def search(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
         """Have a worker search, and wait."""
         try:
-            answer = await run_job(self.searching, request, job, wanted, upload=upload)
+            answer = await run_job(self.searching, request, job, wanted, upload)
         except BrokenOff:  # the system kills a process that reads on where a file was cut short
             await run_in_threadpool(self._look_for_damage)
             if self.damage is not None:
@@ -243,23 +255,44 @@ class Service:
         self.damage = None
         return answer
 
-    async def decode(self, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False) -> Answer:
-        """Have a worker decode a photo, and wait."""
-        limit = (
-            self._place.max_pixels if upload else self.options.max_pixels or self.collection.options.image.max_pixels
-        )
-        return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload=upload)
+    async def decode(
+        self,
+        request: Request,
+        job: str,
+        wanted: dict[str, Any],
+        *,
+        upload: bool = False,
+        least_pixels: int = 0,
+        seconds: float | None = None,
+    ) -> Answer:
+        """Have a worker decode a photo, and wait.
+
+        A photo of the collection may have `least_pixels`, unless the server is told how many.
+        """
+        limit = self.options.max_pixels or max(self.collection.options.image.max_pixels, least_pixels)
+        if upload:
+            limit = self._place.max_pixels
+        return await run_job(self.decoding, request, job, {**wanted, "max_pixels": limit}, upload, seconds)
+
+    def cutting(self, sha256: str) -> asyncio.Lock:
+        """Return the lock of a photo that is cut into tiles."""
+        return self._cutting.setdefault(sha256, asyncio.Lock())
 
 
 async def run_job(
-    pool: WorkerPool, request: Request, job: str, wanted: dict[str, Any], *, upload: bool = False
+    pool: WorkerPool,
+    request: Request,
+    job: str,
+    wanted: dict[str, Any],
+    upload: bool = False,
+    seconds: float | None = None,
 ) -> Answer:
     """Have a pool do a job for a request, and wait as long as its client does; raises ProblemError if it cannot.
 
     A job with an `upload` keeps no job waiting that is of photos of the collection.
     """
     try:
-        future = pool.submit(job, wanted, client=request.scope.get(CLIENT, ""), upload=upload)
+        future = pool.submit(job, wanted, seconds, client=request.scope.get(CLIENT, ""), upload=upload)
         answer = asyncio.wrap_future(future)
         try:
             while not (await asyncio.wait([answer], timeout=_LOOK))[0]:
@@ -272,7 +305,7 @@ async def run_job(
     except Busy:
         raise ProblemError(503, "The server is busy: try again in a moment.") from None
     except TookTooLong:
-        seconds = pool.options.seconds
+        seconds = pool.options.seconds if seconds is None else seconds
         raise ProblemError(
             504, "This took more than {seconds} seconds and was given up: ask for less.", seconds=f"{seconds:g}"
         ) from None
@@ -283,6 +316,11 @@ async def run_job(
     except Failed as error:
         log_trace(str(error))
         raise ProblemError(500, "Something went wrong in the server: what it prints says more.") from None
+
+
+def folder_id(folder: str) -> str:
+    """Return what stands for a folder where its path is not told."""
+    return hashlib.sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def service_of(request: Request) -> Service:

@@ -165,7 +165,7 @@ def wait_for_results(page: Any) -> list[str]:
 
 def drawn_lines(page: Any) -> np.ndarray:
     """The lines of the match page as they are on the screen, as pixels of the two originals: (N, 2, 2)."""
-    page.wait_for_selector("#pair .match")
+    page.wait_for_selector("#pair .match", state="attached")
     page.evaluate("Promise.all([...document.querySelectorAll('#pair img')].map((picture) => picture.decode()))")
     page.wait_for_timeout(100)  # a frame for the drawing to follow the pictures
     script = """() => {

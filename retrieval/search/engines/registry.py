@@ -95,7 +95,11 @@ _ENTRIES = (
 ENGINES = {entry.name: entry for entry in _ENTRIES}
 """Every engine by its name."""
 
-EXPANSIONS = {"none": "no", "average": "by the average", "discriminative": "by a classifier"}
+EXPANSIONS = {
+    "none": "no",
+    "average": "by what they have in common",
+    "discriminative": "by what tells them from others",
+}
 """How a query is searched again with what its verified photos add, each with its label in the search page."""
 
 

@@ -9,13 +9,14 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.text import readable
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import list_folder
 from retrieval.curation.uploads import check_room, incoming_folder, keep_uploads, safe_folder, safe_name
 from retrieval.jobs.kinds import index_of
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, service_of
+from retrieval.web.service import Service, folder_id, service_of
 from retrieval.web.uploads import Receiver, form_of
 
 router = APIRouter(prefix="/api", tags=["adding photos"])
@@ -40,6 +41,20 @@ class Roots(BaseModel):
 
     roots: list[Root]
     known: list[KnownFolder] = Field(description="Folders whose photos are in the collection.")
+
+
+class AwayFolder(BaseModel):
+    """A folder whose photos are in the collection, and which is not there."""
+
+    id: str
+    name: str
+    photos: int
+
+
+class Away(BaseModel):
+    """Folders that have gone, or whose drive is not connected."""
+
+    folders: list[AwayFolder]
 
 
 class SubFolder(BaseModel):
@@ -78,6 +93,18 @@ def roots(request: Request) -> Roots:
         for one in service.indexed_folders()
     ]
     return Roots(roots=named_roots(service.options.roots), known=known)
+
+
+@router.get("/away")
+def away_folders(request: Request) -> Away:
+    """List the folders whose photos are in the collection and which are not there, or empty."""
+    found = service_of(request).away()
+    return Away(
+        folders=[
+            AwayFolder(id=folder_id(folder), name=readable(Path(folder).name or folder), photos=photos)
+            for folder, photos in found
+        ]
+    )
 
 
 @router.get("/roots/{root}/folders", dependencies=WRITING)

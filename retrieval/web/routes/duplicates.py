@@ -152,7 +152,11 @@ def put_photos_back(request: Request, asked: Entries) -> PutBack:
 
 def _bin(service: Service) -> Path:
     if service.options.bin is None:
-        raise ProblemError(403, "This server moves no files: start it with {--bin} FOLDER.")
+        raise ProblemError(
+            403,
+            "There is no bin here, so that no photo's file is ever moved. Hide copies instead, or ask whoever runs "
+            "this server to name a folder for the bin with {--bin}.",
+        )
     return service.options.bin
 
 

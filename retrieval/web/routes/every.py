@@ -8,6 +8,7 @@ from retrieval.web.routes.duplicates import router as duplicates
 from retrieval.web.routes.editing import router as editing
 from retrieval.web.routes.exports import router as exports
 from retrieval.web.routes.groups import router as groups
+from retrieval.web.routes.iiif import router as iiif
 from retrieval.web.routes.improve import router as improve
 from retrieval.web.routes.jobs import router as jobs
 from retrieval.web.routes.layout import router as layout
@@ -24,6 +25,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     albums,
     tables,
     photos,
+    iiif,
     layout,
     objects,
     search,

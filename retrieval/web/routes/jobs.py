@@ -32,8 +32,9 @@ from retrieval.web.models import MAX_NUMBER, Number
 from retrieval.web.pool.workers import Refused
 from retrieval.web.problems import ProblemError, refusing
 from retrieval.web.rendering import language_of
+from retrieval.web.routes.photos import PREVIEW_SIDE
 from retrieval.web.running import STOPPING
-from retrieval.web.service import Service, service_of
+from retrieval.web.service import Service, folder_id, service_of
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 
@@ -46,7 +47,7 @@ MOST_AGAIN = 1000
 LISTED = 20
 """Entries of a list in a result, where many jobs are listed."""
 
-GLIMPSES = 12
+GLIMPSES = 60
 """Photos that are shown of those that are being added."""
 
 OUSTED = 60_000
@@ -75,7 +76,10 @@ class Job(BaseModel):
     done: int = Field(description="How much of the step is done.")
     of: int = Field(description="How much there is; 0: not known.")
     unit: str
-    seconds_left: float | None = Field(description="Until the step is done, by how fast it got on lately.")
+    share: float | None = Field(description="How much of all its steps is done, 0 to 1; null if they are not known.")
+    seconds_left: float | None = Field(
+        description="By how fast it got on lately: until all is done, or the step if not all steps are known."
+    )
     result: dict[str, Any] | None = Field(description="What the command reports with --json, without paths.")
     error: str | None = Field(description="Why it failed: one sentence.")
     note: str | None = Field(description="What it waits for: one sentence.")
@@ -138,13 +142,22 @@ class Remove(BaseModel):
         return self
 
 
+class Move(BaseModel):
+    """Say where the photos of a folder are that is not there."""
+
+    kind: Literal["move"]
+    folder: str = Field(max_length=64, description="Which one: its id, as /api/away tells it.")
+    root: int = Field(ge=0, le=10_000, description="Where it is now: below which root, as /api/roots lists them.")
+    path: str = Field("", max_length=4096, description="Its path below the root; empty: the root itself.")
+
+
 class Plain(BaseModel):
     """Work that needs nothing said."""
 
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
 
-Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Plain, Body(discriminator="kind")]
+Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Move | Plain, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -182,15 +195,18 @@ def job(request: Request, number: JobNumber) -> Job:
     responses={200: {"content": {"image/jpeg": {}}}, 204: {"description": "There are fewer, or it cannot be shown."}},
     response_class=Response,
 )
-async def glimpse(request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)]) -> Response:
-    """Give a small picture of one of the first photos that a job adds, while they cannot be searched yet."""
+async def glimpse(
+    request: Request, number: JobNumber, place: Annotated[int, InPath(ge=0, lt=GLIMPSES)], large: bool = False
+) -> Response:
+    """Give a small picture, or a large one, of one of the first photos that a job adds, while none can be searched."""
     service = service_of(request)
     path = await run_in_threadpool(_being_added, service, number, place)
     if path is None:
         return Response(status_code=204)
-    wanted = {"path": str(path), "name": path.name, "sha256": None, "size": SIZES[1], "cache": str(service.cache)}
+    wanted: dict[str, Any] = {"path": str(path), "name": path.name, "size": PREVIEW_SIDE if large else SIZES[1]}
+    wanted |= {} if large else {"sha256": None, "cache": str(service.cache)}
     try:
-        _, made = await service.decode(request, "thumbnail", wanted, upload=True)
+        _, made = await service.decode(request, "preview" if large else "thumbnail", wanted, upload=True)
     except (ProblemError, Refused):  # the job says what is wrong with it
         return Response(status_code=204)
     return Response(made, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=600"})
@@ -224,12 +240,12 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> tuple[Service, QueuedJob]:
+def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> tuple[Service, QueuedJob]:
     """Queue what is asked for; ProblemError where that cannot be."""
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plain) -> kinds.JobKind:
+def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> kinds.JobKind:
     match asked:
         case Index():
             return kinds.index_of(_places(service, asked))
@@ -239,6 +255,11 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Plai
             return kinds.RetrainJob(drop_missing=asked.drop_missing)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
+        case Move():
+            old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
+            if old is None:
+                raise ProblemError(409, "This folder is there again, or has no photos any more.")
+            return kinds.MoveJob(old=old, new=str(folder_below(service.options.roots, asked.root, asked.path)))
         case Remove():
             names = service.names(asked.photos)
             if not names:

@@ -22,6 +22,7 @@ from retrieval.web.uploads import form_of
 router = APIRouter(prefix="/api", tags=["photos"])
 
 PREVIEW_SIDE = 1600  # pixels
+LARGEST_PICTURE = 4096  # pixels
 
 
 def _thumbnail_size(size: int) -> int:
@@ -117,27 +118,29 @@ async def thumbnail(request: Request, number: Number, size: ThumbnailSize = 256)
     if row is None:
         row = await service.row(number)
     tag = f'"{row.sha256}-{size}"'
-    if _known(request, tag):
-        return Response(status_code=304, headers=_cached(tag))
+    if is_known(request, tag):
+        return Response(status_code=304, headers=keep_for_a_while(tag))
     made = kept_thumbnail(row.sha256, size, service.cache)
     if made is None:
         known = row.sha256 or ""  # of no file: what is not known is not shown
         wanted = {"path": row.path, "name": row.name, "sha256": known, "size": size, "cache": str(service.cache)}
         _, made = await service.decode(request, "thumbnail", wanted)
-    return Response(made, media_type="image/jpeg", headers=_cached(tag))
+    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 @router.get("/photos/{number}/image", responses=JPEG, response_class=Response)
-async def image(request: Request, number: Number, size: Annotated[int, Query(ge=16, le=4096)] = 1600) -> Response:
+async def image(
+    request: Request, number: Number, size: Annotated[int, Query(ge=16, le=LARGEST_PICTURE)] = 1600
+) -> Response:
     """Give a picture of a photo, upright."""
     service = service_of(request)
     row = await service.row(number)
     tag = f'"{row.sha256}-image-{size}"'
-    if _known(request, tag):
-        return Response(status_code=304, headers=_cached(tag))
+    if is_known(request, tag):
+        return Response(status_code=304, headers=keep_for_a_while(tag))
     wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
     _, made = await service.decode(request, "image", wanted)
-    return Response(made, media_type="image/jpeg", headers=_cached(tag))
+    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
 
 
 _FORM = form_of({"photo": {"type": "string", "format": "binary"}}, required=["photo"])
@@ -158,13 +161,14 @@ async def preview(request: Request) -> Response:
     return Response(made, media_type="image/jpeg", headers=headers | {"Cache-Control": "no-store"})
 
 
-def _known(request: Request, tag: str) -> bool:
+def is_known(request: Request, tag: str) -> bool:
     """Whether the browser has that answer already."""
     with contextlib.suppress(KeyError):
         return tag in [one.strip().removeprefix("W/") for one in request.headers["if-none-match"].split(",")]
     return False
 
 
-def _cached(tag: str) -> dict[str, str]:
+def keep_for_a_while(tag: str) -> dict[str, str]:
+    """Headers of a picture that a browser may keep, and has to ask for again each time."""
     # Asked for again each time: another collection may be served at the same address tomorrow.
     return {"ETag": tag, "Cache-Control": "private, no-cache"}

@@ -122,6 +122,28 @@ class Discarded(BaseModel):
     folder: str = Field(description="Where it is now, below the folder of collections.")
 
 
+class BinnedCollection(BaseModel):
+    """A collection in the bin."""
+
+    folder: str = Field(description="Its folder in the bin.")
+    title: str
+    moved: str | None = Field(description="When it was moved there: ISO 8601, UTC; null: not known.")
+
+
+class BinnedCollections(BaseModel):
+    """What lies in the bin, that which was moved there last first."""
+
+    collections: list[BinnedCollection]
+
+
+class ReturnedCollection(BaseModel):
+    """A collection that is back from the bin."""
+
+    name: str
+    title: str
+    address: str
+
+
 class ShelfRoots(BaseModel):
     """Where photos may be taken from."""
 
@@ -196,6 +218,35 @@ async def discard(request: Request, name: Name) -> Discarded:
         with contextlib.suppress(CairnError):  # the collection has gone, and its jobs find nothing to do
             await run_in_threadpool(service.forget, name)
     return Discarded(folder=str(moved.relative_to(service.home)))
+
+
+@router.get("/bin", dependencies=WRITING)
+def binned_collections(request: Request) -> BinnedCollections:
+    """List the collections in the bin."""
+    _refuse_some(request)
+    found = shelf_of(request).shelf.binned()
+    return BinnedCollections(
+        collections=[
+            BinnedCollection(
+                folder=one.folder,
+                title=one.title,
+                moved=one.moved.isoformat(timespec="seconds") if one.moved else None,
+            )
+            for one in found
+        ]
+    )
+
+
+@router.post("/bin/{folder}/back", dependencies=WRITING)
+def put_collection_back(
+    request: Request, folder: Annotated[str, InPath(max_length=255, description="As /api/bin lists it.")]
+) -> ReturnedCollection:
+    """Move a collection out of the bin again, with its title."""
+    _refuse_some(request)
+    shelf = shelf_of(request).shelf
+    with _refused():
+        name = shelf.put_back(folder)
+    return ReturnedCollection(name=name, title=shelf.title(name), address=collection_address(name))
 
 
 @router.put("/collections/{name}/cover", status_code=204, dependencies=WRITING)

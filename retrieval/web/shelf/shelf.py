@@ -1,8 +1,10 @@
 """The shelf: a home folder, and the collections that lie in it."""
 
 import contextlib
+import itertools
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -29,6 +31,8 @@ TITLES = "shelf.json"
 BIN = "bin"
 """Folder of the home that collections are moved to in place of being deleted."""
 
+_BINNED = re.compile(r"(?P<name>.+) (?P<moved>\d{4}-\d\d-\d\d \d{6})(?: again)*", re.ASCII | re.DOTALL)
+"""How a folder in the bin is called."""
 _DAMAGED = (IrregularFile, ValueError, RecursionError)  # what is no JSON
 
 
@@ -50,6 +54,16 @@ class Card:
     cover: CoverPhoto | None
     bytes: int  # on disk, without thumbnails
     changed: datetime | None  # UTC
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A collection in the bin."""
+
+    folder: str  # its name in the bin
+    title: str
+    name: str  # that its folder had
+    moved: datetime | None  # UTC; None if it is not known
 
 
 class Shelf:
@@ -190,10 +204,47 @@ class Shelf:
             folder.rename(moved)
         # It is done. On a full disk the title stays written, without a collection.
         with contextlib.suppress(CairnError), self._changing() as chosen:
-            chosen.titles.pop(name, None)
+            chosen.titles[f"{BIN}/{moved.name}"] = _title(chosen.titles.pop(name, None), name)
             chosen.covers.pop(name, None)
         self._seen.pop(name, None)
         return moved
+
+    def binned(self) -> list[Binned]:
+        """What lies in the bin, that which was moved there last first."""
+        titles = self._chosen().titles
+        found = []
+        with contextlib.suppress(OSError), os.scandir(self.home / BIN) as entries:
+            for entry in filter(_is_collection, entries):
+                when = _BINNED.fullmatch(entry.name)
+                moved = None
+                with contextlib.suppress(ValueError, TypeError):
+                    moved = datetime.strptime(f"{when['moved'] if when else ''} +0000", "%Y-%m-%d %H%M%S %z")
+                name = when["name"] if when else entry.name
+                found.append(Binned(entry.name, _title(titles.get(f"{BIN}/{entry.name}"), name), name, moved))
+        oldest = datetime.min.replace(tzinfo=UTC)
+        return sorted(found, key=lambda one: (one.moved or oldest, one.folder), reverse=True)
+
+    def put_back(self, folder: str) -> str:
+        """Move a collection out of the bin again, with its title, and give its name.
+
+        It has the name that it had, unless another collection has it now; the same holds of its title.
+
+        Raises
+        ------
+        CairnError
+            No collection of this name is in the bin, or it cannot be moved.
+        """
+        with self._changing() as chosen:
+            one = next((one for one in self.binned() if one.folder == folder), None)
+            if one is None:
+                raise Refused("This collection is no longer in the bin.", "missing")
+            there = {path.name.casefold() for path in self.home.iterdir()} | {BIN}
+            name = one.name if one.name.casefold() not in there else folder_name(one.title, [*there])
+            title = next(title for title in _numbered(one.title) if not self._is_taken(title, chosen.titles))
+            (self.home / BIN / folder).rename(self.home / name)
+            chosen.titles.pop(f"{BIN}/{folder}", None)
+            chosen.titles[name] = title
+        return name
 
     def _card(self, name: str, chosen: Chosen) -> Card:
         folder, title, wanted = self.home / name, _title(chosen.titles.get(name), name), chosen.covers.get(name)
@@ -261,9 +312,20 @@ class Shelf:
 
     def _refuse_taken(self, title: str, titles: dict[str, str], but: str = "") -> None:
         """Refuse a title that another collection has."""
-        key = title_key(title)
-        if any(title_key(_title(titles.get(name), name)) == key for name in self.names() if name != but):
+        if self._is_taken(title, titles, but):
             raise Refused("There is a collection of this name already: choose another name.", "request")
+
+    def _is_taken(self, title: str, titles: dict[str, str], but: str = "") -> bool:
+        key = title_key(title)
+        return any(title_key(_title(titles.get(name), name)) == key for name in self.names() if name != but)
+
+
+def _numbered(title: str) -> Iterator[str]:
+    """A title, and others like it."""
+    yield title
+    for number in itertools.count(2):
+        end = f" ({number})"
+        yield title[: LONGEST_TITLE - len(end)] + end
 
 
 def no_collection() -> Refused:

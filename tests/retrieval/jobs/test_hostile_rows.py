@@ -32,10 +32,10 @@ class Quick:
     commands: list[list[str]] = []  # noqa: RUF012 (of all of them)
     printed = "{}"
 
-    def __init__(self, command: list[str], told: object) -> None:
+    def __init__(self, command: list[str], told: object, parts: object = None) -> None:
         from retrieval.jobs.running import Reached
 
-        self.reached, self.seconds_left = Reached(), None
+        self.reached, self.share, self.seconds_left = Reached(), None, None
         Quick.commands.append(command)
 
     def wait(self) -> int:

@@ -14,7 +14,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 JOB: dict[str, Any] = {
     **{"id": 7, "kind": "improve", "title": "Improve search for these photos", "about": "", "state": "running"},
     "step": "judge-queries",
-    **{"title_of_step": "Judging: searches", "done": 30, "of": 60, "unit": "", "seconds_left": 9.0, "result": None},
+    **{
+        "title_of_step": "Judging: searches",
+        "done": 30,
+        "of": 60,
+        "unit": "",
+        "share": None,
+        "seconds_left": 9.0,
+        "result": None,
+    },
     **{"error": None, "note": None, "added": LEFT["at"], "started": LEFT["at"], "ended": None},
 }
 DONE = JOB | {"state": "done", "ended": LEFT["at"], "result": LEFT}

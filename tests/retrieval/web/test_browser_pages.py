@@ -330,7 +330,7 @@ def test_status(visit: Visit, indexed: Indexed) -> None:
     page = visit.open("/status")
     facts = page.request.get(visit.base + "/api/collection").json()
     assert f"{facts['images']} photos can be searched" in page.locator("#holdings").text_content()
-    assert f"{facts['vocabulary']['words']:,} visual words" in page.locator("#fit").text_content()
+    assert f"{facts['vocabulary']['words']:,} small patterns" in page.locator("#fit").text_content()
     assert "Nothing needs to be done" in page.locator("#steps").text_content()
     assert page.locator("#failures").is_hidden() and page.locator("#cards").is_hidden()
     page.get_by_text("Details").click()
@@ -374,7 +374,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     assert "The file of 1 photo is no longer" in held and "2 removed photos still take room" in held
     assert "made from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
     assert page.locator("#steps .writes").all_text_contents() == [
-        *("Try again", "Look again", "Take them out", "Give back room", "Make a new vocabulary"),
+        *("Try again", "Look again", "Take them out", "Give back room", "Learn patterns anew"),
         *("Add photos", "Find groups", "Check all files", "Improve search"),
     ]
     assert page.locator("#commands").is_hidden()

@@ -471,7 +471,7 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
         assert folded.is_visible() == (similar is not None)
         if similar:
             assert folded.locator("summary").inner_text() == similar
-            assert folded.locator(".result").first.is_visible() == (not likely)
+            assert not folded.locator(".result").first.is_visible()  # what may be unrelated is shown to who asks
         words = {7: "Sure", 8: "Sure", 9: "Likely", 10: "Perhaps", 0: "The photo you search with"}
         if len(shown) < 20:
             told = page.locator(".strength").all_text_contents()

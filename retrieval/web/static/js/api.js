@@ -31,7 +31,7 @@ export async function ask(target, options = {}) {
       answer = await fetch(target, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Refused(t("The server does not answer. Is cairn serve still running?"), 0);
+      throw new Refused(t("The server does not answer. Is it still running?"), 0);
     }
     if (answer.ok) return answer;
     if (answer.status === 401) {

@@ -3,6 +3,7 @@
 
 import { at, corners, el, outline, pixels, svg } from "./dom.js";
 import { parts, t } from "./language.js";
+import { Zoom } from "./photos/zoom.js";
 
 const EDGES = { nw: [0, 1], n: [null, 1], ne: [2, 1], e: [2, null], se: [2, 3], s: [null, 3], sw: [0, 3], w: [0, null] };
 const SIDES = { n: [0, 1, 2, 1], e: [2, 1, 2, 3], s: [0, 3, 2, 3], w: [0, 1, 0, 3] }; // from corner to corner, as places in a box
@@ -19,11 +20,12 @@ let tools = 0;
 class BoxTool {
   /**
    * @param host element that the tool fills
-   * @param photo {name, width, height, large}: large is the address of its picture
+   * @param photo {name, width, height, large, number}: large is the address of its picture; number is left out of uploads
    * @param box [x0, y0, x1, y1] or null
    * @param onChange told the box, or null, after each change
+   * @param zooming options of its `Zoom`; without them, a button says whether a drag draws or moves a photo that is zoomed
    */
-  constructor(host, photo, box = null, onChange = () => {}) {
+  constructor(host, photo, box = null, onChange = () => {}, zooming = null) {
     this.photo = photo;
     this.box = null;
     this.onChange = onChange;
@@ -40,7 +42,8 @@ class BoxTool {
       "aria-describedby": `${id}-hint`,
     }, svg("rect", { x: -0.5, y: -0.5, width: photo.width, height: photo.height, fill: "transparent" }), this.drawing);
     this.picture = el("img", { src: photo.large, alt: photo.name, draggable: "false" });
-    this.canvas = el("div", { class: "box-canvas" }, this.picture, this.surface);
+    this.content = el("div", { class: "zoom-content" }, this.picture, this.surface);
+    this.canvas = el("div", { class: "box-canvas" }, this.content);
     this.canvas.style.setProperty("--ratio", photo.width / photo.height);
 
     this.inputs = NAMES.map((name, place) => {
@@ -54,11 +57,13 @@ class BoxTool {
       ...this.inputs.map((input, place) => el("div", { class: "field" }, el("label", { for: input.id }, NAMES[place]), input)),
       this.clearer);
     const hint = el("p", { class: "hint", id: `${id}-hint` },
-      ...parts(t("Drag to draw a box; without one, the whole photo is searched for. By keys: {enter} draws one, {arrows} move it, {both} resize it, {escape} clears it."), {
-        enter: key(t("Enter")), arrows: key(t("arrows")), escape: key(t("Esc")),
+      ...parts(t("Drag to draw a box; without one, the whole photo is searched for. By keys: {enter} draws one, {arrows} move it, {both} resize it, {escape} clears it; {plus}, {minus} and {zero} zoom, as wheel, fingers and a double click do."), {
+        enter: key(t("Enter")), arrows: key(t("arrows")), escape: key(t("Esc")), plus: key("+"), minus: key("−"), zero: key("0"),
         both: el("span", {}, key(t("Shift")), " + ", key(t("arrows"))),
       }));
-    host.replaceChildren(el("div", { class: "box-tool" }, this.canvas, numbers, this.problem, hint, this.spoken));
+    const root = el("div", { class: "box-tool" }, this.canvas, numbers, this.problem, hint, this.spoken);
+    host.replaceChildren(root);
+    this.#zoom(zooming ? root : this.canvas, zooming);
 
     this.picture.addEventListener("error", () => {
       this.problem.textContent = t("The picture cannot be shown: its file may have been moved since it was indexed.");
@@ -68,8 +73,26 @@ class BoxTool {
     this.surface.addEventListener("pointerup", (event) => this.#up(event));
     this.surface.addEventListener("pointercancel", () => this.#cancel());
     this.surface.addEventListener("keydown", (event) => this.#key(event));
-    new ResizeObserver(() => this.#draw()).observe(this.canvas);
+    new ResizeObserver(() => this.#draw()).observe(this.content);
     this.set(box, false);
+  }
+
+  /** Have the photo zoomed in an element. */
+  #zoom(view, zooming) {
+    const mover = el("button", { type: "button", class: "small mover", "aria-pressed": "false", onclick: () => {
+      mover.setAttribute("aria-pressed", String(mover.getAttribute("aria-pressed") !== "true"));
+    } }, t("Move the photo"));
+    const moves = () => mover.getAttribute("aria-pressed") === "true";
+    this.zoom = new Zoom(view, this.content, [{ picture: this.picture, photo: this.photo }], {
+      pans: moves,
+      ...zooming,
+      onChange: ({ grip }) => {
+        if (grip) this.#cancel(); // two fingers: what the first one began is no box
+        this.#draw();
+      },
+    });
+    if (!zooming) this.zoom.controls.append(mover);
+    view.append(this.zoom.controls);
   }
 
   /** Set the box: corners in any order, clipped to the photo and rounded to pixels; null clears it. */
@@ -110,7 +133,7 @@ class BoxTool {
 
   /** Original pixels per screen pixel. */
   get #scale() {
-    const { width } = this.canvas.getBoundingClientRect();
+    const { width } = this.content.getBoundingClientRect();
     return width ? this.photo.width / width : 1;
   }
 
@@ -187,7 +210,7 @@ class BoxTool {
       const [dx, dy] = ARROWS[event.key].map((way) => way * step);
       const [x0, y0, x1, y1] = this.box;
       this.set(event.shiftKey ? [x0, y0, Math.max(x1 + dx, x0 + step), Math.max(y1 + dy, y0 + step)] : this.#shift(this.box, dx, dy));
-    } else {
+    } else if (!this.zoom.key(event)) {
       return;
     }
     event.preventDefault();
@@ -219,4 +242,4 @@ class BoxTool {
 }
 
 /** The box tool in the page's element with the id "tool". */
-export const boxTool = (photo, box, onChange) => new BoxTool(at("tool"), photo, box, onChange);
+export const boxTool = (photo, box, onChange, zooming) => new BoxTool(at("tool"), photo, box, onChange, zooming);

@@ -47,7 +47,7 @@ function album({ group, photos, links }) {
   } }, tn(rest.length, "Show {n} more photo", "Show {n} more photos"));
   const title = `group-${group}`;
   return el("section", { class: "album", "aria-labelledby": title },
-    el("div", { class: "heading" }, el("h2", { id: title }, t("Group {number}", { number: group })), el("p", { class: "said" }, `${tn(photos.length, "{n} photo", "{n} photos")}, ${tn(links, "{n} link", "{n} links")}`),
+    el("div", { class: "heading" }, el("h2", { id: title }, t("Group {number}", { number: group })), el("p", { class: "said" }, `${tn(photos.length, "{n} photo", "{n} photos")}, ${tn(links, "{n} pair matches", "{n} pairs match")}`),
       el("button", { type: "button", class: "small writes", onclick: () => makeAlbum(group, photos).catch(complain) }, t("Make an album"))),
     list, more || null);
 }

@@ -5,6 +5,21 @@ export function multiply(a, b) {
   return a.map((row) => b[0].map((_, j) => row.reduce((sum, value, k) => sum + value * b[k][j], 0)));
 }
 
+/** Where a homography takes a point. */
+export function apply([[a, b, c], [d, e, f], [g, h, i]], [x, y]) {
+  const w = g * x + h * y + i;
+  return [(a * x + b * y + c) / w, (d * x + e * y + f) / w];
+}
+
+/** The homography that takes points back: the adjugate, which does as well as the inverse. */
+export function invert([[a, b, c], [d, e, f], [g, h, i]]) {
+  return [
+    [e * i - f * h, c * h - b * i, b * f - c * e],
+    [f * g - d * i, a * i - c * g, c * d - a * f],
+    [d * h - e * g, b * g - a * h, a * e - b * d],
+  ];
+}
+
 /**
  * The CSS transform that lays a query's picture over a photo's.
  *

@@ -2,9 +2,10 @@
 
 import { address, image, match, matchAddress, photo as read } from "./api.js";
 import { at, complain, corners, el, outline, save, svg } from "./dom.js";
-import { ellipse, toCss } from "./homography.js";
+import { apply, ellipse, invert, toCss } from "./homography.js";
 import { fixed, parts, percent, t, tn } from "./language.js";
 import { entitle, start } from "./page.js";
+import { together, Zoom } from "./photos/zoom.js";
 import { parse, resolve } from "./query.js";
 
 const FLICKER = 500; // milliseconds that each photo is seen: two changes a second, below what is unsafe
@@ -18,18 +19,42 @@ class Pair {
     this.chosen = -1;
     this.photos = [{ ...query, source: query.large }, { ...photo, source: image(photo.number) }];
     this.images = this.photos.map(({ name, width, height, source }) => el("img", { src: source, alt: name, width, height }));
+    this.views = this.images.map((picture) => el("div", { class: "zoom-view" }, el("div", { class: "zoom-content" }, picture)));
     const titles = [t("Query: {name}"), t("Photo: {name}")];
-    const figures = this.images.map((picture, side) =>
-      el("figure", {}, el("figcaption", {}, ...parts(titles[side], { name: this.#title(side) })), picture));
+    const figures = this.views.map((view, side) => {
+      const { width, height } = this.photos[side];
+      const figure = el("figure", {}, el("figcaption", {}, ...parts(titles[side], { name: this.#title(side) })), view);
+      figure.style.setProperty("--ratio", width / height);
+      figure.style.setProperty("--width", `${width}px`);
+      return figure;
+    });
     // Ellipses are drawn in the pixels of the originals and scaled by their group; lines join the two pictures.
+    const clips = this.views.map((_, side) => svg("clipPath", { id: `view-${side}` }, svg("rect")));
+    this.clips = clips.map((clip) => clip.firstChild);
     this.sides = this.photos.map((_, side) => svg("g", {}, this.#outline(side, found), ...this.matches.map((one, place) => this.#spot(one, side, place))));
     this.lines = this.matches.map((one, place) => this.#line(place));
     const title = tn(this.matches.length, "{n} matching feature, joined by lines", "{n} matching features, joined by lines");
-    this.drawing = svg("svg", { role: "img", "aria-label": title }, ...this.sides, ...this.lines);
+    const sides = this.sides.map((group, side) => svg("g", { "clip-path": `url(#view-${side})` }, group));
+    this.drawing = svg("svg", { role: "img", "aria-label": title }, svg("defs", {}, ...clips), ...sides, ...this.lines);
     // Hundreds of lines would hide what they join: the more there are, the fainter.
     this.drawing.style.setProperty("--strength", Math.min(Math.max(80 / this.matches.length, 0.15), 0.75));
     host.replaceChildren(...figures, this.drawing);
     const place = () => this.#place();
+    this.zooms = this.views.map((view, side) =>
+      new Zoom(view, view.firstChild, [{ picture: this.images[side], photo: this.photos[side] }]));
+    const back = found.homography && invert(found.homography);
+    const scaled = (from, to) => ([x, y]) => [((x + 0.5) * to.width) / from.width - 0.5, ((y + 0.5) * to.height) / from.height - 0.5];
+    together(this.zooms, this.photos, back
+      ? [(point) => apply(found.homography, point), (point) => apply(back, point)]
+      : [scaled(...this.photos), scaled(...this.photos.toReversed())], place);
+    this.views.forEach((view, side) => {
+      view.append(this.zooms[side].controls);
+      // Lines lie over the photos, and would keep the pointer from them.
+      this.zooms[side].listen(this.drawing, ({ clientX: x, clientY: y }) => {
+        const seen = view.getBoundingClientRect();
+        return x >= seen.left && x < seen.right && y >= seen.top && y < seen.bottom;
+      });
+    });
     new ResizeObserver(place).observe(host);
     this.images.forEach((picture) => picture.addEventListener("load", place));
     place();
@@ -67,12 +92,24 @@ class Pair {
     return [left + (x + 0.5) * scale[0], top + (y + 0.5) * scale[1]];
   }
 
+  /** Whether a point of the drawing is on a photo, as far as that is seen. */
+  #sees(side, x, y) {
+    const { seen } = this.places[side];
+    return x > seen.x - 1 && x < seen.x + seen.width + 1 && y > seen.y - 1 && y < seen.y + seen.height + 1;
+  }
+
   #place() {
     const origin = this.host.getBoundingClientRect();
     this.places = this.images.map((picture, side) => {
       const seen = picture.getBoundingClientRect();
       const { width, height } = this.photos[side];
       return { scale: [seen.width / width, seen.height / height], left: seen.left - origin.left, top: seen.top - origin.top };
+    });
+    this.views.forEach((view, side) => {
+      const seen = view.getBoundingClientRect();
+      const here = { x: seen.left - origin.left, y: seen.top - origin.top, width: seen.width, height: seen.height };
+      for (const [name, value] of Object.entries(here)) this.clips[side].setAttribute(name, value);
+      this.places[side].seen = here;
     });
     this.sides.forEach((group, side) => {
       const [x, y] = this.places[side].scale;
@@ -82,6 +119,7 @@ class Pair {
     this.lines.forEach((group, place) => {
       const [[x1, y1], [x2, y2]] = [this.#shown(0, this.matches[place].query), this.#shown(1, this.matches[place].photo)];
       const [join, reach, one, other] = group.children;
+      group.classList.toggle("outside", !(this.#sees(0, x1, y1) && this.#sees(1, x2, y2)));
       for (const line of [join, reach]) {
         for (const [name, value] of Object.entries({ x1, y1, x2, y2 })) line.setAttribute(name, value);
       }
@@ -100,11 +138,19 @@ class Pair {
     if (place >= 0) {
       for (const part of this.drawing.querySelectorAll(`[data-match="${place}"]`)) part.classList.add("chosen");
       this.drawing.append(this.lines[place]); // on top
+      if (this.zooms[0].zoomed && this.lines[place].classList.contains("outside")) this.#turnTo(place);
     }
     const points = place >= 0 && [this.matches[place].query, this.matches[place].photo].map((point) => point.map(Math.round).join(", "));
     at("which").textContent = points
       ? t("Match {number} of {all}: {query} ↔ {photo}", { number: place + 1, all: this.matches.length, query: points[0], photo: points[1] })
       : "";
+  }
+
+  /** Move the photos, which are zoomed, to a match. */
+  #turnTo(place) {
+    const [zoom, { width, height }] = [this.zooms[0], this.photos[0]];
+    const [x, y] = this.matches[place].query;
+    zoom.to(zoom.factor, zoom.middle, [(x + 0.5) / width, (y + 0.5) / height]);
   }
 
   step(by) {
@@ -120,6 +166,10 @@ function showPair(query, photo, found) {
   at("spots").addEventListener("change", () => at("pair").classList.toggle("without-spots", !at("spots").checked));
   at("previous").addEventListener("click", () => pair.step(-1));
   at("next").addEventListener("click", () => pair.step(1));
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.target.matches("input:not([type=checkbox]), select, textarea")) return;
+    if (pair.zooms[0].key(event)) event.preventDefault();
+  });
 }
 
 // Over each other
@@ -129,17 +179,21 @@ function showOverlay(query, photo, found) {
   const stage = at("stage");
   stage.style.setProperty("--ratio", photo.width / photo.height);
   const above = el("img", { class: "above", src: query.large, alt: t("{name}, laid over it", { name: query.name }) });
-  stage.replaceChildren(el("img", { class: "below", src: image(photo.number), alt: photo.name }), above);
+  const below = el("img", { class: "below", src: image(photo.number), alt: photo.name });
+  const content = el("div", { class: "zoom-content" }, below, above);
+  stage.replaceChildren(content);
+  const zoom = new Zoom(stage, content, [{ picture: below, photo }, { picture: above, photo: query }]);
+  stage.append(zoom.controls);
 
   const place = () => {
-    const seen = { width: stage.clientWidth, height: stage.clientHeight };
+    const seen = { width: content.clientWidth, height: content.clientHeight };
     // Before the transform the query is as large as the photo: what is then enlarged stays sharp.
     const shown = { width: seen.width, height: (seen.width * query.height) / query.width };
     above.style.setProperty("width", `${shown.width}px`);
     above.style.setProperty("height", `${shown.height}px`);
     above.style.setProperty("transform", toCss(found.homography, query, shown, photo, seen));
   };
-  new ResizeObserver(place).observe(stage);
+  new ResizeObserver(place).observe(content);
   place();
 
   const { box } = found.query;

@@ -90,6 +90,7 @@ export async function start(main) {
       if (shelf) leadBack(shelf);
       if (!collection) return;
       at("collection").textContent = `${collection} · ${tn(images, "{n} photo", "{n} photos")}`;
+      import("./photos/away.js").then(({ tellAway }) => tellAway()).catch(() => {}); // the page does without
       // Not above: pages of no collection do without.
       import("./jobs/jobs.js").then(({ sign }) => sign(at("sign"))).catch(() => {});
     })

@@ -58,6 +58,7 @@ const known = new Map(); // promises of photos, by numbers
 let numbers = []; // of the list
 let current = null; // the photo that is shown
 let wanted = null; // the number that was asked for last
+let tool = null; // the box tool with the photo
 const unsay = offerCover(() => current);
 
 function know(number) {
@@ -89,8 +90,13 @@ function showBox(photo, mode) {
     at("add").href = searchAddress([...q, own], options);
     at("add").textContent = tn(q.length, "Add to the query of {n} photo", "Add to the query of {n} photos");
   };
-  const tool = boxTool({ ...photo, large: large(photo.number) }, null, update);
-  tool.canvas.style.setProperty("background-image", `url("${thumbnail(photo.number, 512)}")`); // until the large one is there
+  tool = boxTool({ ...photo, large: large(photo.number) }, null, update, {
+    free: true,
+    // A photo that is zoomed is moved, unless a box is to be drawn; edges of a box that is there are always moved.
+    pans: (event) => !mode.is() && !event.target.dataset?.edge,
+    starts: (event) => event.pointerType !== "touch" || mode.is(), // fingers turn to the next photo
+  });
+  tool.content.style.setProperty("background-image", `url("${thumbnail(photo.number, 512)}")`); // until the large one is there
   at("box-part").replaceChildren(...at("tool").querySelectorAll(".box-numbers, .hint"));
   tool.surface.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && tool.box && !event.defaultPrevented) at("search").click();
@@ -144,7 +150,7 @@ async function show(number, mode) {
   at("page").hidden = false;
   showBox(photo, mode);
   showPlace();
-  objects(at("tool").querySelector(".box-canvas"), photo, at("objects")).catch(() => {}); // the photo is seen without them
+  objects(tool.content, photo, at("objects")).catch(() => {}); // the photo is seen without them
 }
 
 start(async () => {
@@ -176,9 +182,12 @@ start(async () => {
     });
   }
   at("full").addEventListener("click", fullScreen);
-  swipe({ turn, leave, off: mode.is });
+  swipe({ turn, leave, off: () => mode.is() || tool?.zoom.zoomed });
+  const zoom = (event) => tool?.zoom.key(event) ?? false;
   keys({
-    ArrowLeft: () => turn(-1), ArrowRight: () => turn(1), Escape: leave, i: toggle, f: fullScreen, b: () => mode.set(!mode.is()),
+    ArrowLeft: (event) => zoom(event) || turn(-1), ArrowRight: (event) => zoom(event) || turn(1), ArrowUp: zoom, ArrowDown: zoom,
+    "+": zoom, "=": zoom, "-": zoom, 0: zoom, Escape: () => (tool?.zoom.zoomed ? tool.zoom.fit() : leave()),
+    i: toggle, f: fullScreen, b: () => mode.set(!mode.is()),
   });
   await show(Number(number), mode);
   numbers = await numbersOf(list);

@@ -187,10 +187,9 @@ function replace({ results, turned }, asked, completes) {
     // The browser keeps nothing: there are no links to the next match.
   }
   const similar = at("perhaps").children.length;
-  const nothing = results.every((entry) => !isShown(entry) || isQuery(entry, asked.queries));
   at("similar").hidden = !similar;
   at("similar-title").textContent = tn(similar, "{n} photo is possibly similar", "{n} photos are possibly similar");
-  if (nothing || !completes) at("similar").open = nothing; // else as the reader left it
+  if (!completes) at("similar").open = false; // else as the reader left it
   if (kept?.isConnected && top < 0) scrollBy({ top: kept.getBoundingClientRect().top - top });
 }
 

@@ -88,7 +88,7 @@ function edit(place) {
   if (place < 0) return;
   const query = queries[place];
   at("editor-title").textContent = t("Draw a box on {name}", { name: query.name });
-  const tool = boxTool(query, query.box, (box) => {
+  const tool = boxTool({ ...query, number: query.photo ?? undefined }, query.box, (box) => {
     queries[place] = { ...queries[place], box };
     showQueries();
   });

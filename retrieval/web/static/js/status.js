@@ -5,6 +5,7 @@ import { at, el } from "./dom.js";
 import { figure, t, tn } from "./language.js";
 import { start } from "./page.js";
 import { workButton } from "./jobs/jobs.js";
+import { awayFolders, awaySentence } from "./photos/away.js";
 import { toldReason } from "./jobs/reasons.js";
 
 const UNITS = [t("bytes"), t("KB"), t("MB"), t("GB"), t("TB")];
@@ -54,7 +55,7 @@ function vocabularyRows({ drift: { trained, added, ratio }, ...plain }) {
 
 /** What can be searched. */
 function holdings({ images, features, missing, removed }) {
-  const by = tn(features, "{n} feature", "{n} features");
+  const by = tn(features, "{n} detail", "{n} details");
   const gone = tn(missing,
     "The file of {n} photo is no longer where it was indexed. The photo is still found, but cannot be shown.",
     "The files of {n} photos are no longer where they were indexed. The photos are still found, but cannot be shown.");
@@ -67,14 +68,14 @@ function holdings({ images, features, missing, removed }) {
 
 /** What the measure of its fit comes to. */
 const ADVICE = {
-  good: () => t("The vocabulary fits what was added."),
-  unknown: () => t("Too few photos were added to tell whether the vocabulary fits them."),
+  good: () => t("They suit what was added."),
+  unknown: () => t("Too few photos were added to tell whether they suit them."),
   poor: ({ drift }) => tn(drift.added.images,
-    "The vocabulary does not fit the {n} photo that was added: make a new one.",
-    "The vocabulary does not fit the {n} photos that were added: make a new one."),
+    "They do not suit the {n} photo that was added: learn them anew.",
+    "They do not suit the {n} photos that were added: learn them anew."),
   outgrown: ({ words }) => tn(words,
-    "The collection has outgrown its {n} word: make a new vocabulary.",
-    "The collection has outgrown its {n} words: make a new vocabulary."),
+    "The collection has outgrown its {n} pattern: learn more.",
+    "The collection has outgrown its {n} patterns: learn more."),
 };
 
 /** What the server does not offer, and what it is to be started with. */
@@ -87,12 +88,12 @@ function refusals({ originals, folders, role }) {
 
 /** How well the vocabulary fits. */
 function fit(vocabulary) {
-  if (!vocabulary) return [t("There is no vocabulary yet: it is made when the first photos are indexed.")];
+  if (!vocabulary) return [t("Nothing was learnt yet: that is done with the first photos.")];
   const { ratio, added, trained, fit: state } = vocabulary.drift;
   const made = tn(vocabulary.words,
-    "Photos are compared by {n} visual word, made from {source}.",
-    "Photos are compared by {n} visual words, made from {source}.", { source: show(vocabulary.trained_on) });
-  if (!added.images && trained.images) return [made, t("All photos of the collection were among those, so the words fit.")];
+    "Photos are compared by {n} small pattern, learnt from {source}.",
+    "Photos are compared by {n} small patterns, learnt from {source}.", { source: show(vocabulary.trained_on) });
+  if (!added.images && trained.images) return [made, t("All photos of the collection were among those, so they suit it.")];
   const worse = Math.round(100 * (ratio - 1));
   const tells = ratio !== null && state !== "unknown";
   const compared = tells && (worse > 0
@@ -125,7 +126,7 @@ function steps({ images, failed, missing, removed, vocabulary }) {
   }
   if (removed) all.push([t("Give back the room of what was removed."), [workButton(t("Give back room"), "compact")], "compact"]);
   if (vocabulary && ["poor", "outgrown"].includes(vocabulary.drift.fit)) {
-    all.push([t("Make a new vocabulary from all photos; searches go on meanwhile."), [workButton(t("Make a new vocabulary"), "retrain", {}, true)], "retrain"]);
+    all.push([t("Learn from all photos anew what they are compared by; searches go on meanwhile."), [workButton(t("Learn patterns anew"), "retrain", {}, true)], "retrain"]);
   }
   const needed = all.length;
   if (images) {
@@ -164,16 +165,16 @@ function failures(failed) {
 function folded(sentence, names) {
   return [el("details", {}, el("summary", {}, sentence),
     el("ul", { class: "names" }, ...names.slice(0, MOST).map((name) => el("li", { dir: "auto" }, name)),
-      names.length > MOST && el("li", {}, t("and {n} more, which cairn info lists", { n: figure(names.length - MOST) }))))];
+      names.length > MOST && el("li", {}, t("and {n} more that are not listed here", { n: figure(names.length - MOST) }))))];
 }
 
 start(async () => {
-  const [facts, server] = await Promise.all([read(), health()]);
+  const [facts, server, gone] = await Promise.all([read(), health(), awayFolders()]);
   const { descriptor, vocabulary, bytes, failed = [], featureless = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
     ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
     : facts.images ? t("Every photo was indexed") : "";
-  paragraphs("holdings", [...holdings(facts), ...refusals(server)]);
+  paragraphs("holdings", [...holdings(facts), ...gone.map(awaySentence), ...refusals(server)]);
   paragraphs("fit", fit(vocabulary));
   const all = steps({ ...facts, failed });
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));

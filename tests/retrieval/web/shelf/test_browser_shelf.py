@@ -43,6 +43,11 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         make.press("Enter")
         page.wait_for_url("**/c/ete-b-1998-b/")
         page.get_by_text("Your photos are being read").wait_for()
+        glimpse = page.locator(".glimpses button").first  # they can be looked at before any is known
+        if glimpse.is_visible():  # a machine may be quicker
+            glimpse.press("Enter")
+            page.locator("dialog.glimpse img").evaluate("picture => picture.decode()")
+            page.keyboard.press("Escape")
         page.locator("#collection").get_by_text(f"Été <b>1998</b> · {photos} photos").wait_for()  # it comes by itself
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
@@ -67,7 +72,26 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         page.get_by_role("button", name="Move to the bin").click()
         page.get_by_role("dialog").get_by_role("button", name="Move to the bin").click()
         make.wait_for()  # the home is empty again
-    assert Shelf(home).names() == [] and len(list((home / "bin").iterdir())) == 1
+        assert Shelf(home).names() == [] and len(list((home / "bin").iterdir())) == 1
+        page.get_by_text("1 collection in the bin").wait_for()
+        page.get_by_role("button", name="Put “Summer” back").click()
+        page.get_by_role("link", name="Summer", exact=True).wait_for()
+        assert make.is_hidden() and page.get_by_text("in the bin", exact=False).last.is_hidden()
+        Shelf(home).discard(Shelf(home).names()[0])
+
+
+@pytest.mark.parametrize(("size", "language"), [((1280, 800), "en"), ((1280, 800), "de"), (PHONE, "de")])
+def test_the_button_of_the_first_page_is_in_sight(
+    chromium: Any, indexed: Indexed, tmp_path: Path, size: tuple[int, int], language: str
+) -> None:
+    for number in range(40):
+        (tmp_path / "photos" / f"folder {number}").mkdir(parents=True)
+    app = create_shelf_app(tmp_path / "home", small(ServeOptions(), roots=(tmp_path / "photos",)))
+    with listening(app) as base, visiting(chromium, base, size, locale=language) as visit:
+        button = visit.open("/").locator(".make .primary")
+        button.wait_for()
+        seen = button.bounding_box()
+        assert seen["y"] >= 0 and seen["y"] + seen["height"] <= size[1]
 
 
 def test_the_first_collection_by_the_keyboard_alone(chromium: Any, shelf: tuple[str, Path], indexed: Indexed) -> None:

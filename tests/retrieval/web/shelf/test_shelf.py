@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def test_making_renaming_and_discarding(tmp_path: Path, monkeypatch: pytest.Monk
     moved = shelf.discard(name)
     assert moved.parent == shelf.home / BIN and (moved / "collection.toml").is_file()
     assert shelf.names() == ["ete-a-paris-2"]
-    assert json.loads((shelf.home / TITLES).read_text()) == {"titles": {"ete-a-paris-2": "Ete a Paris"}}
+    kept = {"ete-a-paris-2": "Ete a Paris", f"bin/{moved.name}": "PARIS, été"}  # so that it can be put back
+    assert json.loads((shelf.home / TITLES).read_text()) == {"titles": kept}
     for gone in (name, BIN, "..", ".", "", f"{BIN}/{moved.name}", "ete-a-paris-2/segments", "ETE-A-PARIS-2"):
         with pytest.raises(CairnError, match="no such collection"):
             shelf.find(gone)
@@ -103,3 +105,43 @@ def test_what_is_told_of_a_collection(tmp_path: Path, indexed: Indexed) -> None:
     shelf.rename("broken", "Mended")
     (aside,) = tmp_path.glob(f"{TITLES}.damaged-*")
     assert aside.read_bytes() == b"\xff[" and Shelf(tmp_path).title("broken") == "Mended"
+
+
+def test_a_collection_is_put_back_with_its_name(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    name = shelf.make("Été <b> à Paris")
+    assert shelf.binned() == []
+    first = shelf.discard(name)
+    (one,) = shelf.binned()
+    assert (one.folder, one.title, one.name) == (first.name, "Été <b> à Paris", name)
+    assert one.moved is not None and abs((datetime.now(UTC) - one.moved).total_seconds()) < 600
+    assert shelf.put_back(first.name) == name and shelf.title(name) == "Été <b> à Paris"
+    assert shelf.binned() == [] and shelf.find(name).is_dir()
+    # Its name and its title have been given to another one since: both are kept apart.
+    second = shelf.discard(name)
+    assert shelf.make("Été <b> à Paris") == name
+    again = shelf.put_back(second.name)
+    assert again != name and shelf.title(again) == "Été <b> à Paris (2)" and len(shelf.names()) == 2
+
+
+@pytest.mark.parametrize("wrong", ["", ".", "..", "../other", "none", "/etc", "bin"])
+def test_only_what_lies_in_the_bin_is_put_back(tmp_path: Path, wrong: str) -> None:
+    shelf = Shelf(tmp_path / "home")
+    moved = shelf.discard(shelf.make("One"))
+    (tmp_path / "home" / "other").mkdir()
+    (tmp_path / "home" / "bin" / "notes").mkdir()  # no collection
+    with pytest.raises(CairnError, match="no longer in the bin"):
+        shelf.put_back(wrong)
+    with pytest.raises(CairnError, match="no longer in the bin"):
+        shelf.put_back("notes")
+    assert [one.folder for one in shelf.binned()] == [moved.name]
+
+
+def test_what_was_moved_by_hand_into_the_bin_is_put_back_too(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    name = shelf.make("One")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / name).rename(tmp_path / "bin" / "bin 2026-99-99 000000")
+    (one,) = shelf.binned()
+    assert (one.name, one.moved) == ("bin", None)
+    assert shelf.put_back(one.folder) not in ("bin", "")

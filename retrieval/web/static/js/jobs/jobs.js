@@ -120,13 +120,14 @@ function lasting(seconds) {
 }
 
 /** How far a running job is. */
-function reached({ title_of_step: step, done, of, unit, seconds_left: left, state, note }) {
+function reached({ title_of_step: step, done, of, unit, share: all, seconds_left: left, state, note }) {
   if (state === "queued") return note || t("It begins as soon as what is before it has ended.");
   if (!step) return state === "paused" ? "" : t("Starting");
-  const share = figure(of ? done / of : 0, { style: "percent" });
+  const share = figure(all ?? (of ? done / of : 0), { style: "percent" });
+  const counted = t("{place} of {total}", { place: figure(done), total: figure(of) });
   const amount = unit === "%" ? share : t("{done} of {of} ({share})", { done: figure(done), of: figure(of), share });
   const rest = left === null ? "" : t("about {time} left", { time: lasting(left) });
-  return [step, amount, rest].filter(Boolean).join(" · ");
+  return (all === null ? [step, amount, rest] : [share, step, unit === "%" ? "" : counted, rest]).filter(Boolean).join(" · ");
 }
 
 /** What became of a job that has ended well. */
@@ -144,13 +145,18 @@ function outcome({ kind, result }) {
         ? tn(result.groups, "{n} group of photos that show the same was found.", "{n} groups of photos that show the same were found.")
         : t("No two photos show the same.")];
     case "retrain":
-      return [tn(result.words?.after ?? 0, "Photos are compared by {n} visual word now.", "Photos are compared by {n} visual words now.")];
+      return [tn(result.words?.after ?? 0, "Photos are compared by {n} pattern now.", "Photos are compared by {n} patterns now.")];
     case "compact": {
       const saved = (result.bytes?.before ?? 0) - (result.bytes?.after ?? 0);
       return [saved > 0 ? t("{size} MB were given back.", { size: figure(saved / 1e6, { maximumFractionDigits: 1 }) }) : t("There was nothing to give back.")];
     }
     case "remove":
       return [lengths.removed ? tn(lengths.removed, "{n} photo was removed.", "{n} photos were removed.") : t("There was nothing to remove.")];
+    case "move":
+      return [
+        tn(lengths.moved ?? 0, "{n} photo was found there.", "{n} photos were found there."),
+        lengths.left > 0 && tn(lengths.left, "{n} photo was not found there, and stays as it was.", "{n} photos were not found there, and stay as they were."),
+      ];
     case "metadata":
       return [tn(result.read ?? 0, "{n} file was read.", "{n} files were read.")];
     case "check":
@@ -232,8 +238,8 @@ export function jobCard(job) {
     const going = now.state === "running" || now.state === "paused";
     parts.bar.hidden = !going || (now.state === "paused" && !now.of);
     if (going && now.of) {
-      parts.bar.max = now.of;
-      parts.bar.value = now.done;
+      parts.bar.max = now.share === null ? now.of : 1;
+      parts.bar.value = now.share ?? now.done;
     } else parts.bar.removeAttribute("value");
     const finished = now.ended && moment(now.ended);
     said(parts.text, isOpen(now) ? reached(now) : [...outcome(now).filter(Boolean), now.error, finished].filter(Boolean).join(" "));
@@ -269,7 +275,7 @@ export function sign(node) {
     const one = open.find((job) => job.state === "running") ?? open[0];
     link.hidden = !one;
     if (!one) return;
-    const share = one.of ? figure(one.done / one.of, { style: "percent" }) : "";
+    const share = one.of ? figure(one.share ?? one.done / one.of, { style: "percent" }) : "";
     said(link, [titleOf(one), one.state === "running" ? share : STATES[one.state]].filter(Boolean).join(" · "));
     link.classList.toggle("still", one.state !== "running");
   });

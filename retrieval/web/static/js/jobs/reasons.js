@@ -22,7 +22,7 @@ const REASONS = {
   "the file is empty": t("the file is empty"),
   "the file is truncated": t("the file is truncated"),
   "the file cannot be read": t("the file cannot be read"),
-  "the file has changed since it was indexed: run cairn index": t("the file has changed since it was indexed: run cairn index"),
+  "the file has changed since it was indexed: run cairn index": t("the file has changed since it was indexed: look for new photos"),
   "its features are others than those that were indexed": t("its features are others than those that were indexed"),
   "the photo has no pixels": t("the photo has no pixels"),
   "the text stored in the file unpacks to far more than a photo's does": t("the text stored in the file unpacks to far more than a photo's does"),

@@ -38,13 +38,12 @@ export function drawing() {
   return { set, is };
 }
 
-/** Have fingers that move sideways turn to the next photo, and down go back, unless they draw. */
+/** Have fingers that move sideways turn to the next photo, and down go back, unless they draw or the photo is zoomed. */
 export function swipe({ turn, leave, off }) {
   let from = null;
   const stage = at("tool");
   const begin = (event) => {
     if (event.pointerType !== "touch" || off() || (visualViewport?.scale ?? 1) > 1.01) return;
-    event.stopPropagation(); // the box tool is not to draw
     from = event.isPrimary ? [event.clientX, event.clientY] : null;
   };
   const end = (event) => {

@@ -2,23 +2,34 @@
 
 import { address, json } from "../api.js";
 import { el } from "../dom.js";
-import { t } from "../language.js";
+import { figure, t } from "../language.js";
 import { adding } from "../jobs/adding.js";
 import { isOpen, jobCard, watch } from "../jobs/jobs.js";
 
 const LOOK = 3000; // milliseconds between two looks for the first photos
-const GLIMPSES = 12; // pictures of what is being added
+const GLIMPSES = 60; // pictures of what is being added
 const begun = new WeakSet(); // nodes that say so already
 
-/** Some of the photos that a job adds, as small pictures: those that there are, and that can be shown. */
+/** Look at one of them, as large as the window. */
+function look(source, label) {
+  const close = el("button", { type: "button", onclick: () => dialog.close() }, t("Close"));
+  const dialog = el("dialog", { class: "glimpse", "aria-label": label, onclose: () => dialog.remove() }, el("img", { src: source, alt: label }), close);
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** The first of the photos that a job adds, as small pictures: those that there are, and that can be shown. */
 function glimpses(job) {
-  const list = el("ul", { class: "glimpses", "aria-label": t("Some of the photos that are being added") });
-  for (let place = 0; place < GLIMPSES; place += 1) {
+  const list = el("ul", { class: "glimpses", "aria-label": t("The first of the photos that are being added") });
+  for (let place = 0; place < Math.min(GLIMPSES, job.of); place += 1) {
+    const label = t("Photo {number}", { number: figure(place + 1) });
+    const source = `/api/jobs/${job.id}/photos/${place}`;
     const picture = el("img", { alt: "", decoding: "async" });
-    const entry = el("li", { hidden: true }, picture);
+    const entry = el("li", { hidden: true },
+      el("button", { type: "button", "aria-label": label, onclick: () => look(address(source, { large: true }), label) }, picture));
     picture.addEventListener("load", () => { entry.hidden = false; });
     picture.addEventListener("error", () => entry.remove());
-    picture.src = address(`/api/jobs/${job.id}/photos/${place}`);
+    picture.src = address(source);
     list.append(entry);
   }
   return list;
@@ -40,7 +51,7 @@ export function beginning(node, shown) {
 
   const stop = watch((jobs) => {
     const work = jobs.filter((job) => job.kind === "index" && isOpen(job));
-    title.textContent = work.length ? t("Your photos are being read: they appear here as soon as the first can be searched.") : t("Add your photos");
+    title.textContent = work.length ? t("Your photos are being read. Look at the first of them meanwhile: searching begins as soon as they are known.") : t("Add your photos");
     const running = work.find((job) => job.state === "running" && job.of);
     if (running && seen !== running.id) {
       seen = running.id;

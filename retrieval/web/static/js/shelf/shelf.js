@@ -32,7 +32,30 @@ async function discard({ name, title }) {
   if (!gone) return;
   await load();
   at("said").textContent = t("“{title}” is now in {folder}.", { title, folder: gone.folder });
-  at("new").focus();
+  at("bin").open = true;
+  at("bin").querySelector("button")?.focus();
+}
+
+async function putBack({ folder }) {
+  try {
+    const { title } = await change("POST", `/api/bin/${encodeURIComponent(folder)}/back`);
+    await load();
+    at("said").textContent = t("“{title}” is back.", { title });
+    at("new").focus();
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** The collections in the bin, folded away. */
+async function showBin() {
+  const { collections } = await json("/api/bin").catch(() => ({ collections: [] })); // who may not see it, sees none
+  at("bin").hidden = !collections.length;
+  at("bin-title").textContent = tn(collections.length, "{n} collection in the bin", "{n} collections in the bin");
+  at("binned").replaceChildren(...collections.map((one) => el("li", { class: "row" },
+    el("span", { dir: "auto" }, one.title),
+    one.moved && el("span", { class: "hint" }, t("Moved here {date}", { date: moment(one.moved, { dateStyle: "medium", timeStyle: "short" }) })),
+    el("button", { type: "button", class: "small", "aria-label": t("Put “{title}” back", { title: one.title }), onclick: () => putBack(one) }, t("Put back")))));
 }
 
 function card(one, place) {
@@ -69,6 +92,8 @@ async function load() {
   at("shelf").setAttribute("aria-busy", "false");
   at("said").textContent = none ? "" : tn(collections.length, "{n} collection", "{n} collections");
   if (none) await making(at("make"), true, () => {});
+  else if (at("make").querySelector("h1")) at("make").hidden = true; // the first one has come back
+  await showBin();
   if (collections.some(({ jobs }) => jobs)) {
     timer = setTimeout(async () => {
       // Not while somebody has a menu open, or the focus on a card.

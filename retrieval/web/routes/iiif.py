@@ -1,0 +1,171 @@
+"""Routes of parts of photos at any size, with the addresses of the IIIF Image API 3.0."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from retrieval.catalogue.schema import ImageRow
+from retrieval.photos.tiles import LARGEST, SIDE, kept_tile, level_sizes
+from retrieval.web.models import IiifInformation, IiifTiles
+from retrieval.web.problems import ProblemError
+from retrieval.web.routes.photos import JPEG, LARGEST_PICTURE, Number, is_known, keep_for_a_while
+from retrieval.web.service import Service, service_of
+
+router = APIRouter(prefix="/api/iiif", tags=["photos"])
+
+CUTTING_SECONDS = 120.0
+"""That cutting a photo into tiles may take, once."""
+
+EXTRA_FEATURES = (
+    "sizeByWh",
+    "regionByPct",
+    "regionByPx",
+    "regionSquare",
+    "sizeByConfinedWh",
+    "sizeByH",
+    "sizeByPct",
+    "sizeByW",
+)
+
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_REGION = re.compile(rf"(?P<pct>pct:)?(?P<parts>{_NUMBER}(?:,{_NUMBER}){{3}})", re.ASCII)
+_SIZE = re.compile(rf"(?P<within>!)?(?P<width>\d{{1,9}})?,(?P<height>\d{{1,9}})?|pct:(?P<pct>{_NUMBER})", re.ASCII)
+
+Region = Annotated[str, Path(max_length=60, description="`full`, `square`, `x,y,w,h` or `pct:x,y,w,h`.")]
+Size = Annotated[str, Path(max_length=30, description="`max`, `w,`, `,h`, `w,h`, `!w,h` or `pct:n`.")]
+
+
+def served_sizes(service: Service, row: ImageRow) -> tuple[int, Sequence[tuple[int, int]]]:
+    """Sizes in which a photo is shown, the largest first, and which of the levels of its tiles that is.
+
+    Who may not have the originals gets no more of their pixels by tiles than by pictures.
+    """
+    sizes = level_sizes(row.width or 1, row.height or 1)
+    skipped = 0
+    if not service.options.exports.files:
+        skipped = next(level for level, size in enumerate(sizes) if max(size) <= LARGEST_PICTURE)
+    return skipped, sizes[skipped:]
+
+
+@router.get("/{number}/info.json")
+async def iiif_information(request: Request, number: Number) -> IiifInformation:
+    """Tell how large a photo is, and in which tiles it can be had: `info.json` of the IIIF Image API 3.0."""
+    service = service_of(request)
+    _, sizes = served_sizes(service, await _row(service, number))
+    return IiifInformation(
+        id=str(request.url.replace(query="")).removesuffix("/info.json"),
+        width=sizes[0][0],
+        height=sizes[0][1],
+        maxWidth=LARGEST_PICTURE,
+        tiles=[IiifTiles(width=SIDE, scaleFactors=[2**level for level in range(len(sizes))])],
+        extraFeatures=list(EXTRA_FEATURES),
+    )
+
+
+@router.get("/{number}/{region}/{size}/0/default.jpg", responses=JPEG, response_class=Response)
+async def iiif_image(request: Request, number: Number, region: Region, size: Size) -> Response:
+    """Give a part of a photo, upright: an image request of the IIIF Image API 3.0."""
+    service = service_of(request)
+    row = await _row(service, number)
+    level, sizes = served_sizes(service, row)
+    box = parse_region(region, *sizes[0])
+    wanted = parse_size(size, box)
+    tag = f'"{row.sha256}-{level}-{"-".join(map(str, [*box, *wanted]))}"'
+    if is_known(request, tag):
+        return Response(status_code=304, headers=keep_for_a_while(tag))
+    tile = _find_tile(box, wanted, sizes)
+
+    async def kept() -> bytes | None:
+        if tile is None:
+            return None
+        return await run_in_threadpool(kept_tile, row.sha256, service.cache, level + tile[0], *tile[1:])
+
+    made = await kept()
+    if made is None:
+        async with service.cutting(row.sha256 or ""):  # a page asks for many tiles at once: the photo is cut once
+            made = await kept()
+            if made is None:
+                asked = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
+                part = {"level": level, "box": box, "size": wanted}
+                _, made = await service.decode(
+                    request, "part", {**asked, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
+                )
+    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+
+
+async def _row(service: Service, number: int) -> ImageRow:
+    row = service.recent.recall(number)
+    if row is None:
+        row = await service.row(number)
+        service.recent.remember([row])
+    return row
+
+
+def parse_region(region: str, width: int, height: int) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a region of a picture, as IIIF writes it; ProblemError where there is none."""
+    if region == "full":
+        return 0, 0, width, height
+    if region == "square":
+        side = min(width, height)
+        left, top = (width - side) // 2, (height - side) // 2
+        return left, top, left + side, top + side
+    found = _REGION.fullmatch(region)
+    if found is None:
+        raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
+    x, y, w, h = map(float, found["parts"].split(","))
+    if found["pct"]:
+        x, w, y, h = x * width / 100, w * width / 100, y * height / 100, h * height / 100
+    elif not all(value.is_integer() for value in (x, y, w, h)):
+        raise ProblemError(400, "A region is full, square, x,y,w,h or pct:x,y,w,h.")
+    right, bottom = min(x + w, width), min(y + h, height)
+    if right - x < 1 or bottom - y < 1:
+        raise ProblemError(400, "The region lies outside the photo, or is less than a pixel.")
+    return x, y, right, bottom
+
+
+def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
+    """Width and height in which a region is wanted, as IIIF writes it; ProblemError where it cannot be had."""
+    wide, high = box[2] - box[0], box[3] - box[1]
+    ratio = wide / high
+    found = _SIZE.fullmatch(size)
+    if size == "max":
+        scale = min(1, LARGEST_PICTURE / max(wide, high))
+        width, height = wide * scale, high * scale
+    elif found is None or size in (",", "!,") or (found["within"] and not (found["width"] and found["height"])):
+        raise ProblemError(400, "A size is max, w, ,h w,h !w,h or pct:n.")
+    elif found["pct"]:
+        width, height = (float(found["pct"]) / 100 * side for side in (wide, high))
+    else:
+        width, height = float(found["width"] or 0), float(found["height"] or 0)
+        if found["within"]:
+            scale = min(width / wide, height / high, 1)
+            width, height = wide * scale, high * scale
+        elif not found["width"]:
+            width = height * ratio
+        elif not found["height"]:
+            height = width / ratio
+    whole = max(1, round(width)), max(1, round(height))
+    if width <= 0 or height <= 0 or whole[0] > -(-wide // 1) or whole[1] > -(-high // 1):
+        raise ProblemError(400, "A region is never enlarged: ask for its own size or less.")
+    if max(whole) > LARGEST_PICTURE:
+        raise ProblemError(400, "A picture has at most {side} pixels a side.", side=LARGEST_PICTURE)
+    return whole
+
+
+def _find_tile(
+    box: Sequence[float], size: tuple[int, int], sizes: Sequence[tuple[int, int]]
+) -> tuple[int, int, int] | None:
+    """Level, column and row of the tile that a request is for, if it is for one."""
+    for level, (width, height) in enumerate(sizes):
+        step = SIDE << level
+        column, row = box[0] / step, box[1] / step
+        if column.is_integer() and row.is_integer():
+            left, top = int(column) * SIDE, int(row) * SIDE
+            there = min(SIDE, width - left), min(SIDE, height - top)
+            edges = min((left + SIDE) << level, sizes[0][0]), min((top + SIDE) << level, sizes[0][1])
+            if there == size and edges == (box[2], box[3]):
+                return level, int(column), int(row)
+    return None

@@ -1,0 +1,46 @@
+"""The demonstration on somebody's own photos: it searches for what many of them show, and draws no other photo."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from eval.demo import run
+from tests.conftest import Indexed
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Names of the photos that each picture draws."""
+    pictures: list[list[str]] = []
+
+    def draw(path: Path, index: Any, found: Sequence[Any], *_: Any) -> None:
+        pictures.append([row.name for _, _, row in found])
+        path.touch()
+
+    monkeypatch.setattr("retrieval.search.picture.draw_matches", draw)
+    return pictures
+
+
+def test_it_searches_for_what_many_photos_show(
+    indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = drawn(monkeypatch)
+    result = run.run_own_demo(indexed.photos, tmp_path, 1, lambda *_: None)
+    objects = [path.stem.rpartition("_")[0] for path in indexed.photos.iterdir()]
+    (names,) = pictures
+    assert len(names) == result["found"] >= 1
+    assert result["query"] not in names and len({*names}) == len(names)
+    assert result["found"] >= max(objects.count(one) for one in objects) - 2  # as much as there is, nearly
+
+
+def test_where_nothing_is_found_nothing_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = drawn(monkeypatch)
+    (tmp_path / "photos").mkdir()
+    for number in range(3):
+        noise = np.random.default_rng(number).integers(0, 255, (60, 80, 3), np.uint8)
+        Image.fromarray(noise).resize((640, 480)).save(tmp_path / "photos" / f"{number}.png")
+    result = run.run_own_demo(tmp_path / "photos", tmp_path, 1, lambda *_: None)
+    assert result["found"] == 0 and pictures == [[]]
