@@ -29,6 +29,7 @@ KEPT_BYTES = 2 << 30
 """That the tiles in a cache may take: those of the photos that were cut first are removed."""
 
 QUALITY = 85
+_MOST_BYTES = 1 << 22  # of a tile
 _NAME = re.compile(r"([0-9a-f]{64})\.zip")
 _DAMAGED = (OSError, IrregularFile, zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError)
 
@@ -60,14 +61,14 @@ def kept_tile(sha256: str | None, cache: Path, level: int, column: int, row: int
     """Return a tile that the cache has whole, which needs no decoder; None without one, or without a hash."""
     if sha256:
         with contextlib.suppress(*_DAMAGED), open_regular(tiles_file(sha256, cache)) as file:
-            return zipfile.ZipFile(file).read(_name(level, column, row))
+            return _read_tile(zipfile.ZipFile(file), level, column, row)
     return None
 
 
 def tiles_are_whole(path: Path) -> bool:
     """Whether a file of tiles is what was written."""
     with contextlib.suppress(*_DAMAGED), open_regular(path) as file, zipfile.ZipFile(file) as kept:
-        return kept.testzip() is None
+        return all(map(_is_stored, kept.infolist())) and kept.testzip() is None
     return False
 
 
@@ -148,6 +149,18 @@ def _name(level: int, column: int, row: int) -> str:
     return f"{level}/{column}_{row}.jpg"
 
 
+def _read_tile(archive: zipfile.ZipFile, level: int, column: int, row: int) -> bytes:
+    """Read a tile; ValueError if it is packed, as none is that was written here, and might unpack without end."""
+    kept = archive.getinfo(_name(level, column, row))
+    if not _is_stored(kept):
+        raise ValueError("it is not what was written")
+    return archive.read(kept)
+
+
+def _is_stored(kept: zipfile.ZipInfo) -> bool:
+    return kept.compress_type == zipfile.ZIP_STORED and kept.file_size <= _MOST_BYTES
+
+
 def _halved(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """A picture of half the width and height, rounded up, made a few rows at a time: it may be most of the memory."""
     height, width = picture.shape[:2]
@@ -172,7 +185,7 @@ def _assemble(archive: zipfile.ZipFile, level: int, box: Box, size: tuple[int, i
     sheet = Image.new("RGB", (SIDE * len(columns), SIDE * len(rows)))
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            with Image.open(io.BytesIO(archive.read(_name(level, column, row))), formats=("JPEG",)) as one:
+            with Image.open(io.BytesIO(_read_tile(archive, level, column, row)), formats=("JPEG",)) as one:
                 if max(one.size) > SIDE:
                     raise ValueError("it is not what was written")
                 sheet.paste(one, (SIDE * j, SIDE * i))

@@ -106,7 +106,7 @@ def test_nothing_is_decoded_twice(photo: Path, tmp_path: Path, monkeypatch: pyte
     assert tiles_are_whole(tiles_file(known, cache))
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "text", "folder"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "packed", "text", "folder"])
 def test_what_is_damaged_is_made_again(photo: Path, tmp_path: Path, damage: str) -> None:
     cache, known = tmp_path / "cache", content(photo)
     first = part(photo, cache, (0, 0, 512, 512), (512, 512))
@@ -117,7 +117,16 @@ def test_what_is_damaged_is_made_again(photo: Path, tmp_path: Path, damage: str)
         kept.mkdir()
     else:
         changed = whole[:5000] + bytes(64) + whole[5064:]
-        kept.write_bytes({"cut": whole[: len(whole) // 2], "changed": changed, "text": b"no tiles"}[damage])
+        packed = io.BytesIO()  # what would take far more memory than the file has bytes
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("0/0_0.jpg", bytes(50_000_000))
+        damaged = {
+            "cut": whole[: len(whole) // 2],
+            "changed": changed,
+            "packed": packed.getvalue(),
+            "text": b"no tiles",
+        }
+        kept.write_bytes(damaged[damage])
     assert not tiles_are_whole(kept) and kept_tile(known, cache, 0, 0, 0) is None
     assert (part(photo, cache, (0, 0, 512, 512), (512, 512)) == first).all()
     assert damage == "folder" or kept.read_bytes() == whole
