@@ -130,7 +130,7 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
                     y, x = SIDE * row, SIDE * column
                     jpeg = io.BytesIO()
                     Image.fromarray(picture[y : y + SIDE, x : x + SIDE]).save(jpeg, "JPEG", quality=QUALITY)
-                    archive.writestr(_name(level, column, row), jpeg.getvalue())
+                    archive.writestr(zipfile.ZipInfo(_name(level, column, row)), jpeg.getvalue())  # without the time
     return made.getvalue()
 
 

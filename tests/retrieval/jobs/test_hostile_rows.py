@@ -340,10 +340,13 @@ def test_what_a_job_is_told_is_strict() -> None:
         (kinds.RemoveJob, {}),
         (kinds.RemoveJob, {"missing": True, "for_good": True}),
         (kinds.Compact, {"export": "x"}),
+        (kinds.MoveJob, {"old": "/a"}),
+        (kinds.MoveJob, {"old": "/a", "new": "b"}),
     ):
         with pytest.raises(ValidationError):
             kind(**told)
     for kind in KINDS.values():
-        work = {"index": {"places": ["/a"]}, "remove": {"names": ["-a"]}}.get(kind.kind, {})
+        works = {"index": {"places": ["/a"]}, "remove": {"names": ["-a"]}, "move": {"old": "/a", "new": "/b"}}
+        work: dict[str, Any] = works.get(kind.kind, {})
         made = kind(**work)
         assert kinds.read(made.kind, made.model_dump_json()) == made

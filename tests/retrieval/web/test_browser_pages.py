@@ -333,7 +333,7 @@ def test_status(visit: Visit, indexed: Indexed) -> None:
     assert f"{facts['vocabulary']['words']:,} small patterns" in page.locator("#fit").text_content()
     assert "Nothing needs to be done" in page.locator("#steps").text_content()
     assert page.locator("#failures").is_hidden() and page.locator("#cards").is_hidden()
-    page.get_by_text("Details").click()
+    page.get_by_role("heading", name="Details").click()
     cards = page.locator("#cards").text_content()
     fingerprint = facts["descriptor"]["fingerprint"]
     for fact in (facts["descriptor"]["name"], f"{fingerprint[:12]}…", f"{facts['vocabulary']['words']:,}"):
@@ -372,7 +372,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     assert page.get_by_text("rome/0.jpg").is_visible()
     held, fit = (page.locator(one).text_content() for one in ("#holdings", "#fit"))
     assert "The file of 1 photo is no longer" in held and "2 removed photos still take room" in held
-    assert "made from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
+    assert "learnt from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
     assert page.locator("#steps .writes").all_text_contents() == [
         *("Try again", "Look again", "Take them out", "Give back room", "Learn patterns anew"),
         *("Add photos", "Find groups", "Check all files", "Improve search"),

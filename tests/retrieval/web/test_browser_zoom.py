@@ -128,7 +128,7 @@ def test_a_box_is_drawn_to_the_pixel_on_a_photo_that_is_zoomed(visit: Visit) -> 
     assert np.allclose(on_screen(page, box[0] + 12, box[1] + 8, size), [x - 30, y - 20], atol=1)
 
 
-def test_two_fingers_zoom_and_one_moves_or_turns(chromium: Any, served: str) -> None:
+def test_two_fingers_zoom_and_one_moves(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = open_photo(visit)
         before, address = see(page), page.url
@@ -152,13 +152,32 @@ def test_two_fingers_zoom_and_one_moves_or_turns(chromium: Any, served: str) -> 
         touch("touchEnd")
         assert np.allclose(part_at(page, x - 80, y), [0.5, 0.5], atol=0.02)
         assert page.url == address
-        page.get_by_role("button", name="Fit").tap()
-        until(lambda: np.allclose(see(page), before, atol=0.5))
-        touch("touchStart", (x, y))
-        for moved in (20, 50, 80):
-            touch("touchMove", (x - moved, y))
-        touch("touchEnd")
-        until(lambda: page.url != address)
+
+        def fits() -> bool:  # Chromium takes the first tap after touches that a program made for a part of them
+            page.get_by_role("button", name="Fit").tap()
+            page.wait_for_timeout(500)
+            return np.allclose(see(page), before, atol=0.5)
+
+        until(fits)
+
+
+def test_one_finger_turns_to_the_next_photo_where_nothing_is_zoomed(chromium: Any, served: str) -> None:
+    with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
+        page = open_photo(visit)
+        page.locator("#next:visible").wait_for()  # its neighbours are known
+        left, top, width, height = see(page)
+        x, y, address = left + width / 2, top + height / 2, page.url
+        session = page.context.new_cdp_session(page)
+        for kind, moved in (
+            ("touchStart", 0),
+            ("touchMove", 20),
+            ("touchMove", 50),
+            ("touchMove", 80),
+            ("touchEnd", None),
+        ):
+            points = [{"x": x - moved, "y": y, "id": 0}] if moved is not None else []
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        until(lambda: page.evaluate("location.href") != address)
 
 
 def test_the_editor_of_a_search_zooms_too(visit: Visit) -> None:
