@@ -20,6 +20,8 @@ from retrieval.commands.options import (
     CatalogueAddress,
     ClusterAddress,
     Json,
+    MatchAll,
+    QueryBox,
     Quiet,
     SearchCluster,
     ShardNumber,
@@ -305,23 +307,11 @@ def query(
     *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")],
-    box: Annotated[
-        tuple[float, float, float, float] | None,
-        typer.Option(
-            rich_help_panel=SEARCH,
-            metavar="X0 Y0 X1 Y1",
-            help="Search for what is in this box, pixels of the upright photo.",
-        ),
-    ] = None,
+    box: QueryBox = None,
     top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions)],
     features: QueryFeatures = None,
-    match_all: Annotated[
-        bool,
-        typer.Option(
-            "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
-        ),
-    ] = False,
+    match_all: MatchAll = False,
     filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
     near: Annotated[
         tuple[float, float, float] | None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from index.options.panels import CLUSTER, OUTPUT, RUNNING
+from index.options.panels import CLUSTER, OUTPUT, RUNNING, SEARCH
 from index.parallel import WORKERS
 from index.parallel import cores as cores
 from retrieval.collection.options import CollectionOptions
@@ -64,4 +64,18 @@ Seed = Annotated[int, shown_option(CollectionOptions, "seed")]
 
 
 Quiet = typer.Option(False, "--quiet", "-q", rich_help_panel=OUTPUT, help="Show no progress.")
+QueryBox = Annotated[
+    tuple[float, float, float, float] | None,
+    typer.Option(
+        rich_help_panel=SEARCH,
+        metavar="X0 Y0 X1 Y1",
+        help="Search for what is in this box, pixels of the upright photo.",
+    ),
+]
+MatchAll = Annotated[
+    bool,
+    typer.Option(
+        "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
+    ),
+]
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from index.options.declaration import build, options_of
-from index.options.panels import SEARCH
 from retrieval.commands.console import DONE, FAILED, print_json, say
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, Quiet
+from retrieval.commands.options import CatalogueAddress, Json, MatchAll, QueryBox, Quiet
 from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
@@ -83,26 +82,14 @@ def save(
         list[str],
         typer.Argument(metavar="PHOTO...", help="What it asks with: names in the collection; one may be a file."),
     ],
-    box: Annotated[
-        tuple[float, float, float, float] | None,
-        typer.Option(
-            rich_help_panel=SEARCH,
-            metavar="X0 Y0 X1 Y1",
-            help="Search for what is in this box, pixels of the upright photo.",
-        ),
-    ] = None,
+    box: QueryBox = None,
     standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False,
     first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False,
     give_tag: Annotated[
         str | None, typer.Option(metavar="TAG", help="Tag that photos are given which it finds, where it is standing.")
     ] = None,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions, leave=LOCAL)],
-    match_all: Annotated[
-        bool,
-        typer.Option(
-            "--all/--any", rich_help_panel=SEARCH, help="With several photos: results must match all of them, or any."
-        ),
-    ] = False,
+    match_all: MatchAll = False,
     filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
     catalogue: CatalogueAddress = None,
     json: bool = Json,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from retrieval.search.answers import QueryImage
 
 _LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)  # they name files
-_SIDE, _QUALITY = 2048, 90  # of the picture that is kept of a photo from elsewhere, which a search asks with
+_QUALITY = 90  # of the picture that is kept of a photo from elsewhere, which a search asks with
 
 
 class Decisions:
@@ -550,10 +550,10 @@ def _content(asked: "QueryImage") -> str:
 
 def _sent(collection: Opened, asked: "QueryImage") -> "SentPhoto":
     """What is kept of a photo from elsewhere that a search asks with."""
-    from retrieval.library.standing import SentPhoto
+    from retrieval.library.standing import SENT_SIDE, SentPhoto
     from retrieval.photos.decoding import read_colour_sized
     from retrieval.photos.thumbnails import encode_jpeg
 
-    options = replace(collection.options.image, max_side=_SIDE)
+    options = replace(collection.options.image, max_side=SENT_SIDE)
     pixels, width, height = read_colour_sized(asked.path, options)
     return SentPhoto(_content(asked), encode_jpeg(pixels, _QUALITY), max(pixels.shape[:2]) / max(width, height))

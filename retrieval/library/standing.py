@@ -57,6 +57,10 @@ class Asking:
     problem: str = ""
 
 
+SENT_SIDE = 2048
+"""Longer side, pixels, of a photo from elsewhere as it is kept: more than is looked at."""
+
+
 @dataclass(frozen=True)
 class SentPhoto:
     """A photo from elsewhere that a search asks with.

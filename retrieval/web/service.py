@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,8 +140,7 @@ class Service:
         self.exporting = 0  # requests whose files are looked at
         self.damage: CairnError | None = None  # of the collection, as far as it is known
         self._looked = -LOOK  # when it was last looked for
-        self._folders: tuple[int, list[tuple[str, int]]] | None = None  # the same
-        self._tags: tuple[int, list[tuple[str, int]]] | None = None  # with the revision at which they were counted
+        self._counts: dict[str, tuple[int, list[tuple[str, int]]]] = {}  # by what: see `_counted`
 
     def start(self) -> None:
         """Start the workers, and make the folder for uploads."""
@@ -221,19 +220,20 @@ class Service:
 
     def away(self) -> list[tuple[str, int]]:
         """Folders that photos were indexed with and that are not there, or empty, and how many photos each has."""
-        revision = self.collection.catalogue.revision()
-        counted = self._folders
-        if counted is None or counted[0] != revision:
-            self._folders = counted = revision, count_by_root(self.collection.catalogue.places())
-        return [(folder, photos) for folder, photos in counted[1] if is_away(folder)]
+        counted = self._counted("folders", lambda: count_by_root(self.collection.catalogue.places()))
+        return [(folder, photos) for folder, photos in counted if is_away(folder)]
 
     def tags(self) -> list[tuple[str, int]]:
-        """Tags and how many photos have each, counted anew where the catalogue has changed: each page asks for them."""
+        """Tags and how many photos have each."""
+        return self._counted("tags", lambda: self.collection.catalogue.read(tag_counts, MOST_TAGS))
+
+    def _counted(self, what: str, count: Callable[[], list[tuple[str, int]]]) -> list[tuple[str, int]]:
+        """Count something where the catalogue has changed since that was counted last: each page asks for it."""
         revision = self.collection.catalogue.revision()
-        counted = self._tags
-        if counted is None or counted[0] != revision:
-            self._tags = counted = revision, self.collection.catalogue.read(tag_counts, MOST_TAGS)
-        return counted[1]
+        known = self._counts.get(what)
+        if known is None or known[0] != revision:
+            self._counts[what] = known = revision, count()
+        return known[1]
 
     async def row(self, number: int) -> ImageRow:
         """Look a photo up; raises Refused if there is no such photo."""

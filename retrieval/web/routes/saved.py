@@ -10,7 +10,7 @@ from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.curation import saved
-from retrieval.library.standing import SentPhoto, keep_search
+from retrieval.library.standing import SENT_SIDE, SentPhoto, keep_search
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
 from retrieval.web.models import MAX_NUMBER
@@ -19,9 +19,6 @@ from retrieval.web.service import changing, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 
 router = APIRouter(prefix="/api/saved", tags=["saved searches"])
-
-SIDE = 2048
-"""Longer side, pixels, of a photo from elsewhere as it is kept: more than is looked at."""
 
 Id = Annotated[int, Path(ge=0, le=MAX_NUMBER, description="Number of the saved search.")]
 _FORM = form_of({"request": NewSearch, "photo": {"type": "string", "format": "binary"}}, required=["request"])
@@ -103,7 +100,7 @@ async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto
         raise ProblemError(422, "Send the photo that is searched with, if it is from elsewhere, and no other.")
     if not needed:
         return None
-    job = {"path": str(form.photos[0]), "name": form.names[0], "size": SIDE}
+    job = {"path": str(form.photos[0]), "name": form.names[0], "size": SENT_SIDE}
     facts, made = await service_of(request).decode(request, "preview", job, upload=True)
     with Image.open(io.BytesIO(made)) as picture:  # our own: only its header is read
         factor = max(picture.size) / max(facts["width"], facts["height"])
