@@ -71,6 +71,12 @@ DEFINITIONS = (
     "CREATE VIRTUAL TABLE f{n} USING fts5(a)",
     "CREATE TABLE x{n} (a CHECK (length(zeroblob(100000000)) > 0))",
 )
+QUEUE_DEFINITIONS = (
+    "CREATE TRIGGER t{n} AFTER UPDATE ON jobs BEGIN DELETE FROM jobs; END",
+    "CREATE TRIGGER t{n} AFTER UPDATE ON jobs BEGIN UPDATE jobs SET kind = 'remove', collection = '{world}'; END",
+    "CREATE INDEX i{n} ON jobs (abs(told))",
+    *(statement for statement in DEFINITIONS if "x{n}" in statement or "f{n}" in statement or "v{n}" in statement),
+)
 EMPTY = (
     "INSERT INTO segments (folder, images, features, bytes, vocabulary_fingerprint, descriptor_fingerprint, created) "
     "SELECT '{}', 0, 0, 0, vocabulary_fingerprint, descriptor_fingerprint, created FROM segments LIMIT 1"
@@ -393,7 +399,9 @@ def tamper_queue(draw: random.Random, world: World) -> list[str]:
     done = []
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
         if draw.random() < 0.2:
-            return [draw.choice((_define, _drop))(draw, world, database)]
+            if draw.random() < 0.5:
+                return [_drop(draw, world, database)]
+            return [_define(draw, world, database, draw.choice(QUEUE_DEFINITIONS))]
         columns = [column[1] for column in database.execute("PRAGMA table_info(jobs)")]
         for _ in range(draw.randint(1, 4)):
             row: dict[str, Any] = {
