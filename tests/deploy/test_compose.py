@@ -78,8 +78,9 @@ def test_photos_are_at_one_path_and_read_only_and_the_rest_of_a_container_is_too
     seen = {name: SERVICES[name]["volumes"] for name in ("worker", "server", "index")}
     assert seen["worker"] == seen["index"] and seen["server"] == [*seen["index"], "state:/state"]
     assert SERVICES["server"]["hostname"]  # to which the list of work in that volume belongs
-    photos, collection = seen["index"]
+    photos, collection, cache = seen["index"]
     assert photos.endswith(":/photos:ro") and collection == "collection:/collection"
+    assert cache == "cache:/cache"  # what was compiled is there for the next container
     for name in _own():
         service = SERVICES[name]
         assert service["read_only"] is True and service["init"] is True and service["cap_drop"] == ["ALL"], name

@@ -76,17 +76,20 @@ def test_the_last_stage_has_no_tools_and_no_rights() -> None:
     assert [step.text.split()[0] for step in (build[0], final[0])] == ["python:${PYTHON}-slim-bookworm"] * 2
     user, group = _texts(1, "USER")[0].split(":")
     assert int(user) > 0 and int(group) > 0
-    (made,) = _texts(1, "RUN")
+    made, compiling = _texts(1, "RUN")
     assert f"useradd --uid {user} " in made and f"groupadd --gid {group} " in made
     assert not re.search(r"\b(apt|apt-get|pip|sudo)\b", made)
     names = [step.name for step in final]
     assert names.index("USER") < names.index("ENTRYPOINT") and names.count("USER") == 1
+    # By that user, into the folder that a new volume begins as a copy of.
+    assert compiling == "python -m retrieval.library.compiled"
+    assert len(names) - names[::-1].index("RUN") - 1 in range(names.index("USER"), names.index("VOLUME"))
 
 
 def test_volumes_port_and_command() -> None:
     final = STAGES[1]
     words = {step.name: step.words for step in final if step.name in ("VOLUME", "EXPOSE", "ENTRYPOINT", "CMD")}
-    assert words["VOLUME"] == ["/photos", "/collection", "/state"]
+    assert words["VOLUME"] == ["/photos", "/collection", "/state", "/cache"]
     assert words["EXPOSE"] == [PORT]
     assert words["ENTRYPOINT"] == ["cairn"] and words["CMD"][0] == "serve"
     assert Path(sys.executable).with_name("cairn").exists()
