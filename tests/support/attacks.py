@@ -328,6 +328,8 @@ def _replace(draw: random.Random, world: World, file: Path) -> str:
 def _reshape(draw: random.Random, world: World, file: Path) -> str:
     """Change what an array's header claims, with its data as they are."""
     found = file.read_bytes()
+    if len(found) < 10:
+        return f"{file.name}: cut off before"
     (length,) = struct.unpack_from("<H", found, 8)
     shapes = (
         "()",
