@@ -332,7 +332,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
     paths = _taken_from(service, [*files])
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
-        raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
+        raise ProblemError(404, "The photos that could not be read are no longer where they were.")
     return under_known_names(failed, [*filter(service.takes_from, folders)])[:MOST_AGAIN]
 
 

@@ -363,7 +363,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     pretend(page, "/api/collection", lambda _: (200, bad))
     pretend(page, "/api/health", lambda _: (200, {"status": "ok", "collection": "my own.cairn", "images": 16}))
     visit.open("/status")
-    assert page.locator("#said").text_content() == "4 photos could not be indexed"
+    assert page.locator("#said").text_content() == "4 photos could not be read"
     reasons = page.locator("#failed details")
     assert reasons.locator("summary").all_text_contents() == [f"3 photos: {NO_PHOTO}.", "1 photo: the file is empty."]
     assert page.get_by_text("rome/0.jpg").is_hidden()

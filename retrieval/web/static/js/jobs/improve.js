@@ -20,7 +20,7 @@ function sentence({ verdict, before, searches, switched }) {
   const which = (searches.verified.difference ?? 0) >= (searches.words.difference ?? 0) ? searches.verified : searches.words;
   const values = { queries: figure(searches.queries), won: figure(which.won ?? 0), lost: figure(which.lost ?? 0), name: before.descriptor };
   if (verdict === "better" && switched) {
-    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos are indexed with what was learnt.", values);
+    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos were read anew with what was learnt.", values);
   }
   if (verdict === "better") return t("Search would find more: of {queries} searches, {won} find more and {lost} less.", values);
   if (verdict === "worse") return t("What was learnt finds less: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
@@ -52,7 +52,7 @@ async function show() {
     time: duration(seconds),
   });
   let reason = "";
-  if (state.foreign) reason = t("The features of these photos were made by another program: Cairn cannot learn to make them anew.");
+  if (state.foreign) reason = t("What is known of these photos was made by another program: Cairn cannot learn to make it anew.");
   else if (state.photos < 2) reason = t("There are no photos to learn from yet.");
   else if (state.missing) {
     reason = tn(state.missing, "The file of one photo is gone: bring it back, or take it out of the collection first.",
