@@ -228,11 +228,19 @@ def test_axe_finds_nothing_on_pages_with_decisions(chromium: Any, home: Served) 
         page.get_by_role("button", name="Import", exact=True).click()
         page.get_by_text("what the table says of it").wait_for()
 
+    def share_it(page: Any) -> None:
+        page.get_by_role("button", name="Share").press("Enter")
+        page.get_by_role("button", name="Make a link").press("Enter")
+        link = page.get_by_label("The link")
+        link.wait_for()
+        assert link.input_value().startswith(f"{home.base}/shared/cairn_")
+
     pages: tuple[tuple[str, str, Callable[[Any], None] | None], ...] = (
         ("/bin", "#binned img", lambda page: page.get_by_label("Select all").check()),
         ("/duplicates", "#set-title", None),
         ("/albums", ".covers img", None),
         (f"/album?album={album}", ".photo-tile img", lambda page: page.get_by_role("button", name="Rename").click()),
+        (f"/album?album={album}", ".photo-tile img", share_it),
         ("/saved", "article, .card, li", None),
         ("/import", "#file", read),
         ("/import", "#file", import_it),

@@ -192,6 +192,15 @@ def test_a_wall_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     page.wait_for_url("**order=newest**")
     page.wait_for_function("() => document.querySelector('#photos [data-place=\"39000\"]')")
     assert page.locator("#rail [aria-current]").text_content() == "1998"
+    # So does the calendar, by keys alone.
+    page.get_by_role("button", name="Calendar").press("Enter")
+    assert page.get_by_role("heading", name="2004 39,000 photos").is_visible()
+    page.get_by_role("button", name="July 2004 (39,000 photos)").press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "December 1998 (60,000 photos)"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#photos [data-place=\"0\"]')")
+    assert page.locator("#rail [aria-current]").text_content() == "2004"
     assert max(asked) <= 200
 
 

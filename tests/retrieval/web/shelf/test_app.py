@@ -17,8 +17,9 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
+from retrieval.state.tokens import new_token
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry
 from retrieval.web.access.rights import CALLER, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.service import ServeOptions
