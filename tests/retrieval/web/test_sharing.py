@@ -1,6 +1,7 @@
 """Links to albums by the API, and what a visitor who has one is shown: that album at viewing size, and nothing else."""
 
 import asyncio
+import hashlib
 import io
 import json
 import shutil
@@ -193,3 +194,22 @@ def test_a_link_on_a_shelf_leads_to_its_collection_alone(server: Server, tmp_pat
 
     asyncio.run(visit())
     shutil.rmtree(home / "other.cairn")
+
+
+def test_pictures_have_nothing_of_a_file_but_its_pixels(tmp_path: Path) -> None:
+    """A photo with a place: neither size of it has that, whatever the file says."""
+    from retrieval.web.jobs import PictureJobs
+
+    path = tmp_path / "here.jpg"
+    exif = Image.Exif()
+    exif[0x010E] = "SECRET"  # ImageDescription
+    exif[0x8825] = {1: "N", 2: (52.0, 31.0, 0.0), 3: "E", 4: (13.0, 24.0, 0.0)}  # GPS
+    Image.effect_noise((300, 200), 60).save(path, exif=exif)
+    assert b"SECRET" in path.read_bytes()
+    asked = {"path": str(path), "name": "here.jpg", "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    asked |= {"cache": str(tmp_path / "cache"), "max_pixels": 10**6}
+    for job, size in (("image", 1600), ("thumbnail", 256)):
+        _, made = PictureJobs().do(job, {**asked, "size": size})
+        assert b"SECRET" not in made and b"Exif" not in made
+        with Image.open(io.BytesIO(made)) as image:
+            assert image.format == "JPEG" and not image.getexif()
