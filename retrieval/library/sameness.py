@@ -19,8 +19,9 @@ SAMPLE = 24
 """Photos that are searched for where photos were never linked."""
 SECONDS = 6.0
 """After which no further one is searched for."""
-_SCENES = 6  # groups, or photos in them of those that are searched for, scaled to all: below, nothing can be said
-_PHOTOS = 2 * _SCENES
+# About half of the photos are learnt from, and what is found is told by two scenes at least that are not.
+_SCENES = 4  # groups without which most likely nothing can be said
+_PHOTOS = 2 * _SCENES  # photos of the collection in groups, as a sample tells, without which the same
 
 
 @dataclass(frozen=True)

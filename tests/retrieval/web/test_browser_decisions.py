@@ -234,10 +234,11 @@ def test_the_bin_is_not_offered_without_the_option(chromium: Any, home: Served, 
     with serving(home.folder, tmp_path / "cache") as base, visiting(chromium, base) as visit:
         page = visit.open("/duplicates")
         page.locator("#set-title").wait_for()
+        before = page.locator("#set-title").text_content()
         assert page.locator("#bin-others").is_hidden()
         page.keyboard.press("Delete")
         page.wait_for_timeout(300)
-        assert page.locator("#set-title").text_content() == "Set 1 of 2"
+        assert page.locator("#set-title").text_content() == before and str(before).startswith("Set 1 of ")
 
 
 @pytest.mark.slow
