@@ -267,7 +267,10 @@ def test_axe_finds_nothing_on_pages_with_decisions(chromium: Any, home: Served) 
         link.wait_for()
         assert link.input_value().startswith(f"{home.base}/shared/cairn_")
 
+    shared = home.ask("POST", f"/api/albums/{album}/shared", 201, json={})["path"]
     pages: tuple[tuple[str, str, Callable[[Any], None] | None], ...] = (
+        (shared, ".shared img", None),
+        (f"{shared}/2", ".shared-photo img", None),
         ("/bin", "#binned img", lambda page: page.get_by_label("Select all").check()),
         ("/duplicates", "#set-title", None),
         ("/duplicates?view=all", "#set-list img", None),
