@@ -109,6 +109,7 @@ PUBLIC = {
     "Sidecars": "retrieval.library.reports:Sidecars",
     "Edited": "retrieval.library.reports:Edited",
     "Album": "retrieval.library.reports:Album",
+    "SharedAlbum": "retrieval.library.reports:SharedAlbum",
     "SavedSearch": "retrieval.library.reports:SavedSearch",
     "AskedSearch": "retrieval.library.reports:AskedSearch",
     "Damage": "retrieval.library.reports:Damage",

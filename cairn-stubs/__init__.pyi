@@ -72,6 +72,7 @@ from retrieval.library.reports import Repaired as Repaired
 from retrieval.library.reports import Retrained as Retrained
 from retrieval.library.reports import Root as Root
 from retrieval.library.reports import SavedSearch as SavedSearch
+from retrieval.library.reports import SharedAlbum as SharedAlbum
 from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
@@ -122,6 +123,7 @@ __all__ = [
     "RetrievalEvaluation",
     "Root",
     "SavedSearch",
+    "SharedAlbum",
     "Sidecars",
     "Unreadable",
     "Verified",

@@ -1,5 +1,6 @@
 """Command: improve."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -29,9 +30,17 @@ def improve(
     Photos keep their numbers, names, dates, tags and albums. Otherwise all stays as it is. An interrupted run is picked
     up by running the same command again.
     """
+    from index.errors import CairnError
     from learning.library.improving import ImproveOptions
     from learning.library.improving import improve as improve_search
 
+    if not (quiet or json):
+        from retrieval.library.opening import open_named
+        from retrieval.library.sameness import look
+        from retrieval.library.searches import Searches
+
+        with open_named(collection, catalogue=catalogue) as opened, suppress(CairnError):  # the run itself tells
+            say(look(Searches(opened.opened)).sentence)
     done = improve_search(
         collection,
         ImproveOptions(dry_run, drop_missing, seed),

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection as Several
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from learning.judge.retrieval import index_with, search_boxes
 from learning.judge.scenes import QueryOptions, Scenes, find_scenes
 from learning.judge.strict_links import STEP as MATCH
 from learning.judge.strict_links import LinkOptions, Pair, link_strictly
-from learning.judge.verdict import RetrievalVerdict
+from learning.judge.verdict import RetrievalVerdict, gains
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.photos import all_indexed, paths_of
 from retrieval.catalogue.schema import ImageRow
@@ -129,7 +129,9 @@ def judge(
     links = links.without(_rejected(source, photos))
     scenes = find_scenes(links, photos, options.queries)
     seen = {_as_indexed(path) for path in learnt_from}
-    return _compare(rival.name, scenes, photos, seen, [other, compared], options, tell)
+    in_source = {_as_indexed(row.path): row.number for row in chosen}
+    numbers = {row.number: in_source[row.path] for row in photos if row.path in in_source}
+    return _compare(rival.name, scenes, photos, seen, [other, compared], numbers, options, tell)
 
 
 def choose_photos(rows: Sequence[ImageRow], needed: Several[str], options: JudgeOptions) -> list[ImageRow]:
@@ -191,18 +193,32 @@ def _compare(
     photos: Sequence[ImageRow],
     learnt_from: Several[str],
     folders: Sequence[Path],
+    numbers: Mapping[int, int],
     options: JudgeOptions,
     tell: Progress,
 ) -> RetrievalVerdict:
-    """Search for the boxes of held-out scenes in the collection of the learnt descriptor and in the other one."""
+    """Search for the boxes of held-out scenes in the collection of the learnt descriptor and in the other one.
+
+    `numbers` are those that photos have in the collection that they come from.
+    """
     paths = {row.number: row.path for row in photos}
     queries = scenes.held_out([number for number, path in paths.items() if path in learnt_from])
 
     def searching(before: int, step: str, done: int, of: int) -> None:
         tell(step, before + done, len(folders) * of)
 
+    shown: list[list[frozenset[int]]] = [[] for _ in folders]
     found = [
-        search_boxes(folder, queries, paths, turns=options.turns, progress=partial(searching, place * len(queries)))
+        search_boxes(
+            folder,
+            queries,
+            paths,
+            turns=options.turns,
+            shown=shown[place],
+            progress=partial(searching, place * len(queries)),
+        )
         for place, folder in enumerate(folders)
     ]
-    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *found)
+    learnt, compared = shown
+    gained = gains(queries, learnt, compared, numbers)
+    return RetrievalVerdict.of(name, len(photos), len(scenes.members), queries, *found, gained=gained)

@@ -97,6 +97,7 @@ def search_boxes(
     *,
     engines: Sequence[str] = ENGINES,
     turns: int = 1,
+    shown: list[frozenset[int]] | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
     """Ask a collection for boxes.
@@ -113,6 +114,8 @@ def search_boxes(
         How photos are ranked.
     turns : int
         Turns at which a query is tried; 1: upright.
+    shown : list, optional
+        Is given for each query which of its positives are found, as a search calls it, by the last of the engines.
     progress : callable, optional
         Told how many queries are done.
 
@@ -129,14 +132,19 @@ def search_boxes(
         searchers = [Searcher(collection, SearchOptions(engine=one, turns=turns, augmented=False)) for one in engines]
         for place, query in enumerate(queries):
             row = rows.get(paths[query.photo])
+            sure: set[int] = set()
             if row is not None:
                 asked = make_query(searchers[0], QueryImage(row.name or "", Path(row.path), query.box, row))
                 positives = {own[number] for number in query.positives}
                 ignored = {own[number] for number in query.ignored}
                 for which, searcher in enumerate(searchers):
-                    ranking = searcher.search(asked.views, region=asked.region).hits.ordered.tolist()
-                    precisions[place, which] = average_precision(ranking, positives, ignored)
+                    hits = searcher.search(asked.views, region=asked.region).hits
+                    precisions[place, which] = average_precision(hits.ordered.tolist(), positives, ignored)
+                if shown is not None:
+                    sure = {hit.number for hit in hits[: len(hits.found)] if hit.found}
                 asked.rest()
+            if shown is not None:
+                shown.append(frozenset(number for number in query.positives if own[number] in sure))
             if progress is not None:
                 progress(STEP, place + 1, len(queries))
     return precisions

@@ -1,6 +1,7 @@
 """Whether a learnt descriptor finds more than another in scenes that it was not learnt from, in plain words."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from learning.judge.retrieval import ENGINES
 from learning.judge.scenes import BoxQuery
 from learning.measures.differences import beyond_chance, mean_and_error
+from retrieval.search.query import Box
 
 OUTCOMES = ("better", "worse", "same", "cannot say")
 
@@ -18,6 +20,15 @@ _HARMLESS = 0.005  # what a mean may lose that is called no worse: half a point
 _ALIKE = 1e-9  # of two average precisions that are one
 _SOLVED = 0.98  # mAP of what leaves next to nothing to gain
 _TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A photo that a verified search finds with the learnt descriptor, and not with the other."""
+
+    photo: int  # number of the photo that is searched with, in the collection that it comes from
+    box: Box  # pixels of the upright original
+    found: int  # number of the photo that is found
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,8 @@ class RetrievalVerdict:
         By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
     won, lost : tuple of int
         By engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted.
+    gained : tuple of Gain
+        Some of what is found with the learnt descriptor alone.
     """
 
     name: str
@@ -48,6 +61,7 @@ class RetrievalVerdict:
     other: NDArray[np.float64]
     won: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    gained: tuple[Gain, ...] = ()
 
     @staticmethod
     def of(
@@ -57,6 +71,8 @@ class RetrievalVerdict:
         queries: Sequence[BoxQuery],
         learnt: NDArray[np.float64],
         other: NDArray[np.float64],
+        *,
+        gained: Sequence[Gain] = (),
     ) -> "RetrievalVerdict":
         """Average the precisions (Q, E) of queries over each scene: scenes weigh equally, however many photos."""
         numbers, places = np.unique([query.scene for query in queries], return_inverse=True)
@@ -67,7 +83,8 @@ class RetrievalVerdict:
         ]
         gains = learnt - other
         won, lost = ((sign * gains > _ALIKE).sum(axis=0).tolist() for sign in (1, -1))
-        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], tuple(won), tuple(lost))
+        counted = tuple(won), tuple(lost), tuple(gained)
+        return RetrievalVerdict(name, photos, scenes, len(queries), means[0], means[1], *counted)
 
     @property
     def held_out(self) -> int:
@@ -163,7 +180,41 @@ class RetrievalVerdict:
             }
             if self.won and self.held_out:
                 found[engine] |= {"won": self.won[place], "lost": self.lost[place]}
+        if self.gained:
+            found["gained"] = [{**vars(one), "box": [round(side, 1) for side in one.box]} for one in self.gained]
         return found
+
+
+def gains(
+    queries: Sequence[BoxQuery],
+    learnt: Sequence[frozenset[int]],
+    other: Sequence[frozenset[int]],
+    numbers: Mapping[int, int],
+    most: int = 12,
+) -> list[Gain]:
+    """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are.
+
+    Parameters
+    ----------
+    queries : sequence of Q BoxQuery
+    learnt, other : sequence of Q frozenset of int
+        Positives that are found with each descriptor.
+    numbers : mapping of int to int
+        Numbers that photos have in the collection that they come from; those that have none are left out.
+    most : int
+    """
+    found: dict[tuple[int, int], Gain] = {}  # by place in the scene, and by scene
+    counted: Counter[int] = Counter()
+    pairs = set[frozenset[int]]()  # each pair of photos is shown once
+    for query, with_learnt, with_other in zip(queries, learnt, other, strict=True):
+        for number in sorted(with_learnt - with_other):
+            pair = frozenset((query.photo, number))
+            if pair not in pairs and query.photo in numbers and number in numbers:
+                pairs.add(pair)
+                place = (counted[query.scene], query.scene)
+                found[place] = Gain(numbers[query.photo], query.box, numbers[number])
+                counted[query.scene] += 1
+    return [found[place] for place in sorted(found)][:most]
 
 
 def _scenes(count: int) -> str:

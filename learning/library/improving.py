@@ -75,6 +75,9 @@ class Improvement:
     searches : dict or None
         What it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
         ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``.
+    gained : list of dict
+        Some photos that verified searches find with what was learnt alone: ``photo`` and ``box``, what was searched
+        with, and ``found``; numbers of photos of the collection.
     switched : bool
         Whether all photos are indexed with what was learnt, and it is in use.
     dropped : list of dict
@@ -90,6 +93,7 @@ class Improvement:
     before: dict[str, Any]
     after: dict[str, Any] | None
     searches: dict[str, Any] | None
+    gained: list[dict[str, Any]] = field(default_factory=list)
     switched: bool = False
     dropped: list[dict[str, str]] = field(default_factory=list)
     at: str = ""
@@ -267,6 +271,7 @@ class _Improving:
             wanted = ("won", "lost", "difference", "standard_error")
             found |= {
                 "verdict": figures["outcome"],
+                "gained": figures.get("gained", []),
                 "searches": {
                     "photos": figures["photos"],
                     "scenes": figures["held_out_scenes"],

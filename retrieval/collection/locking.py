@@ -4,8 +4,9 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from index.errors import CairnError
@@ -86,6 +87,22 @@ def lock_file(path: Path, refusal: str | None = None, *, inherited: bool = False
         except OSError as error:
             _warn_unlocked(path.parent, error)
         os.set_inheritable(file.fileno(), inherited)
+        yield
+
+
+@contextmanager
+def await_lock(path: Path, seconds: float, refusal: str) -> Iterator[None]:
+    """Hold the lock of a file, and wait some seconds for it; CollectionLocked if others hold it for longer."""
+    until = time.monotonic() + seconds
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock_file(path, refusal))
+                break
+            except CollectionLocked:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
         yield
 
 

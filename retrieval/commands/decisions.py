@@ -1,5 +1,6 @@
 """Commands: edit, album, hide, reject."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -132,6 +133,72 @@ def delete_album(collection: Folder, name: Name, catalogue: CatalogueAddress = N
 
     with open_named(collection, catalogue=catalogue) as opened:
         _tell_album(collection, opened.delete_album(name), json)
+
+
+@album.command("share")
+def share_album(
+    collection: Folder,
+    name: Name,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="YYYY-MM-DD", help="Last day (UTC) on which the link holds.", show_default=False),
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="The same in days from today; 30 unless given.", show_default=False),
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Make a link that shows the photos of an album, at viewing size, to whoever has it; it is printed this once.
+
+    It stands behind the address of the server that you run for the collection, and behind /c/NAME of cairn open. A
+    server answers others than you where it has a password file; who comes by the link needs no password.
+    """
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        made = opened.share_album(name, days=days, expires=expires)
+    if json:
+        print_json({"collection": str(collection), "link": made.to_dict()})
+        return
+    ending = f"cairn album unshare {collection} {made.id}"
+    print(f"{made.album} is shared until {made.expires}; {ending} ends that.", file=sys.stderr)
+    print(made.path)
+
+
+@album.command("shared")
+def shared_albums(collection: Folder, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
+    """List the links that show albums, those that were made last first."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        found = opened.shared_albums()
+    if json:
+        print_json({"collection": str(collection), "links": [one.to_dict() for one in found]})
+        return
+    for one in found:
+        say(f"{one.id}  {'was ' if one.over else ''}until {one.expires}  {one.album or 'an album that was deleted'}")
+    if not found:
+        say(f"{collection}: no album is shared.")
+
+
+@album.command("unshare")
+def end_shared_album(
+    collection: Folder,
+    link: Annotated[str, typer.Argument(help="The link, as cairn album shared lists it.")],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """End a link to an album: who has it sees nothing from now on."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        ended = opened.end_shared_album(link)
+    if json:
+        print_json({"collection": str(collection), "link": ended.to_dict()})
+    else:
+        say(f"{ended.album or 'An album that was deleted'} is no longer shared by this link.")
 
 
 def hide(

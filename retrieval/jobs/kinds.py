@@ -61,6 +61,7 @@ class JobKind(BaseModel):
 
     kind: ClassVar[str]
     title: ClassVar[str]  # what it does, in English
+    effort: ClassVar[int] = 0  # how long it takes, roughly: 0 seconds, 1 minutes, 2 longer, 3 longest
     changes_photos: ClassVar[bool] = False  # whether photos are listed otherwise afterwards
     parts: ClassVar[dict[str, float]] = {}  # steps of the command, and which part of its time each takes, about
 
@@ -99,6 +100,7 @@ class IndexJob(JobKind):
     """Add photos: files, and folders of them."""
 
     kind = "index"
+    effort = 1
     title = said("Add photos")
     changes_photos = True
     parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
@@ -128,6 +130,7 @@ class GroupJob(JobKind):
     """Look for groups; `augment` says whether photos borrow features of linked ones: None leaves that as it is."""
 
     kind = "group"
+    effort = 2
     title = said("Find groups")
     augment: bool | None = None
 
@@ -140,6 +143,7 @@ class RetrainJob(JobKind):
     """Make a new vocabulary from all photos."""
 
     kind = "retrain"
+    effort = 2
     title = said("Learn patterns anew")
     changes_photos = True
     drop_missing: bool = False
@@ -191,6 +195,7 @@ class MetadataJob(JobKind):
     """Read again what the photos' files say of them."""
 
     kind = "metadata"
+    effort = 1
     title = said("Read what the files say of photos")
     changes_photos = True
 
@@ -226,6 +231,7 @@ class CheckJob(JobKind):
     """Read every file of the collection."""
 
     kind = "check"
+    effort = 1
     title = said("Check all files")
 
 
@@ -233,6 +239,7 @@ class Improve(JobKind):
     """Learn from the collection's own photos how to find more in them."""
 
     kind = "improve"
+    effort = 3
     title = said("Improve search for these photos")
 
 
@@ -252,7 +259,7 @@ STEPS = {
     "Vocabulary": said("Learning patterns"),
     "Indexing": said("Making photos findable"),
     "Verifying": said("Comparing photos"),
-    "Comparing looks": said("Comparing looks"),
+    "Comparing looks": said("Comparing what photos look like"),
     "Borrowing": said("Letting linked photos help each other"),
     "Checking": said("Checking"),
     "Reading": said("Reading"),
@@ -262,7 +269,7 @@ STEPS = {
     "Patches": said("Cutting out what matches"),
     "Describing": said("Describing what matches"),
     "Whitenings": said("Learning"),
-    "Judge: indexing": said("Judging: indexing"),
+    "Judge: indexing": said("Judging: reading photos"),
     "Judge: linking": said("Judging: comparing photos"),
     "Judge: matching": said("Judging: comparing photos"),
     "Judge: searches": said("Judging: searches"),

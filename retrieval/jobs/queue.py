@@ -1,5 +1,8 @@
 """The queue of jobs: one at a time, in a file that outlives its process.
 
+Jobs of one collection are done in the order in which they were added; of several collections, the one with the shortest
+job goes first, unless another has waited for long.
+
 The file has the arguments of each job; the command line of Cairn is made of them when it begins, for a collection the
 queue serves. Commands go on where they were when they are run again, so that a job whose process or server was killed
 is simply queued again. Of several servers over one file, one does the work: the others see it, and may add to it.
@@ -20,7 +23,7 @@ from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
 from retrieval.jobs.job import Job, JobNotFound
-from retrieval.jobs.kinds import JobKind, read
+from retrieval.jobs.kinds import KINDS, JobKind, read
 from retrieval.jobs.running import CAN_PAUSE, Child
 from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, JobRow, Store
 
@@ -29,6 +32,9 @@ PATIENCE = 10.0
 
 LOOK = 2.0
 """Seconds between two looks at what other processes have added, and at locks that are waited for."""
+
+LONG = 900.0
+"""Seconds after which a job is no longer passed by shorter ones of other collections."""
 
 TRIES = 3
 """How often a job is begun whose process is killed."""
@@ -165,6 +171,12 @@ class Queue:
         if row is None:
             raise JobNotFound("There is no such job: it may have been forgotten.")
         return self._job(row)
+
+    def running(self) -> Job | None:
+        """Return the job that runs now, which the others wait for; None if none does."""
+        return next(
+            (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
+        )
 
     def pause(self, number: int) -> None:
         """Let a job stand still, or wait until `resume`.
@@ -328,9 +340,7 @@ class Queue:
         if running:
             return None
         held = {row.collection: row.id for row in open_rows if row.id in self._children}
-        for row in open_rows:
-            if row.state != QUEUED:
-                continue
+        for row in _in_turn([row for row in open_rows if row.state == QUEUED]):
             if held.get(row.collection, row.id) != row.id:  # a paused job holds the collection
                 self._note(row.id, said("A paused job holds the collection: let it go on, or cancel it."))
             elif row.id not in self._locked or self._is_free(row):
@@ -449,6 +459,26 @@ class Queue:
             error = "The process was killed several times, most likely for want of memory: free some, and try again."
         said = error or child.complaint() or f"The command ended with the code {code}."
         return {"state": FAILED, "error": said}
+
+
+def _in_turn(rows: Sequence[JobRow]) -> list[JobRow]:
+    """Put queued jobs in the order in which they are tried: the first of each collection, the shortest first."""
+    heads = {row.collection: row for row in reversed(rows)}
+
+    def effort(row: JobRow) -> tuple[int, int]:
+        waits = _seconds_since(row.added) > LONG
+        return 0 if waits or row.kind not in KINDS else KINDS[row.kind].effort, row.id
+
+    first = sorted(heads.values(), key=effort)
+    return [*first, *(row for row in rows if row not in first)]
+
+
+def _seconds_since(moment: str) -> float:
+    """Seconds that have passed since a moment in ISO's form; infinity if it is none."""
+    try:
+        return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    except (TypeError, ValueError):
+        return float("inf")
 
 
 def _reason(error: Exception) -> str:

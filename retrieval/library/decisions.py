@@ -21,10 +21,10 @@ from retrieval.catalogue.curation.rejections import reject, rejected_for, take_b
 from retrieval.catalogue.filters import PhotoFilter, fields_of
 from retrieval.catalogue.photos import names_of
 from retrieval.collection.collection import Collection as Opened
-from retrieval.curation import albums, editing
+from retrieval.curation import albums, editing, sharing
 from retrieval.library.filters import filter_from
 from retrieval.library.progress import Telling, telling
-from retrieval.library.reports import Album, AskedSearch, Edited, SavedSearch
+from retrieval.library.reports import Album, AskedSearch, Edited, SavedSearch, SharedAlbum
 from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
@@ -218,6 +218,69 @@ class Decisions:
             There is no such album.
         """
         return _album(self._write(lambda session: albums.delete_album(session, _named(session, name))[0]))
+
+    def share_album(self, name: str, *, days: int | None = None, expires: str | None = None) -> SharedAlbum:
+        """Make a link that shows the photos of an album, at viewing size, to whoever has it.
+
+        It holds where a server of this user serves the collection: `cairn serve` or `cairn open`, with a password
+        file, so that others are answered at all.
+
+        Parameters
+        ----------
+        name : str
+            Of the album.
+        days : int, optional
+            Days from today until its last day; 30 if neither is given.
+        expires : str, optional
+            Its last day (UTC), such as 2027-01-31.
+
+        Returns
+        -------
+        SharedAlbum
+            With the path that opens it, which is told this once.
+
+        Raises
+        ------
+        CairnError
+            There is no such album, or no such day.
+        """
+        last = sharing.last_day(days, expires)
+        album = self.opened.catalogue.read(_named, name)
+        token, link = sharing.share(self.opened.folder, album, last)
+        return self._shared(link, f"/shared/{token}")
+
+    def shared_albums(self) -> list[SharedAlbum]:
+        """List the links to albums, those that were made last first.
+
+        Returns
+        -------
+        list of SharedAlbum
+        """
+        return [self._shared(one) for one in sharing.links_of(self.opened.folder)]
+
+    def end_shared_album(self, link: str) -> SharedAlbum:
+        """End a link to an album: who has it sees nothing from now on.
+
+        Parameters
+        ----------
+        link : str
+            Its id, as `shared_albums` lists it.
+
+        Returns
+        -------
+        SharedAlbum
+            What it was.
+
+        Raises
+        ------
+        CairnError
+            There is no such link.
+        """
+        return self._shared(sharing.end_link(self.opened.folder, link))
+
+    def _shared(self, link: sharing.ShareLink, path: str | None = None) -> SharedAlbum:
+        name = next((one.name for one in self.albums() if one.id == link.album), None)
+        return SharedAlbum(link.id, name, link.created, link.expires, link.is_over, path)
 
     # Hidden photos
 

@@ -490,6 +490,35 @@ class Album(Report):
 
 
 @dataclass(frozen=True)
+class SharedAlbum(Report):
+    """A link that shows an album to whoever has it, while this user's server serves the collection.
+
+    Attributes
+    ----------
+    id : str
+        What it is ended by; it opens nothing.
+    album : str or None
+        Name of the album; None: it was deleted, and the link shows nothing.
+    created : str
+        ISO 8601, UTC.
+    expires : str
+        Last day (UTC) on which it holds, ISO 8601.
+    over : bool
+        Whether that has passed.
+    path : str or None
+        Its address below that of the collection on a server, such as ``/shared/cairn_…``: of a link that was just made.
+        It is kept nowhere.
+    """
+
+    id: str
+    album: str | None
+    created: str
+    expires: str
+    over: bool
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class SavedSearch(Report):
     """A search that is kept under a name.
 

@@ -18,6 +18,7 @@ from retrieval.foreign.contract import FeaturesNeeded
 from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
 from retrieval.library.matches import Match
+from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
@@ -76,7 +77,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `ready`, `collection`, `search`, `match`, `picture`."""
+        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`."""
         if self._searches is None:
             self.renew()
         try:
@@ -122,6 +123,8 @@ class SearchJobs:
                 return {}, b""
             case "collection":
                 return describe_collection(searches.collection), b""
+            case "look":
+                return look(searches).to_dict(), b""
             case "search":
                 return self._search(searches, request), b""
             case "match":

@@ -23,6 +23,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.collection.collection import CollectionChanged
 from retrieval.curation.albums import AlbumNotFound, NoName
 from retrieval.curation.choosing import FolderLockedError, FolderNotFound
+from retrieval.curation.sharing import LinkNotFound
 from retrieval.curation.uploads import LeadsElsewhereError, NoRoomError, NotAPhotoError
 from retrieval.groups.groups import NotGrouped
 from retrieval.jobs.job import JobNotFound
@@ -37,7 +38,7 @@ _KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 4
 _KINDS |= {"memory": 503, "cluster": 503, DAMAGED: 503}
 _STATUSES: dict[int, tuple[type[CairnError], ...]] = {
     403: (FolderLockedError,),
-    404: (AlbumNotFound, FolderNotFound, JobNotFound, NotGrouped, PhotoNotFound, SearchNotFound),
+    404: (AlbumNotFound, FolderNotFound, JobNotFound, LinkNotFound, NotGrouped, PhotoNotFound, SearchNotFound),
     409: (LeadsElsewhereError,),
     413: (TooManySearches,),
     415: (NotAPhotoError,),

@@ -16,7 +16,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
+from retrieval.state.tokens import new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry
 from retrieval.web.access.roles import Role
 from tests.support.hostile_photos import hostile_photo
 from tests.support.live import running

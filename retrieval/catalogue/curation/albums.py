@@ -102,6 +102,13 @@ def page_of_album(session: Session, album: int, offset: int, limit: int) -> tupl
     return int(total or 0), rows_there(session, list(session.scalars(query)))
 
 
+def shown_in_album(session: Session, album: int) -> list[int]:
+    """Numbers of the photos of an album that are shown in it, in its order."""
+    query = sa.select(AlbumPhotoRow.number).join(ImageRow, ImageRow.number == AlbumPhotoRow.number)
+    query = query.where(AlbumPhotoRow.album == album, *_is_shown())
+    return list(session.scalars(query.order_by(AlbumPhotoRow.position, AlbumPhotoRow.number)))
+
+
 def insert_album(session: Session, name: str) -> int:
     """Make an album with nothing in it; return its id."""
     row = AlbumRow(name=name)

@@ -37,18 +37,18 @@ class EngineEntry:
 
 
 _ENTRIES = (
-    EngineEntry("tf-idf", "retrieval.search.engines.tf_idf:TfIdf", "Words only", explained_by="tf-idf-sp"),
+    EngineEntry("tf-idf", "retrieval.search.engines.tf_idf:TfIdf", "Small patterns alone", explained_by="tf-idf-sp"),
     EngineEntry(
         "tf-idf-sp",
         "retrieval.search.engines.tf_idf:TfIdf",
-        "With geometry",
+        "Small patterns, checked by where they lie",
         note="the best verified by geometry",
         verified=VerifiedPhotos.BEST,
     ),
     EngineEntry(
         "signatures",
         "retrieval.search.engines.signatures:Signatures",
-        "Signatures only",
+        "Finer patterns alone",
         note="words and a few bits of each feature; needs --signature",
         needs="a collection whose features have signatures",
         signed=True,
@@ -57,7 +57,7 @@ _ENTRIES = (
     EngineEntry(
         "signatures-sp",
         "retrieval.search.engines.signatures:Signatures",
-        "Signatures with geometry",
+        "Finer patterns, checked by where they lie",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
         verified=VerifiedPhotos.BEST,
@@ -66,7 +66,7 @@ _ENTRIES = (
     EngineEntry(
         "asmk",
         "retrieval.search.engines.asmk:Asmk",
-        "Aggregated signatures only",
+        "Finer patterns, repeated ones once, alone",
         note="the features of a word aggregated; needs --signature",
         needs="a collection whose features have signatures",
         signed=True,
@@ -75,7 +75,7 @@ _ENTRIES = (
     EngineEntry(
         "asmk-sp",
         "retrieval.search.engines.asmk:Asmk",
-        "Aggregated signatures with geometry",
+        "Finer patterns, repeated ones once, checked by where they lie",
         note="the best of them verified by geometry",
         needs="a collection whose features have signatures",
         verified=VerifiedPhotos.BEST,
@@ -84,7 +84,7 @@ _ENTRIES = (
     EngineEntry(
         "raw",
         "retrieval.search.engines.raw:Raw",
-        "Descriptors",
+        "Every detail with every detail (slow)",
         note="needs --keep-descriptors",
         needs="a collection that keeps descriptors",
         verified=VerifiedPhotos.ALL,

@@ -98,7 +98,8 @@ def token(
     Programs send it as the header "Authorization: Bearer TOKEN". The file keeps a hash of it: it is printed this once.
     A token that the name had is no longer taken.
     """
-    from retrieval.web.access.passwords import PasswordEntry, check_name, new_token
+    from retrieval.state.tokens import new_token
+    from retrieval.web.access.passwords import PasswordEntry, check_name
 
     if name is None:
         _list_tokens(file)

@@ -2,6 +2,8 @@
 
 import contextlib
 import ipaddress
+import re
+from pathlib import PurePath
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -9,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from retrieval.curation.sharing import KnownLinks
 from retrieval.web.access.limits import CLIENT, LIMITER, Limiter, client_key
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.own_user import own_user
@@ -28,6 +31,11 @@ PEER = "cairn.peer"
 SIGNING = (LOGIN, LOGOUT)  # their forms have a protection of their own
 OPEN = (*SIGNING, "/api/ready")  # for all clients that are allowed to ask
 STATIC = "/static/"
+SHARED = "/shared/"
+"""Begins the address of an album that a link shows, which the link's token follows."""
+LINK = "cairn.link"
+"""Where the scope of a request has the link that it came by."""
+_SHARED = re.compile(rf"(?:/c/[^/]+)?{SHARED}([^/]+)(?:/.*)?", re.DOTALL)
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
@@ -59,6 +67,7 @@ class Gate:
         self._app, self._options, self._accounts, self._sessions = app, options, accounts, sessions
         self._collection, self._origins = collection, frozenset(options.cors)
         self._searches = Limiter(options.searches, 60) if options.searches else None
+        self._links = KnownLinks()
         self._own = own_user(options.token) if options.own_user and accounts is None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +92,13 @@ class Gate:
         # An address made of the Host may be anything.
         path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
         scope[CALLER], scope[CLIENT] = Caller(None, Role.READ), client_key(_address(request))
+        shared = _SHARED.fullmatch(path)
+        if shared is not None and self._accounts is not None:
+            self._enter_by_link(request, shared[1])
+            return None
         answer = (self._judge_machine if self._accounts is None else self._judge_caller)(request, path)
+        if answer is None and shared is not None:
+            self._enter_by_link(request, shared[1])
         if answer is None and request.method not in SAFE and path not in SIGNING and not self._is_own(request):
             raise ProblemError(403, "A request that changes something needs the header X-Cairn.")
         return answer
@@ -95,10 +110,21 @@ class Gate:
         if self._own is not None:
             if (answer := self._own.enter(request)) is not None:
                 return answer
-            if not _is_open(path) and not self._own.admits(request, _token(request.headers)):
+            is_open = _is_open(path) or _SHARED.fullmatch(path)
+            if not is_open and not self._own.admits(request, _token(request.headers)):
                 raise ProblemError(401, self._own.refusal())
         request.scope[CALLER] = Caller(None, Role.WRITE)
         return None
+
+    def _enter_by_link(self, request: Request, token: str) -> None:
+        """Let somebody in who has a link to an album: it is for one collection, and nothing but that album's pages."""
+        link = self._links.find(token)
+        if link is None:
+            raise ProblemError(404, "This link does not hold any more: ask whoever sent it for a new one.")
+        if link.is_over:
+            raise ProblemError(410, "This link was for use until {expires}: ask for a new one.", expires=link.expires)
+        request.scope[LINK] = link
+        request.scope[CALLER] = Caller(None, Role.READ, (PurePath(link.collection).name,))
 
     def _judge_caller(self, request: Request, path: str) -> Response | None:
         """With a password file: grant the rights that it names."""

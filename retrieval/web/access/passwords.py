@@ -1,7 +1,5 @@
 """The password file: a line for each password and each token, with hashes alone."""
 
-import contextlib
-import hashlib
 import hmac
 import logging
 import os
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from index.arrays import save_bytes
 from index.errors import CairnError
+from retrieval.state.tokens import hash_token, stamp_of, write_private
 from retrieval.web.access.roles import Role
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 SHORTEST, LONGEST = 8, 1024  # characters of a password
 NO_PASSWORD = "-"  # in place of a hash: this name is signed in by the proxy alone
-TOKEN = "cairn_"  # begins every token, so that one in a public place is recognised
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _TOKEN_HASH = re.compile(r"sha256\$[0-9a-f]{64}")
 _PASSWORD_HASH = re.compile(r"\$argon2[!-9;-~]+")  # without a colon
@@ -167,17 +164,6 @@ def hash_password(password: str) -> str:
     return usual_hasher().hash(password)
 
 
-def new_token() -> tuple[str, str]:
-    """Draw a token; give it, and what is kept of it."""
-    token = TOKEN + secrets.token_urlsafe(32)
-    return token, hash_token(token)
-
-
-def hash_token(token: str) -> str:
-    """What is kept of a token."""
-    return f"sha256${hashlib.sha256(token.encode()).hexdigest()}"
-
-
 def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | None) -> bool:
     """Put an entry in place of that of the same name and kind, or remove it; other lines and comments stay.
 
@@ -210,26 +196,6 @@ def change_entry(path: Path, name: str, *, token: bool, entry: PasswordEntry | N
         lines.append(entry.line())
     write_private(path, "".join(f"{line}\n" for line in lines).encode())
     return found
-
-
-def write_private(path: Path, contents: bytes) -> None:
-    """Write a file for its owner alone; whose it was before, theirs it stays, where this process may say so."""
-    owner = None
-    with contextlib.suppress(FileNotFoundError):
-        owner = path.stat()
-    save_bytes(path, contents, mode=0o600)
-    if owner is not None and os.name == "posix" and owner.st_uid != os.geteuid():
-        with contextlib.suppress(OSError):  # only root may
-            os.chown(path, owner.st_uid, owner.st_gid)
-
-
-def stamp_of(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file's content, owner or permissions; None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_size, found.st_mode
 
 
 class Accounts:

@@ -22,9 +22,10 @@ from typing import Any
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from index.errors import CairnError
-from retrieval.collection.locking import CollectionLocked, lock_file
+from retrieval.collection.locking import await_lock
+from retrieval.state.tokens import stamp_of, write_private
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import Accounts, PasswordEntry, stamp_of, write_private
+from retrieval.web.access.passwords import Accounts, PasswordEntry
 
 FORM_SECONDS = 3600
 """After which a login page that was opened has to be opened again."""
@@ -225,20 +226,8 @@ class Sessions:
                 lock = self._path.with_name(f"{self._path.name}.lock")
                 with contextlib.suppress(OSError, CairnError):
                     os.close(os.open(lock, os.O_RDWR | os.O_CREAT, 0o600))  # no other user may hold it
-                    _enter(stack, lock)
+                    stack.enter_context(await_lock(lock, LOCK_SECONDS, "Another server changes the list of sessions."))
             yield
-
-
-def _enter(stack: contextlib.ExitStack, lock: Path) -> None:
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            stack.enter_context(lock_file(lock, "Another server changes the list of sessions."))
-            return
-        except CollectionLocked:
-            if time.monotonic() > until:
-                raise
-        time.sleep(0.01)
 
 
 def _refuse_open(path: Path) -> None:

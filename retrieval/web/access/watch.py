@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.text import printable_name
+from retrieval.web.access.gate import SHARED
 from retrieval.web.access.options import AccessLog, LogLevel
 from retrieval.web.access.rights import caller_of
 
@@ -121,7 +123,7 @@ class Watch:
             if self._log is not AccessLog.NONE:
                 fields = {
                     "method": printable_name(scope["method"]),
-                    "path": printable_name(path),
+                    "path": printable_name(_discreet(path)),
                     "status": status,
                     "ms": round(1000 * seconds, 1),
                     "bytes": size,
@@ -130,6 +132,11 @@ class Watch:
                 }
                 line = '{peer} {user} "{method} {path}" {status} {ms} ms {bytes} bytes'
                 ACCESS.info(line.format_map(fields | {"user": fields["user"] or "-"}), extra={"fields": fields})
+
+
+def _discreet(path: str) -> str:
+    """A path without the token of a link to an album, which opens it."""
+    return re.sub(rf"({SHARED})[^/]+", r"\1…", path, count=1)
 
 
 def route_of(scope: Scope, root: str = "") -> str:

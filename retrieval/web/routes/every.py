@@ -18,11 +18,13 @@ from retrieval.web.routes.photos import router as photos
 from retrieval.web.routes.rejections import router as rejections
 from retrieval.web.routes.saved import router as saved
 from retrieval.web.routes.search import router as search
+from retrieval.web.routes.sharing import router as sharing
 from retrieval.web.routes.tables import router as tables
 
 ROUTERS: tuple[APIRouter, ...] = (
     editing,
     albums,
+    sharing,
     tables,
     photos,
     iiif,

@@ -11,7 +11,9 @@ from index.files.reading import IrregularFile, open_regular
 from retrieval.catalogue.photos import missing_photos
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.descriptors.foreign import is_foreign
+from retrieval.web.access.limits import SEARCHING
 from retrieval.web.languages import map_texts, told
+from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import HEADERS, language_of
 from retrieval.web.service import Service, service_of
@@ -39,6 +41,14 @@ class Counted(BaseModel):
     standard_error: float | None = None
 
 
+class Gain(BaseModel):
+    """A photo that a search finds with what was learnt, and did not before."""
+
+    photo: int = Field(ge=0, le=MAX_NUMBER, description="That was searched with.")
+    box: tuple[float, float, float, float] = Field(description="What was searched for in it, in pixels.")
+    found: int = Field(ge=0, le=MAX_NUMBER)
+
+
 class JudgedBy(BaseModel):
     """The searches that a verdict is told by."""
 
@@ -57,6 +67,7 @@ class LastImprovement(BaseModel):
     before: WhichDescriptor
     after: WhichDescriptor | None
     searches: JudgedBy | None
+    gained: list[Gain] = Field([], max_length=60, description="Some of what is found now and was not before.")
     switched: bool = Field(description="Whether all photos were indexed with what was learnt.")
     dropped: list[Any] = Field([], exclude=True)
     at: str = Field(description="When, UTC.")
@@ -89,6 +100,23 @@ def improve_state(request: Request) -> ImproveState:
         last=last,
         picture="/api/improve/picture" if there else None,
     )
+
+
+class Look(BaseModel):
+    """A quick look at whether enough photos show the same for anything to be said of what searches gain."""
+
+    photos: int
+    looked: int = Field(description="Photos that were looked at: all where photos were linked before, else a sample.")
+    alike: int = Field(description="Of those: photos that show the same as another.")
+    scenes: int | None = Field(description="Groups that they make; null for a sample.")
+    enough: bool = Field(description="Whether it can most likely be said what searches gain.")
+
+
+@router.get("/look", dependencies=SEARCHING)
+async def improve_look(request: Request) -> Look:
+    """Look for some seconds at whether enough photos show the same, before anything is learnt."""
+    answer, _ = await service_of(request).search(request, "look", {})
+    return Look.model_validate(answer)
 
 
 @router.get("/picture", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})

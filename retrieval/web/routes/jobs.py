@@ -5,7 +5,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Request, Response
@@ -20,12 +20,13 @@ from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
 from retrieval.jobs.job import Job as QueuedJob
 from retrieval.jobs.job import JobNotFound
-from retrieval.jobs.store import ENDED
+from retrieval.jobs.store import ENDED, QUEUED
 from retrieval.metadata.pages import file_of
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.limits import CLIENT, ConnectionSlot
-from retrieval.web.access.rights import STILL, WRITING
+from retrieval.web.access.passwords import may_see
+from retrieval.web.access.rights import STILL, WRITING, caller_of
 from retrieval.web.discretion import failures_by_name, without_paths
 from retrieval.web.languages import translate
 from retrieval.web.models import MAX_NUMBER, Number
@@ -61,6 +62,17 @@ UNTOLD = 20.0  # the same, where nobody tells that the server is to end
 JobNumber = Annotated[int, InPath(ge=1, le=MAX_NUMBER, description="Number of the job.")]
 
 
+class JobAhead(BaseModel):
+    """Work that is under way, which other work waits for."""
+
+    title: str = Field(description="What it does, in the language of Accept-Language.")
+    about: str = Field(description="With what; empty where that is of a collection that one may not see.")
+    collection: str | None = Field(
+        description="Which other collection it is done to; null: this one, or one that one may not see."
+    )
+    here: bool = Field(description="Whether it is done to this collection.")
+
+
 class Job(BaseModel):
     """A piece of long work."""
 
@@ -83,6 +95,7 @@ class Job(BaseModel):
     result: dict[str, Any] | None = Field(description="What the command reports with --json, without paths.")
     error: str | None = Field(description="Why it failed: one sentence.")
     note: str | None = Field(description="What it waits for: one sentence.")
+    waits_for: JobAhead | None = Field(description="Of queued work: what is under way.")
     added: str = Field(description="ISO 8601, UTC.")
     started: str | None
     ended: str | None
@@ -163,13 +176,14 @@ Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Move | Plain, Body(di
 @router.get("")
 def jobs(request: Request) -> Jobs:
     """List the work on the collection: what is under way, what waits, and what has ended lately."""
-    return list_jobs(service_of(request), language_of(request))
+    return list_jobs(request)
 
 
 @router.post("", status_code=201, dependencies=WRITING)
 def begin_job(request: Request, asked: Asked) -> Job:
     """Queue work; where just the same waits already, that is given."""
-    return describe_job(*begin(service_of(request), asked), language_of(request))
+    service, begun = begin(service_of(request), asked)
+    return describe_job(request, service, begun)
 
 
 @router.get("/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
@@ -187,7 +201,7 @@ async def job_events(request: Request) -> Response:
 def job(request: Request, number: JobNumber) -> Job:
     """Tell about one job, with all of its result."""
     service = service_of(request)
-    return describe_job(service, _own(service, number), language_of(request))
+    return describe_job(request, service, _own(service, number))
 
 
 @router.get(
@@ -269,15 +283,19 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move
             return kinds.KINDS[asked.kind]()
 
 
-def list_jobs(service: Service, language: str) -> Jobs:
-    """All work that is open, and the last that ended, in a language."""
+def list_jobs(request: Request) -> Jobs:
+    """All work that is open, and the last that ended, in the visitor's language."""
+    service = service_of(request)
     found = service.queue.jobs(service.in_queue, ended=MOST)
-    return Jobs(jobs=[describe_job(service, one, language, LISTED) for one in found])
+    return Jobs(jobs=[describe_job(request, service, one, LISTED) for one in found])
 
 
-def describe_job(service: Service, job: QueuedJob, language: str, most: int | None = None) -> Job:
+def describe_job(request: Request, service: Service, job: QueuedJob, most: int | None = None) -> Job:
     """A job as the API shows it: nothing in it says where files lie. `most`: entries of lists in its result."""
-    facts = {name: getattr(job, name) for name in Job.model_fields if name != "result"}
+    language = language_of(request)
+    facts = {name: getattr(job, name) for name in Job.model_fields if name not in ("result", "waits_for")}
+    ahead = service.queue.running() if job.state == QUEUED else None
+    facts["waits_for"] = None if ahead is None else _ahead(request, service, ahead)
     facts["title"] = translate(job.title, language)
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
@@ -288,6 +306,17 @@ def describe_job(service: Service, job: QueuedJob, language: str, most: int | No
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):  # nothing that a command has printed
         result = None
     return Job(**facts, result=result)
+
+
+def _ahead(request: Request, service: Service, job: QueuedJob) -> JobAhead:
+    here = job.collection == service.in_queue
+    seen = here or may_see(caller_of(request.scope).collections, job.collection)
+    return JobAhead(
+        title=translate(job.title, language_of(request)),
+        about=without_paths(job.about, service.places) if seen else "",
+        collection=PurePath(job.collection).stem if seen and not here else None,
+        here=here,
+    )
 
 
 def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dict[str, Any]:
@@ -332,7 +361,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
     paths = _taken_from(service, [*files])
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
-        raise ProblemError(404, "The photos that could not be indexed are no longer where they were.")
+        raise ProblemError(404, "The photos that could not be read are no longer where they were.")
     return under_known_names(failed, [*filter(service.takes_from, folders)])[:MOST_AGAIN]
 
 
@@ -349,7 +378,7 @@ def _act(request: Request, number: int, act: str) -> Job:
     _own(service, number)
     with refusing():
         getattr(service.queue, act)(number)
-        return describe_job(service, service.queue.job(number), language_of(request))
+        return describe_job(request, service, service.queue.job(number))
 
 
 def _being_added(service: Service, number: int, place: int) -> Path | None:
@@ -384,7 +413,7 @@ async def _events(request: Request, service: Service, place: ConnectionSlot) -> 
             now = time.monotonic()
             if service.queue.version != version or now - looked >= OTHERS:
                 version, looked = service.queue.version, now
-                text = (await run_in_threadpool(list_jobs, service, language_of(request))).model_dump_json()
+                text = (await run_in_threadpool(list_jobs, request)).model_dump_json()
                 if text != before:
                     before, said = text, now
                     yield f"event: jobs\ndata: {text}\n\n"

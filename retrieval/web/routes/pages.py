@@ -78,8 +78,7 @@ def engine_choices() -> str:
     verified = find_engine(PREFERRED[0]).verified.value
     best = f'<option value="{BEST}" data-verified="{verified}">Best for these photos</option>'
     return best + "".join(
-        f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">'
-        f"{escape(one.label)} ({escape(one.name)})</option>"
+        f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">{escape(one.label)}</option>'
         for one in ENGINES.values()
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from learning.judge.retrieval import ENGINES
 from learning.judge.scenes import BoxQuery
-from learning.judge.verdict import OUTCOMES, RetrievalVerdict
+from learning.judge.verdict import OUTCOMES, RetrievalVerdict, gains
 
 
 def verdict_of(words: list[float], verified: list[float], scenes: int = 20) -> RetrievalVerdict:
@@ -89,3 +89,17 @@ def test_it_says_where_nothing_is_left_to_gain() -> None:
     easy = RetrievalVerdict("rootsift", 9, 3, 8, np.full((3, 2), 0.99), np.full((3, 2), 0.995))
     assert easy.details[-1] == "rootsift finds nearly all of them, so that hardly any gain could show."
     assert not any("hardly any gain" in line for line in verdict_of(UP, UP).details)
+
+
+def test_what_is_found_with_the_learnt_descriptor_alone_is_shown_of_as_many_scenes_as_there_are() -> None:
+    def asked(photo: int, scene: int) -> BoxQuery:
+        return BoxQuery(photo, scene, 1.0, (0.0, 1.0, 2.0, 3.0), frozenset(), frozenset())
+
+    queries = [asked(1, 1), asked(2, 1), asked(1, 1), asked(8, 7), asked(9, 7)]
+    learnt = [frozenset(some) for some in ({2, 3}, {1, 3}, {4}, {7}, {7})]
+    other = [frozenset(some) for some in ({3}, {3}, set(), {7}, set())]
+    numbers = {number: 10 * number for number in range(1, 9)}  # 9 is gone
+    found = gains(queries, learnt, other, {**numbers, 9: 90})
+    assert [(one.photo, one.found) for one in found] == [(10, 20), (90, 70), (10, 40)]
+    assert [(one.photo, one.found) for one in gains(queries, learnt, other, numbers, most=1)] == [(10, 20)]
+    assert found[0].box == (0.0, 1.0, 2.0, 3.0)

@@ -132,6 +132,35 @@ def test_jobs_run_one_at_a_time_in_their_order(pretend: None, queue: Queue, tmp_
         queue.job(jobs[1].id)
 
 
+def test_short_jobs_of_other_collections_go_first_but_not_for_ever(
+    pretend: None, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = add(queue, "a")
+    until(lambda: state(queue, first) == "running")
+    assert queue.running() == queue.job(first.id)
+    kept = [add(queue, "b", "improve"), add(queue, "b", "compact"), add(queue, "c", "group"), add(queue, "d", "check")]
+    improve, compact, group, check = kept
+    order = []
+
+    def end() -> None:
+        ALIVE[0].end(0, {})
+        order.append(until(lambda: next((job for job in kept if state(queue, job) == "running"), None)))
+        kept.remove(order[-1])
+
+    end()
+    end()
+    assert order == [check, group]  # and the short one of b comes after what was added to b before it
+    late = add(queue, "e")
+    kept.append(late)
+    end()
+    assert order[-1] == late
+    kept += [add(queue, "f"), add(queue, "g")]
+    monkeypatch.setattr("retrieval.jobs.queue.LONG", -1.0)  # all have waited for long: they go in their order
+    end()
+    end()
+    assert order[-2:] == [improve, compact]
+
+
 def test_a_failed_job_says_why(pretend: None, queue: Queue, tmp_path: Path) -> None:
     for code, answer, error in (
         (2, {"error": "There is no folder."}, "There is no folder."),

@@ -61,7 +61,14 @@ def test_albums(collection: library.Collection) -> None:
     assert collection.rename_album("Sömmer", "Winter").name == "Winter"
     assert [one.to_dict()["name"] for one in collection.albums()] == ["Winter"]
     assert names(collection, words="somm") == [] and names(collection, words="wint") == [THREE, TWO]
+    made = collection.share_album("winter", expires="2031-02-03")
+    assert str(made.path).startswith("/shared/cairn_") and (made.album, made.expires) == ("Winter", "2031-02-03")
+    assert [(one.id, one.path, one.over) for one in collection.shared_albums()] == [(made.id, None, False)]
+    assert collection.end_shared_album(made.id).album == "Winter" and collection.shared_albums() == []
     for act in (
+        lambda: collection.share_album("Sömmer"),
+        lambda: collection.share_album("Winter", days=1, expires="2031-02-03"),
+        lambda: collection.end_shared_album(made.id),
         lambda: collection.delete_album("Sömmer"),
         lambda: collection.rename_album("Winter", " "),
         lambda: collection.remove_from_album("None", ONE),

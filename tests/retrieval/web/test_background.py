@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
 from retrieval.curation import uploads
 from retrieval.web.access.limits import Listeners
@@ -325,12 +326,13 @@ def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
     from retrieval.web.app import create_app
 
     monkeypatch.setenv(STATE, str(tmp_path))
-    service = create_app(indexed.folder).state.service
+    app = create_app(indexed.folder)
+    service = app.state.service
     service.begin(Compact())
     (file,) = tmp_path.glob("queues/*/jobs.sqlite")
     with contextlib.closing(sqlite3.connect(file)) as rows, rows:
         rows.execute("UPDATE jobs SET state = 'done', result = ?", [result])
-    told = jobs.list_jobs(service, "en")
+    told = jobs.list_jobs(Request({"type": "http", "headers": [], "app": app}))
     assert [one.state for one in told.jobs] == ["done"]
     assert json.loads(told.model_dump_json())
     service.collection.catalogue.close()

@@ -1,6 +1,7 @@
 """Improving the search, and what other photos show of a photo, in a real browser."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -56,10 +57,13 @@ def test_the_button_is_followed_to_the_verdict(visit: Visit) -> None:  # noqa: F
     page = visit.page
     page.route("**/api/jobs", answer)
     page.route("**/api/jobs/events", tell)
+    seen = {"photos": 70, "looked": 24, "alike": 1, "scenes": None, "enough": False}
+    page.route("**/api/improve/look", lambda route: route.fulfill(json=seen))
     page.route("**/api/improve", lambda route: route.fulfill(json=states[-1]))
     page.route("**/api/improve/picture?*", lambda route: route.fulfill(content_type="image/svg+xml", body=DOT))
     visit.open("/improve")
     assert page.locator("#verdict").is_hidden()
+    page.get_by_text("Of 24 photos that were looked at, 1 shows the same thing as another.").wait_for()
     page.get_by_role("button", name="Improve search for these photos").press("Enter")
     page.get_by_text("Judging: searches").wait_for()
     assert asked == [({"kind": "improve"}, "1")] and page.locator("#begin").is_disabled()
@@ -67,9 +71,13 @@ def test_the_button_is_followed_to_the_verdict(visit: Visit) -> None:  # noqa: F
     jobs[:] = [DONE]
     page.locator("#verdict").wait_for()
     assert page.locator("#sentence").text_content() == (
-        "Search finds more now: of 8 searches, 3 find more than before and 1 less. All photos are indexed with what "
-        "was learnt."
+        "Search finds more now: of 8 searches, 3 find more than before and 1 less. All photos were read anew with "
+        "what was learnt."
     )
+    assert page.get_by_role("heading", name="Found now, not before").is_visible()
+    assert page.locator("#gained a").get_attribute("href") == "/match?q=1:10,20,200,150&photo=2"
+    assert not re.search("average precision|rootsift|inlier", page.locator("main").inner_text(), re.IGNORECASE)
+    page.get_by_text("Details", exact=True).click()
     assert page.locator("#picture").is_visible() and page.locator("#begin").is_enabled()
 
 

@@ -31,7 +31,7 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     assert np.median(errors) < 2 and np.mean(errors < 8) > 0.9
     said = page.locator("#said").text_content()
     assert said.startswith("These photos show the same thing: >99% likely, ")
-    assert f"{len(lines)} verified inliers" in said
+    assert f"{len(lines)} details lie alike in both" in said
     # Side by side, and one above the other on a phone: the lines follow.
     page.set_viewport_size({"width": 360, "height": 740})
     until(lambda: np.abs(drawn_lines(page) - lines).max() < 0.1)
@@ -156,7 +156,7 @@ def test_downloads(visit: Visit, address: str) -> None:
 def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:
     numbers = [visit.number(name) for name in ("cat_001.jpg", "page_001.jpg")]
     page = visit.open(f"/match?q={numbers[0]}&photo={numbers[1]}")
-    page.get_by_text("Geometry does not confirm").wait_for()
+    page.get_by_text("It is not certain that these photos show the same thing").wait_for()
     assert page.locator("#overlay").is_hidden() and page.locator("#pair-tools").is_hidden()
     assert page.locator("#pair img").count() == 2
 

@@ -192,6 +192,15 @@ def test_a_wall_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     page.wait_for_url("**order=newest**")
     page.wait_for_function("() => document.querySelector('#photos [data-place=\"39000\"]')")
     assert page.locator("#rail [aria-current]").text_content() == "1998"
+    # So does the calendar, by keys alone.
+    page.get_by_role("button", name="Calendar").press("Enter")
+    assert page.get_by_role("heading", name="2004 39,000 photos").is_visible()
+    page.get_by_role("button", name="July 2004 (39,000 photos)").press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "December 1998 (60,000 photos)"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#photos [data-place=\"0\"]')")
+    assert page.locator("#rail [aria-current]").text_content() == "2004"
     assert max(asked) <= 200
 
 
@@ -363,7 +372,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     pretend(page, "/api/collection", lambda _: (200, bad))
     pretend(page, "/api/health", lambda _: (200, {"status": "ok", "collection": "my own.cairn", "images": 16}))
     visit.open("/status")
-    assert page.locator("#said").text_content() == "4 photos could not be indexed"
+    assert page.locator("#said").text_content() == "4 photos could not be read"
     reasons = page.locator("#failed details")
     assert reasons.locator("summary").all_text_contents() == [f"3 photos: {NO_PHOTO}.", "1 photo: the file is empty."]
     assert page.get_by_text("rome/0.jpg").is_hidden()

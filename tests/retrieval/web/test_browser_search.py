@@ -233,7 +233,7 @@ def test_options_and_filters(visit: Visit) -> None:
     page.wait_for_url("**name=c*")
     names = wait_for_results(page)
     assert set(names) >= FOUND and all("c" in name for name in names)
-    page.get_by_label("Engine").select_option("tf-idf")
+    page.get_by_label("How photos are compared").select_option("tf-idf")
     page.wait_for_url("**engine=tf-idf*")
     wait_for_results(page)
     assert "not verified by geometry" in page.locator("#facts").text_content()
@@ -243,10 +243,10 @@ def test_options_and_filters(visit: Visit) -> None:
     wait_for_results(page)
     page.reload()  # the address keeps them
     assert all("c" in name for name in wait_for_results(page))
-    assert page.get_by_label("Engine").input_value() == "tf-idf"
+    assert page.get_by_label("How photos are compared").input_value() == "tf-idf"
     assert page.get_by_label("Search again with what was found").input_value() == "average"
     # Options that go together with nothing: the server's sentence.
-    page.get_by_label("Engine").select_option("raw")
+    page.get_by_label("How photos are compared").select_option("raw")
     page.wait_for_selector("#error:not(:empty)")
     assert "Expansion works on visual words" in page.locator("#error").text_content()
     visit.excuse("Failed to load resource")
@@ -501,7 +501,7 @@ def test_what_a_curator_sees_first_is_plain_and_the_rest_is_behind_details(visit
     exact = titled.locator(".exact")
     assert exact.is_visible() and exact.locator(".name").text_content() == HOSTILE
     assert exact.locator(".number").inner_text() == ">99% likely, score 0.500"
-    assert "(tf-idf-sp)" in page.locator("#facts").inner_text()
+    assert "(engine tf-idf-sp)" in page.locator("#facts").inner_text()
     page.get_by_text("1 photo is possibly similar").click()
     assert "<1% likely" in page.locator("#perhaps .result").inner_text()
     for width in (390, 320):

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token, usual_hasher
+from retrieval.state.tokens import new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry, usual_hasher
 from retrieval.web.access.rights import WRITING
 from retrieval.web.access.roles import Role
 from retrieval.web.routes.every import ROUTERS

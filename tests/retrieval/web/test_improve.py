@@ -20,6 +20,7 @@ LEFT: dict[str, Any] = {
     "before": {"descriptor": "rootsift", "fingerprint": "a", "map": {"words": 0.5, "verified": 0.6}},
     "after": {"descriptor": "rootsift-white", "fingerprint": "b", "map": {"words": 0.5, "verified": 0.6}},
     "searches": {"photos": 9, "scenes": 2, "queries": 8, "words": FIGURES, "verified": FIGURES},
+    "gained": [{"photo": 1, "box": [10.0, 20.0, 200.0, 150.0], "found": 2}],
     "switched": True,
     "dropped": [{"name": "a.jpg", "reason": "/secret/a.jpg is no longer there"}],
     "at": "2026-01-02T03:04:05+00:00",
@@ -47,6 +48,7 @@ def test_what_came_of_it_is_told(folder: Path, indexed: Indexed) -> None:
     last = state["last"]
     assert (last["verdict"], last["switched"], last["at"]) == ("better", True, LEFT["at"])
     assert last["searches"] == LEFT["searches"] and last["before"]["map"] == {"words": 0.5, "verified": 0.6}
+    assert last["gained"] == LEFT["gained"]
     assert "secret" not in json.dumps(state)
     picture = ask(app, "/api/improve/picture")
     assert picture.headers["content-type"] == "image/svg+xml" and "svg" in picture.text

@@ -66,7 +66,7 @@ class BoxTool {
     this.#zoom(zooming ? root : this.canvas, zooming);
 
     this.picture.addEventListener("error", () => {
-      this.problem.textContent = t("The picture cannot be shown: its file may have been moved since it was indexed.");
+      this.problem.textContent = t("The picture cannot be shown: its file may have been moved since it was added.");
     });
     this.surface.addEventListener("pointerdown", (event) => this.#down(event));
     this.surface.addEventListener("pointermove", (event) => this.#move(event));

@@ -33,7 +33,7 @@ class Pair {
     this.clips = clips.map((clip) => clip.firstChild);
     this.sides = this.photos.map((_, side) => svg("g", {}, this.#outline(side, found), ...this.matches.map((one, place) => this.#spot(one, side, place))));
     this.lines = this.matches.map((one, place) => this.#line(place));
-    const title = tn(this.matches.length, "{n} matching feature, joined by lines", "{n} matching features, joined by lines");
+    const title = tn(this.matches.length, "{n} matching detail, joined by lines", "{n} matching details, joined by lines");
     const sides = this.sides.map((group, side) => svg("g", { "clip-path": `url(#view-${side})` }, group));
     this.drawing = svg("svg", { role: "img", "aria-label": title }, svg("defs", {}, ...clips), ...sides, ...this.lines);
     // Hundreds of lines would hide what they join: the more there are, the fainter.
@@ -250,12 +250,12 @@ function offerDownloads(query, photo, fields) {
 }
 
 /** What the comparison says, in a sentence. */
-function verdict({ homography, found, probability, inliers, score }) {
-  const values = { percent: percent(probability), score: fixed(score, 3) };
-  if (!homography) return t("Geometry does not confirm that these two photos show the same thing: {percent} likely.", values);
+function verdict({ homography, found, probability, inliers }) {
+  const values = { percent: percent(probability) };
+  if (!homography) return t("It is not certain that these photos show the same thing ({percent} likely): what matches does not lie alike in both.", values);
   return found
-    ? tn(inliers, "These photos show the same thing: {percent} likely, {n} verified inlier, score {score}", "These photos show the same thing: {percent} likely, {n} verified inliers, score {score}", values)
-    : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} verified inlier, score {score}", "These photos show the same thing, perhaps: {percent} likely, {n} verified inliers, score {score}", values);
+    ? tn(inliers, "These photos show the same thing: {percent} likely, {n} detail lies alike in both", "These photos show the same thing: {percent} likely, {n} details lie alike in both", values)
+    : tn(inliers, "These photos show the same thing, perhaps: {percent} likely, {n} detail lies alike in both", "These photos show the same thing, perhaps: {percent} likely, {n} details lie alike in both", values);
 }
 
 /** Lead to the matches of the results before and after this one, where one comes from results. */
@@ -294,6 +294,7 @@ start(async () => {
   Object.assign(query, { width: found.query.width, height: found.query.height, number: query.photo });
   at("page").hidden = false;
   at("said").textContent = verdict(found);
+  at("said").title = t("Score {score}", { score: fixed(found.score, 3) });
   showPair(query, photo, found);
   if (found.homography) showOverlay(query, photo, found);
   offerDownloads(query, photo, asked);

@@ -45,7 +45,7 @@ function facts(photo) {
     ...fields.map((field) => row(field, photo)).filter(Boolean),
     [t("Folder"), photo.folder && link(photo.folder, "/", { folder: photo.folder })],
     [t("Size"), t("{width} × {height} pixels", { width: photo.width, height: photo.height })],
-    [t("Features"), figure(photo.features)],
+    [t("Details to recognise"), figure(photo.features)],
     [t("Added"), photo.date_added && moment(photo.date_added)],
     ...Object.entries(photo.others ?? {}).map(([name, values]) => [name, values.join("; ")]),
   ];

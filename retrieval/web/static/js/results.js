@@ -196,13 +196,14 @@ function replace({ results, turned }, asked, completes) {
 /** How the answer was found, for those who want to know. */
 function explain(answer) {
   const engine = at("engine").querySelector(`[value="${CSS.escape(answer.engine)}"]`);
-  const by = { engine: engine?.textContent ?? answer.engine };
+  const by = { how: engine?.textContent ?? answer.engine, engine: answer.engine };
   const facts = [
-    engine?.dataset.verified === "none" ? t("Engine: {engine}, not verified by geometry.", by) : t("Engine: {engine}.", by),
+    t("Compared by: {how} (engine {engine}).", by),
+    engine?.dataset.verified === "none" && t("Where things lie in the photos was not checked."),
     answer.turned ? t("Turned views were looked at.") : t("Upright views were looked at."),
     t("The search took {seconds} s.", { seconds: fixed(answer.seconds.total, 2) }),
   ];
-  at("facts").textContent = facts.join(" ");
+  at("facts").textContent = facts.filter(Boolean).join(" ");
   at("how").hidden = false;
 }
 

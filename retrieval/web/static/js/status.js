@@ -27,7 +27,7 @@ function show(value) {
 }
 
 const TITLES = {
-  images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"),
+  images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"), removed_for_good: t("Removed for good"),
   name: t("Name"), dim: t("Dimensions"), fingerprint: t("Fingerprint"), foreign: t("Of another program"), descriptor: t("Descriptor"), signature: t("Signature"), augmentation: t("Augmentation"),
   recall_at_1: t("Recall at 1"), trained_on: t("Trained on"), imbalance: t("Imbalance"),
   postings: t("Postings"), geometry: t("Geometry"), signatures: t("Signatures"), notes: t("Notes"),
@@ -57,8 +57,8 @@ function vocabularyRows({ drift: { trained, added, ratio }, ...plain }) {
 function holdings({ images, features, missing, removed }) {
   const by = tn(features, "{n} detail", "{n} details");
   const gone = tn(missing,
-    "The file of {n} photo is no longer where it was indexed. The photo is still found, but cannot be shown.",
-    "The files of {n} photos are no longer where they were indexed. The photos are still found, but cannot be shown.");
+    "The file of {n} photo is no longer where it was. The photo is still found, but cannot be shown.",
+    "The files of {n} photos are no longer where they were. The photos are still found, but cannot be shown.");
   return [
     images ? tn(images, "{n} photo can be searched, by {features}.", "{n} photos can be searched, by {features}.", { features: by }) : t("There are no photos yet."),
     missing > 0 && gone,
@@ -115,8 +115,8 @@ function steps({ images, failed, missing, removed, vocabulary }) {
   if (!images) all.push([t("There are no photos yet."), [add(t("Add photos"), true)], "index"]);
   if (failed.length) {
     all.push([tn(failed.length,
-      "Mend or replace the photo that could not be indexed, then try it again.",
-      "Mend or replace the photos that could not be indexed, then try them again."), [workButton(t("Try again"), "index", { source: "failed" })], "index"]);
+      "Mend or replace the photo that could not be read, then try it again.",
+      "Mend or replace the photos that could not be read, then try them again."), [workButton(t("Try again"), "index", { source: "failed" })], "index"]);
   }
   if (missing) {
     all.push([tn(missing,
@@ -172,8 +172,8 @@ start(async () => {
   const [facts, server, gone] = await Promise.all([read(), health(), awayFolders()]);
   const { descriptor, vocabulary, bytes, failed = [], featureless = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
-    ? tn(failed.length, "{n} photo could not be indexed", "{n} photos could not be indexed")
-    : facts.images ? t("Every photo was indexed") : "";
+    ? tn(failed.length, "{n} photo could not be read", "{n} photos could not be read")
+    : facts.images ? t("Every photo was read") : "";
   paragraphs("holdings", [...holdings(facts), ...gone.map(awaySentence), ...refusals(server)]);
   paragraphs("fit", fit(vocabulary));
   const all = steps({ ...facts, failed });

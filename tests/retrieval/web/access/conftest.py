@@ -9,12 +9,13 @@ import pytest
 from argon2 import PasswordHasher
 from fastapi import FastAPI, Request
 
+from retrieval.state.tokens import new_token
 from retrieval.web import problems
 from retrieval.web.access import passwords
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.network import surround
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry
 from retrieval.web.access.rights import WRITING, role_of, user_of
 from retrieval.web.access.roles import Role
 from retrieval.web.routes.pages import Static

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from index.errors import CairnError
+from retrieval.state.tokens import new_token
 from retrieval.web.access.options import LOOPBACK, AccessOptions, NetworkOptions
-from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, change_entry, new_token
+from retrieval.web.access.passwords import NO_PASSWORD, PasswordEntry, change_entry
 from retrieval.web.access.roles import Role
 from tests.retrieval.web.access.conftest import ANNA, BEN, MACHINE, QUICK, STRANGER, Visitor, make_app
 

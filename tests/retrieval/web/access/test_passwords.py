@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.errors import CairnError
-from retrieval.web.access.passwords import Accounts, PasswordEntry, change_entry, hash_token, new_token, read_entries
+from retrieval.state.tokens import hash_token, new_token
+from retrieval.web.access.passwords import Accounts, PasswordEntry, change_entry, read_entries
 from retrieval.web.access.roles import Role
 
 QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

@@ -106,7 +106,7 @@ def test_who_signed_in_sees_where_and_signs_out_of_one_or_all(visit: Visit, pass
 def test_a_program_of_the_same_name_sees_and_ends_no_sessions(
     visit: Visit, password_file: Path, tokens: dict[str, str]
 ) -> None:
-    from retrieval.web.access.passwords import new_token
+    from retrieval.state.tokens import new_token
 
     drawn, kept = new_token()
     change_entry(password_file, "anna", token=True, entry=PasswordEntry("anna", Role.WRITE, kept))

@@ -27,6 +27,16 @@ def keep_loggers() -> Any:
 
 
 @pytest.mark.usefixtures("keep_loggers")
+def test_the_token_of_a_link_to_an_album_is_not_logged(visit: Visit, capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(LogLevel.ERROR, AccessLog.JSON)
+    visitor = visit(access_log=AccessLog.JSON)
+    for path in ("/shared/cairn_x", "/c/a.cairn/shared/cairn_x/3/large"):
+        visitor.get(path)
+    logged = [json.loads(line)["path"] for line in capsys.readouterr().err.splitlines()]
+    assert logged == ["/shared/…", "/c/a.cairn/shared/…/3/large"]
+
+
+@pytest.mark.usefixtures("keep_loggers")
 def test_each_request_is_one_line_without_what_was_asked(
     visit: Visit, tokens: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,8 +17,10 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 
+from retrieval.jobs.kinds import KINDS
+from retrieval.state.tokens import new_token
 from retrieval.web.access.options import AccessOptions
-from retrieval.web.access.passwords import PasswordEntry, change_entry, new_token
+from retrieval.web.access.passwords import PasswordEntry, change_entry
 from retrieval.web.access.rights import CALLER, Caller
 from retrieval.web.access.roles import Role
 from retrieval.web.service import ServeOptions
@@ -235,7 +237,9 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, monkeypatch: pyte
         assert collections() == listed
 
 
-def test_who_may_see_some_collections_finds_no_others(tmp_path: Path, indexed: Indexed) -> None:
+def test_who_may_see_some_collections_finds_no_others(
+    tmp_path: Path, indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, passwords = tmp_path / "home", tmp_path / "passwords"
     home.mkdir()
     for name in ("mine.cairn", "theirs.cairn"):
@@ -252,8 +256,19 @@ def test_who_may_see_some_collections_finds_no_others(tmp_path: Path, indexed: I
     access = AccessOptions(password_file=passwords)
     app = create_shelf_app(home, small(ServeOptions(access=access), roots=(indexed.photos,)))
     with running(app) as ask:
-        app.state.service.queue.stop()  # what is queued stays so
+        queue = app.state.service.queue
+        queue.stop()  # what is queued stays so
         hidden = app.state.service.index("theirs.cairn", indexed.photos).id
+        # What one's work waits for is named to those who may see it.
+        mine = queue.add("mine.cairn", KINDS["compact"]()).id
+        monkeypatch.setattr(queue, "running", lambda: queue.job(hidden))
+        told = {"title": "Add photos", "here": False}
+        about = {"all": (indexed.photos.name, "theirs"), "some": ("", None)}
+        for who, (folder, collection) in about.items():
+            job = ask("GET", f"/c/mine.cairn/api/jobs/{mine}", headers=tokens[who]).json()
+            assert job["waits_for"] == {**told, "about": folder, "collection": collection}
+        queue.cancel(mine)
+        queue.forget(mine)
         everything = ask("GET", "/api/collections", headers=tokens["all"]).json()["collections"]
         assert {one["name"] for one in everything} == {"mine.cairn", "theirs.cairn"}
         assert ask("GET", "/c/theirs.cairn/api/health", headers=tokens["all"]).status_code == 200  # it is open now

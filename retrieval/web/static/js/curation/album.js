@@ -185,6 +185,10 @@ start(async () => {
   listen("rename", "click", rename);
   listen("merge", "click", merge);
   listen("delete", "click", remove);
+  listen("share", "click", async () => {
+    const { shareAlbum } = await import("./sharing.js");
+    await shareAlbum(facts);
+  });
   listen("order", "change", async () => {
     const order = at("order").value;
     if (order) await change("PATCH", path, { order });

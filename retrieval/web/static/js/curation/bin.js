@@ -52,7 +52,7 @@ async function putBack(entries) {
     const { moved, failed, job } = await change("POST", "/api/bin/back", { entries });
     const said = [
       moved.length && tn(moved.length, "{n} photo is back where it was.", "{n} photos are back where they were."),
-      job !== null && t("What the collection had forgotten is indexed again: it appears when that is done."),
+      job !== null && t("What the collection had forgotten is added again: it appears when that is done."),
       ...failed.map(({ reason }) => reason),
     ];
     await load();

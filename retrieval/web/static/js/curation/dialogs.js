@@ -164,7 +164,7 @@ export async function askRemoval(photos) {
   const fields = [
     el("ul", { class: "names" }, ...names),
     el("p", {}, t("Their files stay where they are. Albums and tags of these photos are kept until the collection is compacted.")),
-    el("label", { class: "tick" }, good, t("Leave them out for good, also when their folders are indexed again")),
+    el("label", { class: "tick" }, good, t("Leave them out for good, also when photos of their folders are added again")),
   ];
   return ask(tn(photos.length, "Remove {n} photo from the collection?", "Remove {n} photos from the collection?"), fields, t("Remove"), async () => {
     const { removed } = await change("POST", "/api/photos/remove", { photos: numbers(photos), for_good: good.checked });

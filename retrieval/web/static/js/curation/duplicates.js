@@ -1,5 +1,5 @@
 // Near duplicates, or similar shots, one set after another: side by side or flickering, the best one proposed; keep,
-// hide, or to the bin.
+// hide, or to the bin. All sets at once are shown by duplicate_list.js.
 
 import { address, change, image, json } from "../api.js";
 import { at, complain, el } from "../dom.js";
@@ -12,7 +12,9 @@ import { advise } from "../jobs/jobs.js";
 const FAST = 450; // milliseconds that each photo is shown for while they flicker
 const SIDE = 1024; // pixels of the pictures
 
-const similar = new URLSearchParams(location.search).get("list") === "similar"; // shots, in place of copies
+const asking = new URLSearchParams(location.search);
+const similar = asking.get("list") === "similar"; // shots, in place of copies
+const atOnce = asking.get("view") === "all"; // all sets, in place of one after another
 
 let total = 0;
 let place = 0; // of the set that is shown, among those that are not decided
@@ -145,7 +147,26 @@ function flicker() {
 
 // Sets
 
-const read = (offset) => json("/api/duplicates", { offset, limit: 1, similar: similar || null });
+const read = (offset, limit = 1) => json("/api/duplicates", { offset, limit, similar: similar || null });
+
+/** Say what there is of both lists, and lead to them. */
+function describe(page) {
+  ({ total, bin: canBin } = page);
+  advise(at("note"), page.out_of_date && t("Photos were added, hidden or removed since these groups were found."), t("Find groups again"), "group");
+  at("copies").textContent = t("Copies ({count})", { count: figure(page.copies) });
+  at("similar").textContent = t("Similar shots ({count})", { count: figure(page.similar) });
+  at("copies").href = address("/duplicates", { view: atOnce ? "all" : null });
+  at("similar").href = address("/duplicates", { list: "similar", view: atOnce ? "all" : null });
+  at(similar ? "similar" : "copies").setAttribute("aria-current", "page");
+  at("one-view").href = address("/duplicates", { list: similar ? "similar" : null });
+  at("all-view").href = address("/duplicates", { list: similar ? "similar" : null, view: "all" });
+  at(atOnce ? "all-view" : "one-view").setAttribute("aria-current", "page");
+  at("lists").hidden = false;
+  at("views").hidden = !total;
+  const none = similar ? t("There are no similar shots to decide about.") : t("There are no duplicates to decide about.");
+  at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : none;
+  at("to-bin").hidden = !canBin;
+}
 
 /** Show a set, or the next one in a direction: files that several photos lead to are counted, but are no set. */
 async function show(next, focus = true, step = 1) {
@@ -161,21 +182,13 @@ async function show(next, focus = true, step = 1) {
     page = await read(place);
   }
   if (mine !== asked) return;
-  ({ total, bin: canBin } = page);
+  describe(page);
   [shown = null] = page.sets;
-  advise(at("note"), page.out_of_date && t("Photos were added, hidden or removed since these groups were found."), t("Find groups again"), "group");
-  at("copies").textContent = t("Copies ({count})", { count: figure(page.copies) });
-  at("similar").textContent = t("Similar shots ({count})", { count: figure(page.similar) });
-  at(similar ? "similar" : "copies").setAttribute("aria-current", "page");
-  at("lists").hidden = false;
-  const none = similar ? t("There are no similar shots to decide about.") : t("There are no duplicates to decide about.");
-  at("said").textContent = total ? tn(total, "{n} set to decide about", "{n} sets to decide about") : none;
   at("review").hidden = !shown && !done.length;
   at("candidates").hidden = !shown;
   at("different").hidden = !shown || !similar;
   for (const id of ["keep-all", "flicker"]) at(id).disabled = !shown;
   at("bin-others").hidden = !canBin;
-  at("to-bin").hidden = !canBin;
   at("undo-last").disabled = !done.length;
   at("previous-set").disabled = place === 0;
   at("next-set").disabled = place >= total - 1;
@@ -291,7 +304,10 @@ start(async () => {
   listen("next-set", KEYS.ArrowRight);
   document.addEventListener("keydown", press);
   try {
-    await show(0, false);
+    if (atOnce) {
+      const { showAll } = await import("./duplicate_list.js");
+      await showAll({ read, reasons, update: describe, one: (number) => address("/duplicates", { list: similar ? "similar" : null, set: number }) });
+    } else await show(Number(asking.get("set") ?? 0) || 0, false);
   } catch (error) {
     if (error.status !== 404) throw error;
     // No error: groups were never looked for.

@@ -1,9 +1,11 @@
 // Improve search: learn from the collection's own photos, and say what it is worth.
 
-import { address, json } from "../api.js";
-import { at, complain, el } from "../dom.js";
+import { address, json, photos, thumbnail } from "../api.js";
+import { at, complain, corners, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
 import { start } from "../page.js";
+import { calledBy, frame } from "../grid.js";
+import { format } from "../query.js";
 import { begin, isOpen, showCards, watch } from "./jobs.js";
 
 const SECONDS = 2; // for each photo, roughly, on one core: to learn, to judge and to index anew
@@ -20,7 +22,7 @@ function sentence({ verdict, before, searches, switched }) {
   const which = (searches.verified.difference ?? 0) >= (searches.words.difference ?? 0) ? searches.verified : searches.words;
   const values = { queries: figure(searches.queries), won: figure(which.won ?? 0), lost: figure(which.lost ?? 0), name: before.descriptor };
   if (verdict === "better" && switched) {
-    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos are indexed with what was learnt.", values);
+    return t("Search finds more now: of {queries} searches, {won} find more than before and {lost} less. All photos were read anew with what was learnt.", values);
   }
   if (verdict === "better") return t("Search would find more: of {queries} searches, {won} find more and {lost} less.", values);
   if (verdict === "worse") return t("What was learnt finds less: of {queries} searches, {won} find more and {lost} less. Everything stays as it was.", values);
@@ -44,6 +46,45 @@ function facts({ before, after, searches, seconds, at: when }) {
   return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
 }
 
+/** In words, what a quick look says: whether enough photos show the same thing. */
+function lookSentence({ photos, looked, alike, scenes, enough }) {
+  const values = { photos: figure(photos), looked: figure(looked) };
+  const what = scenes === null
+    ? tn(alike, "Of {looked} photos that were looked at, {n} shows the same thing as another.", "Of {looked} photos that were looked at, {n} show the same thing as another.", values)
+    : tn(scenes, "{alike} of {photos} photos show the same thing as another: {n} thing or place in all.", "{alike} of {photos} photos show the same thing as another: {n} things or places in all.", { ...values, alike: figure(alike) });
+  return `${what} ${enough ? t("That is enough to tell whether search gets better.") : t("That is most likely too little to tell whether search gets better: you may save the time.")}`;
+}
+
+/** Look, before anything begins, whether it is worth it. */
+async function look() {
+  at("look").textContent = t("Looking whether enough photos show the same thing…");
+  try {
+    const found = await json("/api/improve/look");
+    at("look").textContent = lookSentence(found);
+    at("begin").classList.toggle("primary", found.enough);
+  } catch {
+    at("look").textContent = ""; // it can be begun all the same
+  }
+}
+
+/** Pictures of what is found now and was not before: what was searched for, and the photo that is found. */
+async function showGained({ gained, switched }) {
+  at("gained-part").hidden = !gained.length;
+  if (!gained.length) return;
+  const numbers = [...new Set(gained.flatMap(({ photo, found }) => [photo, found]))];
+  const there = new Map((await photos({ numbers })).photos.map((one) => [one.number, one]));
+  at("gained-title").textContent = switched ? t("Found now, not before") : t("Would be found, is not now");
+  const shown = gained.filter(({ photo, found }) => there.has(photo) && there.has(found));
+  at("gained-part").hidden = !shown.length;
+  at("gained").replaceChildren(...shown.map(({ photo, box, found }) => {
+    const [query, other] = [there.get(photo), there.get(found)];
+    const names = { name: calledBy(query), found: calledBy(other) };
+    return el("li", {}, el("a", { href: address("/match", { q: format({ photo, upload: null, box }), photo: found }), "aria-label": t("{name}, found in {found}", names) },
+      frame(query, { region: corners(box), source: thumbnail(photo), alt: "" }), el("span", { "aria-hidden": "true" }, "→"),
+      frame(other, { source: thumbnail(found), alt: "" })));
+  }));
+}
+
 async function show() {
   const state = await json("/api/improve");
   const seconds = state.last && state.last.searches ? state.last.seconds.total : 60 + SECONDS * state.photos;
@@ -52,7 +93,7 @@ async function show() {
     time: duration(seconds),
   });
   let reason = "";
-  if (state.foreign) reason = t("The features of these photos were made by another program: Cairn cannot learn to make them anew.");
+  if (state.foreign) reason = t("What is known of these photos was made by another program: Cairn cannot learn to make it anew.");
   else if (state.photos < 2) reason = t("There are no photos to learn from yet.");
   else if (state.missing) {
     reason = tn(state.missing, "The file of one photo is gone: bring it back, or take it out of the collection first.",
@@ -68,6 +109,7 @@ async function show() {
     const said = sentence(state.last);
     at("sentence").textContent = said;
     at("figures").replaceChildren(...facts(state.last));
+    await showGained(state.last);
     at("picture").hidden = !(state.picture && state.last.searches?.queries);
     if (state.picture) {
       at("picture").src = address(state.picture, { at: state.last.at });
@@ -103,5 +145,6 @@ start(async () => {
     }
   });
   await show();
+  if (!at("begin").dataset.refused) look();
   follow();
 });

@@ -119,9 +119,19 @@ function lasting(seconds) {
   return tn(Math.round(minutes / 60), "{n} hour", "{n} hours");
 }
 
+/** What a job waits for. */
+function waiting(ahead) {
+  if (!ahead) return t("It begins as soon as what is before it has ended.");
+  const values = { job: titleOf(ahead), collection: ahead.collection };
+  if (ahead.here) return t("It begins when this has ended: {job}.", values);
+  return ahead.collection
+    ? t("It begins when this has ended in the collection {collection}: {job}.", values)
+    : t("It begins when this has ended in another collection: {job}.", values);
+}
+
 /** How far a running job is. */
-function reached({ title_of_step: step, done, of, unit, share: all, seconds_left: left, state, note }) {
-  if (state === "queued") return note || t("It begins as soon as what is before it has ended.");
+function reached({ title_of_step: step, done, of, unit, share: all, seconds_left: left, state, note, waits_for: ahead }) {
+  if (state === "queued") return note || waiting(ahead);
   if (!step) return state === "paused" ? "" : t("Starting");
   const share = figure(all ?? (of ? done / of : 0), { style: "percent" });
   const counted = t("{place} of {total}", { place: figure(done), total: figure(of) });

@@ -2,6 +2,7 @@
 
 import { at, el } from "../dom.js";
 import { t, tn, variant } from "../language.js";
+import { calendar } from "./calendar.js";
 
 const NAMES = new Intl.DateTimeFormat(variant, { year: "numeric", month: "long", timeZone: "UTC" });
 
@@ -55,7 +56,8 @@ export function timeline({ months, undated }, order, go) {
   const found = places(months, newest);
   const dated = found.reduce((sum, { photos }) => sum + photos, 0);
   const grouped = years(found);
-  at("jumping").hidden = !found.length;
+  at("jumping").hidden = at("open-calendar").hidden = !found.length;
+  calendar(grouped, monthName, (place) => go(place, newest));
   const options = grouped.map(({ year, months: some }) => el("optgroup", { label: year },
     ...some.map(({ month, photos, place }) => el("option", { value: place }, tn(photos, "{month} ({n} photo)", "{month} ({n} photos)", { month: monthName(month) })))));
   const last = undated > 0 && el("option", { value: dated }, tn(undated, "No date ({n} photo)", "No date ({n} photos)"));

@@ -1,0 +1,221 @@
+"""Links that show one album to whoever has them: each has a token, of which a hash alone is kept, and an end.
+
+They are the user's own: a file in the state folder has them, never the collection, so that one from elsewhere opens
+nothing. A link is for a collection at its place: one that is moved or copied has none.
+"""
+
+import contextlib
+import hmac
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from index.errors import CairnError
+from index.files.reading import IrregularFile, open_regular
+from retrieval.collection.identity import read_identity
+from retrieval.collection.locking import await_lock
+from retrieval.state.folder import state_folder
+from retrieval.state.tokens import hash_token, new_token, stamp_of, write_private
+
+DAYS = 30
+"""For which a link holds where nothing else is said."""
+MOST_DAYS = 3660
+MOST = 1000
+"""Links of one user."""
+FILE = "shared.json"
+_LARGEST = 1 << 22  # bytes of the file
+_PATIENCE = 5.0  # seconds that another process is waited for
+_ID = 12  # characters of a hash that name a link
+
+
+class LinkNotFound(CairnError):
+    """There is no such link."""
+
+
+@dataclass(frozen=True)
+class ShareLink:
+    """A link to an album.
+
+    Attributes
+    ----------
+    hash : str
+        Of its token.
+    collection : str
+        Path of the collection's folder.
+    identity : str or None
+        Of the collection, so that another one at the same place is not shown.
+    album : int
+    created : str
+        ISO 8601, UTC.
+    expires : str
+        Last day (UTC) on which it holds, ISO 8601.
+    by : str or None
+        Name of who made it; None: this machine's user.
+    """
+
+    hash: str
+    collection: str
+    identity: str | None
+    album: int
+    created: str
+    expires: str
+    by: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What it is ended by; it opens nothing."""
+        return self.hash.partition("$")[2][:_ID]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its last day has passed."""
+        return datetime.now(UTC).date() > date.fromisoformat(self.expires)
+
+    def is_of(self, folder: Path) -> bool:
+        """Whether it is of the collection in a folder."""
+        return (self.collection, self.identity) == _place(folder)
+
+
+def last_day(days: int | None = None, expires: str | None = None) -> str:
+    """Return the last day of a link, ISO 8601: after some days, or a given one.
+
+    Raises
+    ------
+    CairnError
+        Both are given, or the day is none, has passed, or is too far away.
+    """
+    today = datetime.now(UTC).date()
+    if days is not None and expires is not None:
+        raise CairnError("Give {--expires} or {--days}, and not both.")
+    if expires is None:
+        last = today + timedelta(DAYS if days is None else max(-1, min(days, MOST_DAYS + 1)))
+    else:
+        try:
+            last = date.fromisoformat(expires)
+        except ValueError:
+            raise CairnError("{expires} is not a day such as 2027-01-31.", expires=repr(expires)) from None
+    if last < today:
+        raise CairnError("The last day of a link must not have passed: choose a later one.")
+    if last > today + timedelta(MOST_DAYS):
+        raise CairnError("A link holds for {days} days at most: choose an earlier day.", days=MOST_DAYS)
+    return last.isoformat()
+
+
+def share(folder: Path, album: int, expires: str, by: str | None = None) -> tuple[str, ShareLink]:
+    """Make a link to an album.
+
+    Parameters
+    ----------
+    folder : Path
+        The collection.
+    album : int
+        Id of an album that is there.
+    expires : str
+        Last day on which it holds, as `last_day` gives it.
+    by : str, optional
+        Who makes it.
+
+    Returns
+    -------
+    token : str
+        What opens it, which is kept nowhere.
+    link : ShareLink
+
+    Raises
+    ------
+    CairnError
+        There are too many links, or the state folder cannot be used.
+    """
+    token, hashed = new_token()
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    link = ShareLink(hashed, *_place(folder), album, created, expires, by)
+    with _changing() as links:
+        links[:] = [one for one in links if not one.is_over or one.is_of(folder)]
+        if len(links) >= MOST:
+            raise CairnError("There are {most} links already: end some that nobody needs.", most=MOST)
+        links.append(link)
+    return token, link
+
+
+def links_of(folder: Path, album: int | None = None) -> list[ShareLink]:
+    """List the links to albums of a collection, or to one of them, those that were made last first."""
+    found = [one for one in _read(_file()) if one.is_of(folder) and album in (None, one.album)]
+    return sorted(found, key=lambda one: one.created, reverse=True)
+
+
+def end_link(folder: Path, number: str) -> ShareLink:
+    """End a link by its id: from then on it opens nothing.
+
+    Raises
+    ------
+    LinkNotFound
+        The collection has no such link.
+    """
+    with _changing() as links:
+        found = next((one for one in links if one.is_of(folder) and one.id == number), None)
+        if found is None:
+            raise LinkNotFound("There is no such link: it may have been ended.")
+        links.remove(found)
+    return found
+
+
+class KnownLinks:
+    """The links of this user, read again when their file changes."""
+
+    def __init__(self) -> None:
+        self._stamp: tuple[int, ...] | None = None
+        self._links: list[ShareLink] = []
+
+    def find(self, token: str) -> ShareLink | None:
+        """The link of a token, which may be over; None if there is none."""
+        try:
+            file = _file()
+        except CairnError:
+            return None
+        if (stamp := stamp_of(file)) != self._stamp:
+            self._stamp, self._links = stamp, _read(file)
+        hashed, found = hash_token(token), None
+        for one in self._links:
+            if hmac.compare_digest(one.hash.encode(), hashed.encode()):
+                found = one
+        return found
+
+
+def _place(folder: Path) -> tuple[str, str | None]:
+    return str(folder.resolve()), read_identity(folder)
+
+
+def _file() -> Path:
+    return state_folder() / FILE
+
+
+def _read(file: Path) -> list[ShareLink]:
+    """Links of a file; none if it is missing or damaged: nothing is open then."""
+    with contextlib.suppress(OSError, IrregularFile, ValueError, TypeError, KeyError, RecursionError):
+        with open_regular(file) as opened:
+            said: list[dict[str, Any]] = json.loads(opened.read(_LARGEST))["links"]
+        links = [ShareLink(**one) for one in said]
+        for one in links:
+            date.fromisoformat(one.expires)
+            hash(one)
+        return links
+    return []
+
+
+@contextlib.contextmanager
+def _changing() -> Iterator[list[ShareLink]]:
+    """Give the links to be changed, under a lock, and write them."""
+    file = _file()
+    lock = file.with_name(f"{file.name}.lock")
+    with await_lock(lock, _PATIENCE, "Another process changes the links to albums: try again in a moment."):
+        links = _read(file)
+        yield links
+        try:
+            write_private(file, json.dumps({"links": [asdict(one) for one in links]}).encode())
+        except OSError as error:
+            raise CairnError(
+                "The links to albums cannot be written ({error}).", error=error.strerror or str(error)
+            ) from None

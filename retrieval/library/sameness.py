@@ -1,0 +1,108 @@
+"""A quick look at whether enough photos of a collection show the same for its search to be improved by them."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from index.errors import CairnError
+from retrieval.catalogue.browsing import numbers_of
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.photos import rows_of
+from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.library.searches import Searches
+from retrieval.search.answers import ask_with_photo
+from retrieval.search.options import SearchOptions
+
+SAMPLE = 24
+"""Photos that are searched for where photos were never linked."""
+SECONDS = 6.0
+"""After which no further one is searched for."""
+# About half of the photos are learnt from, and what is found is told by two scenes at least that are not.
+_SCENES = 4  # groups without which most likely nothing can be said
+_PHOTOS = 2 * _SCENES  # photos of the collection in groups, as a sample tells, without which the same
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """How many photos show the same as another.
+
+    Attributes
+    ----------
+    photos : int
+        Of the collection.
+    looked : int
+        Photos that were looked at: all where they were linked before, else a sample.
+    alike : int
+        Of those: photos that show the same as another.
+    scenes : int or None
+        Groups that they make; None if it is a sample.
+    enough : bool
+        Whether it can most likely be said what searches gain.
+    """
+
+    photos: int
+    looked: int
+    alike: int
+    scenes: int | None
+    enough: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        if self.scenes is not None:
+            what = f"{self.alike:,} of {self.photos:,} photos show the same as another, in {self.scenes:,} groups"
+        else:
+            what = f"Of {self.looked:,} photos that were looked at, {self.alike:,} show the same as another"
+        if self.enough:
+            return f"{what}: enough to tell whether searches find more."
+        return f"{what}: most likely too few to tell whether searches find more."
+
+
+def look(searches: Searches, *, sample: int = SAMPLE, seconds: float = SECONDS) -> Sameness:
+    """Find out by the links that are there, or by searching for a sample, how many photos show the same as another.
+
+    Parameters
+    ----------
+    searches : Searches
+        Of an open collection.
+    sample : int
+        Photos that are searched for, evenly spread; with fewer than two photos there are none.
+    seconds : float
+        After which no further one is searched for.
+
+    Returns
+    -------
+    Sameness
+    """
+    collection = searches.collection
+    numbers = collection.catalogue.read(numbers_of, PhotoFilter()).tolist()
+    try:
+        found = read_groups(collection)
+    except (NotGrouped, CairnError):
+        found = None
+    if found is not None and not found.out_of_date:
+        own = [set(one.photos) - set(one.duplicates) for one in found.groups]  # copies say nothing
+        own = [photos for photos in own if len(photos) > 1]
+        alike = sum(len(photos) for photos in own)
+        return Sameness(len(numbers), len(numbers), alike, len(own), len(own) >= _SCENES)
+    places = np.unique(np.linspace(0, len(numbers) - 1, sample).astype(int)) if len(numbers) > 1 else ()
+    chosen = [numbers[place] for place in places]
+    rows = {row.number: row for row in collection.catalogue.read(rows_of, chosen)}
+    alike, looked, until = 0, 0, time.monotonic() + seconds
+    for number in chosen:
+        if time.monotonic() > until and looked:
+            break
+        try:
+            asked = ask_with_photo(rows[number], rows[number].name or "", None)
+            answer = searches.search([asked], SearchOptions(turns=1), top=4)
+        except (CairnError, KeyError):  # its file has gone, say
+            continue
+        looked += 1
+        alike += any(one.found and one.number != number for one in answer)
+    return Sameness(len(numbers), looked, alike, None, bool(looked) and alike * len(numbers) >= _PHOTOS * looked)
