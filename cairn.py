@@ -85,6 +85,9 @@ PUBLIC = {
     "evaluate_retrieval": "eval.library.retrieval:evaluate_retrieval",
     "PatchEvaluation": "eval.library.patches:PatchEvaluation",
     "RetrievalEvaluation": "eval.library.retrieval:RetrievalEvaluation",
+    # Extensions
+    "register": "index.extensions:register",
+    "ExtensionMissing": "index.extensions:ExtensionMissing",
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",

@@ -11,6 +11,8 @@ from eval.library.retrieval import evaluate_retrieval as evaluate_retrieval
 from index.errors import CairnError as CairnError
 from index.errors import LaterVersion as LaterVersion
 from index.errors import Unreadable as Unreadable
+from index.extensions import ExtensionMissing as ExtensionMissing
+from index.extensions import register as register
 from learning.library.descriptor import learn_descriptor as learn_descriptor
 from learning.library.mining import Mined as Mined
 from learning.library.mining import mine as mine
@@ -93,6 +95,7 @@ __all__ = [
     "Damage",
     "Descriptor",
     "Edited",
+    "ExtensionMissing",
     "FeaturesNeeded",
     "Filter",
     "Group",
@@ -145,6 +148,7 @@ __all__ = [
     "patches",
     "radii",
     "read_image",
+    "register",
     "repair",
     "verify",
     "word_matches",

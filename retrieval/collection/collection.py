@@ -107,7 +107,8 @@ class Collection:
         Raises
         ------
         CairnError
-            There is no collection, a part of it is damaged, or the catalogue is another collection's.
+            There is no collection, a part of it is damaged, the catalogue is another collection's, or an extension
+            that it was made with is missing.
         """
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
@@ -116,6 +117,7 @@ class Collection:
                 "There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder
             )
         options = read_options(folder / OPTIONS)
+        options.check_extensions(folder)
         if catalogue is None:
             refuse_without_catalogue(folder)
         return Collection(folder, options, open_catalogue(folder, catalogue_place(folder, catalogue)))
@@ -141,6 +143,7 @@ class Collection:
             there.check_named(named)
             return there
         file = model_file(named)
+        options = options.with_extensions()
         if file is not None:
             # A collection keeps a copy of its own: the file it came from may go, or be another's in a later Cairn.
             learnt = read_model_file(file)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.descriptors.contract import Descriptor, check_distance
+from retrieval.descriptors.contract import Descriptor, check_distance, describe_both
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.halves import to_half
 from retrieval.features.options import FeatureOptions, features_fingerprint
@@ -136,7 +136,7 @@ class Extractor:
             if opposite is None:
                 rows[part] = to_half(self.descriptor.describe(patches))
                 continue
-            straight, turned = self.descriptor.describe_both(patches)
+            straight, turned = describe_both(self.descriptor, patches)
             rows[part] = to_half(straight)
             if turned is None:
                 opposite = None

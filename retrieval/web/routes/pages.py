@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
+from retrieval.search.engines.registry import BEST, EXPANSIONS, PREFERRED, every_engine, find_engine
 from retrieval.web.rendering import STATIC, show_page, static_version
 
 PAGES = {
@@ -80,7 +80,7 @@ def engine_choices() -> str:
     return best + "".join(
         f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">'
         f"{escape(one.label)} ({escape(one.name)})</option>"
-        for one in ENGINES.values()
+        for one in every_engine()
     )
 
 
