@@ -77,6 +77,7 @@ from retrieval.library.reports import SavedSearch as SavedSearch
 from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
+from retrieval.library import testing as testing
 
 __all__ = [
     "Added",

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from numpydoc.docscrape import NumpyDocString
 
 import cairn
+from retrieval.library import testing
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tests" / "whole" / "public.txt"
@@ -43,6 +44,7 @@ from collections.abc import Collection as _Names
 import typer as _typer
 
 {imports}
+from retrieval.library import testing as testing
 
 __all__ = {names}
 __version__: str
@@ -57,7 +59,8 @@ def main() -> None: ...
 
 def public_objects() -> dict[str, Any]:
     """Give every public name with what it names, in alphabetical order."""
-    return {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
+    named = {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
+    return named | {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
 
 
 def record() -> str:
