@@ -26,6 +26,7 @@ from retrieval.collection.collection import CollectionNotFound as CollectionNotF
 from retrieval.collection.locking import CollectionLocked as CollectionLocked
 from retrieval.foreign.contract import FeaturesNeeded as FeaturesNeeded
 from retrieval.groups.groups import NotGrouped as NotGrouped
+from retrieval.library import testing as testing
 from retrieval.library.answers import Answer as Answer
 from retrieval.library.answers import QueryPhoto as QueryPhoto
 from retrieval.library.answers import Result as Result
@@ -77,7 +78,6 @@ from retrieval.library.reports import SavedSearch as SavedSearch
 from retrieval.library.reports import Sidecars as Sidecars
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
-from retrieval.library import testing as testing
 
 __all__ = [
     "Added",

@@ -172,6 +172,11 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     return place
 
 
+def named(kind: str, given: Any) -> str:
+    """Return the name that is given, or that of an object that is given: see `register`."""
+    return given if isinstance(given, str) else register(kind, given)
+
+
 def _called(extension: Any) -> tuple[str, str]:
     """The module of an object, and the name that tells it from others there."""
     own = extension if isinstance(extension, type) else getattr(extension, "respond", type(extension))

@@ -133,8 +133,9 @@ class Collection:
             a part of the collection is damaged.
         """
         from retrieval.descriptors.learnt import read_model_file
-        from retrieval.foreign.extractor import make_extractor
+        from retrieval.foreign.computed import make_extractor
 
+        options = options.with_extensions()
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
         if there is None:
@@ -143,7 +144,6 @@ class Collection:
             there.check_named(named)
             return there
         file = model_file(named)
-        options = options.with_extensions()
         if file is not None:
             # A collection keeps a copy of its own: the file it came from may go, or be another's in a later Cairn.
             learnt = read_model_file(file)
@@ -237,7 +237,7 @@ class Collection:
     def extractor(self) -> "Extractor":
         """Turns photos into features as this collection's were."""
         if self._read.extractor is None:
-            from retrieval.foreign.extractor import make_extractor
+            from retrieval.foreign.computed import make_extractor
 
             self._read.extractor = make_extractor(self.descriptor, self.options.features)
         return self._read.extractor

@@ -125,19 +125,44 @@ class CollectionOptions:
     extensions: tuple[str, ...] = ()  # "module:object version" of those that it was made with
 
     def with_extensions(self) -> "CollectionOptions":
-        """Name extensions by their places, as a collection keeps them, with their versions."""
+        """Name extensions by their places, as a collection keeps them, with their versions.
+
+        Raises
+        ------
+        CairnError
+            An extractor is named that there is not, or with a descriptor or a detector beside it.
+        """
+        if self.features.extractor is not None:
+            return self._extracted()
         regions = replace(self.features.regions, detector=_kept("detector", self.features.regions.detector))
         made = replace(
             self, descriptor=_kept("descriptor", self.descriptor), features=replace(self.features, regions=regions)
         )
-        used = [find(kind, place) for kind, place in made.extended]
-        return replace(made, extensions=tuple(f"{one.place} {one.version}".rstrip() for one in used if one is not None))
+        return made._with_versions()
+
+    def _extracted(self) -> "CollectionOptions":
+        from retrieval.foreign.computed import extracted_by
+
+        regions, own = self.features.regions, CollectionOptions()
+        if self.descriptor != own.descriptor and not self.descriptor.startswith(FOREIGN):
+            raise CairnError("{--features-from} brings its own descriptor: leave out {--descriptor}.")
+        if regions.detector != own.features.regions.detector and not regions.detector.startswith(FOREIGN):
+            raise CairnError("{--features-from} brings its own keypoints: leave out {--detector}.")
+        descriptor, features = extracted_by(str(self.features.extractor))
+        regions = replace(features.regions, max_features=regions.max_features)
+        made = replace(self, descriptor=descriptor.name, features=replace(features, regions=regions))
+        return made._with_versions()
+
+    def _with_versions(self) -> "CollectionOptions":
+        used = [find(kind, place) for kind, place in self.extended]
+        return replace(self, extensions=tuple(f"{one.place} {one.version}".rstrip() for one in used if one is not None))
 
     @property
     def extended(self) -> list[tuple[str, str]]:
         """Kinds and places of extensions that it needs, whether they are here or not."""
         named = (("descriptor", self.descriptor), ("detector", self.features.regions.detector))
-        return [(kind, name) for kind, name in named if is_place(name) and not name.startswith(FOREIGN)]
+        found = [(kind, name) for kind, name in named if is_place(name) and not name.startswith(FOREIGN)]
+        return found + [("extractor", name) for name in [self.features.extractor] if name is not None]
 
     def check_extensions(self, folder: Path) -> None:
         """Raise ExtensionMissing if an extension is not here that a collection in a folder was made with.

@@ -56,11 +56,13 @@ class Extractor:
     """
 
     is_foreign = False
-    """Whether features come from the files of another program: no pixel is looked at, and no photo at a turn."""
+    """Whether features are of another program or an extension: no photo is described at a turn."""
+    reads_files = False
+    """Whether they come from files of another program: no pixel is looked at."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether photos can be described now: those of another program can if it is known where features are."""
+        """Whether photos can be described now: those of files can if it is known where these are."""
         return True
 
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:

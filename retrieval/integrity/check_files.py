@@ -9,7 +9,7 @@ from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.vocabulary_descriptor import NAME_FILE, descriptor_of
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.foreign.extractor import make_extractor
+from retrieval.foreign.computed import make_extractor
 from retrieval.integrity.report import Findings, size_of
 
 

@@ -3,9 +3,9 @@
 Each raises AssertionError where something does not hold, with what that is. Cairn's own parts pass the same checks.
 """
 
-import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.extensions import check_contract, register
 
 if TYPE_CHECKING:
     from retrieval.library.collection import Collection
 
-__all__ = ["check_descriptor", "check_detector", "check_engine", "check_features", "check_protocol"]
+__all__ = [
+    "check_descriptor",
+    "check_detector",
+    "check_engine",
+    "check_extractor",
+    "check_features",
+    "check_protocol",
+]
 
 
 def check_descriptor(descriptor: Any, *, rough: bool = False) -> None:
@@ -211,6 +219,65 @@ def check_engine(engine: Any, collection: "Collection", photo: Any, **options: A
         _refuses(lambda: made.verify(first, max(numbers) + 1), "a photo that there is not is verified", KeyError)
 
 
+def check_extractor(extractor: Any) -> None:
+    """Check that an object finds and describes keypoints as Cairn asks of an extractor.
+
+    It has ``name``, ``dim``, ``geometry`` (``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``) and
+    ``fingerprint``, which is another one whenever features would be others, and ``extract(image)``: from an upright
+    image (H, W) uint8 of any size, or with ``colour = True`` from RGB (H, W, 3), to a dict of ``keypoints`` (N, 2 to 4:
+    x, y, radius, angle in radians), ``frames`` or ``lafs``, of ``descriptors`` (N, dim) and maybe ``scores`` (N,). With
+    ``values = "bits"`` descriptors are packed bits; with ``"bytes"`` or ``"as-they-are"`` they are not brought to unit
+    length.
+
+    Parameters
+    ----------
+    extractor : object
+
+    Raises
+    ------
+    AssertionError
+        The contract is not kept; the message says in what.
+    """
+    from retrieval.foreign.computed import extracted, extracted_by
+    from retrieval.foreign.converting import features_of, placed
+    from retrieval.regions.detectors.registry import FOREIGN
+
+    check_contract("extractor", extractor)
+    _check_fingerprint(extractor)
+    copy = deepcopy(extractor)  # it is sent to worker processes
+    with _registered("extractor", extractor) as place:
+        descriptor, options = extracted_by(place)
+        _expect(options.extractor_fingerprint == extractor.fingerprint, "its fingerprint changes")
+
+    def features(image: NDArray[Any], by: Any = extractor) -> Any:
+        pixels = np.rint(image).astype(np.uint8)
+        height, width = pixels.shape
+        pixels = np.dstack([pixels] * 3) if getattr(extractor, "colour", False) else pixels
+        kept = pixels.copy()
+        try:
+            entry = placed(extracted(by, pixels), width, height)
+            found = features_of(entry, descriptor, f"{FOREIGN}{extractor.geometry}", width, height)
+        except CairnError as error:
+            raise AssertionError(f"of an image of {width} by {height} pixels, {error}") from error
+        _expect(np.array_equal(pixels, kept), "extract() changes the image that it is given")
+        return found
+
+    image = _texture()
+    found = features(image)
+    _expect(len(found) > 0, "it finds nothing where there is much to be found")
+    for by in (extractor, copy):
+        again = features(image, by)
+        same = np.array_equal(again.ellipses, found.ellipses) and np.array_equal(again.descriptors, found.descriptors)
+        _expect(same, "the same image gives other features the second time, or by a copy of the extractor")
+    moved = features(image[32:, 64:]).ellipses[:, :2] + (64, 32)
+    kept = found.ellipses[(found.ellipses[:, 0] > 96) & (found.ellipses[:, 1] > 64), :2]
+    part = _found_again(kept, moved) if len(kept) else 1.0
+    _expect(part >= 0.5, f"of its keypoints {part:.0%} are found again where the image is cut at the left and above")
+    for shape in ((97, 61), (16, 16), (1, 1)):
+        features(image[: shape[0], : shape[1]])
+    features(np.full((64, 64), 128.0))
+
+
 def check_features(form: Any, path: Path, photo: Path) -> None:
     """Check that a format of features reads those of a photo.
 
@@ -236,7 +303,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     check_contract("features", form)
     _expect(form.recognises(Path(path)) is True, f"recognises({path}) is not True")
     _expect(not form.recognises(Path(path).with_name("no such features")), "what is not there is recognised")
-    source = pickle.loads(pickle.dumps(form.open(Path(path))))  # it is sent to other processes
+    source = deepcopy(form.open(Path(path)))  # it is sent to other processes
     _expect(Path(source.path) == Path(path), "open(path).path is another")
     entry = source.entry(photo, list(names_of(photo, [photo.parent])))
     count = len(entry.centres)
@@ -320,7 +387,7 @@ def _check_verification(found: Any, features: int) -> None:
 def _check_fingerprint(extension: Any) -> None:
     mark = extension.fingerprint
     _expect(isinstance(mark, str) and bool(mark), "the fingerprint is no text")
-    _expect(pickle.loads(pickle.dumps(extension)).fingerprint == mark, "pickled, it has another fingerprint")
+    _expect(deepcopy(extension).fingerprint == mark, "a copy of it has another fingerprint")
 
 
 @contextmanager

@@ -44,7 +44,6 @@ from collections.abc import Collection as _Names
 import typer as _typer
 
 {imports}
-from retrieval.library import testing as testing
 
 __all__ = {names}
 __version__: str
@@ -201,7 +200,7 @@ def _type(one: Any) -> str:
 
 def stubs() -> str:
     """Give the stub of the module: every public name, imported from where it is."""
-    imports = []
+    imports = ["from retrieval.library import testing as testing"]
     for name, place in cairn.PUBLIC.items():
         module, _, inner = place.partition(":")
         imports.append(f"from {module} import {inner} as {name}")

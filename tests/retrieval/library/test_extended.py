@@ -130,3 +130,10 @@ def test_what_a_file_says_of_extensions_is_checked(tmp_path: Path) -> None:
     with pytest.raises(CairnError, match="'extensions' is not of the right type"):
         read_options(path)
     assert CollectionOptions().with_extensions() == CollectionOptions()
+
+
+def test_the_parts_take_objects_too(indexed: Indexed) -> None:
+    image = library.read_image(indexed.photos / f"{ASKED}.jpg", 256)
+    regions = library.detect(image, detector=toy_detector.DETECTOR, max_features=50)
+    rows = library.describe(image, regions, Means(), detector=toy_detector.DETECTOR)
+    assert 20 < len(regions) <= 50 and rows.shape == (len(regions), 16)
