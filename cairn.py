@@ -6,8 +6,8 @@
         collection.add("Pictures/holiday", progress=True)
         answer = collection.search("church.jpg")
 
-`PUBLIC` names all there is. Each name is imported when it is first used, and each command's module when the command
-runs: both `import cairn` and `cairn --help` answer at once.
+`PUBLIC` names all there is, and `cairn.testing` has what tests of extensions call. Each name is imported when it is
+first used, and each command's module when the command runs: both `import cairn` and `cairn --help` answer at once.
 """
 
 import atexit
@@ -85,6 +85,9 @@ PUBLIC = {
     "evaluate_retrieval": "eval.library.retrieval:evaluate_retrieval",
     "PatchEvaluation": "eval.library.patches:PatchEvaluation",
     "RetrievalEvaluation": "eval.library.retrieval:RetrievalEvaluation",
+    # Extensions
+    "register": "index.extensions:register",
+    "ExtensionMissing": "index.extensions:ExtensionMissing",
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",
@@ -134,6 +137,10 @@ __all__ = [*PUBLIC]
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return version()
+    if name == "testing":
+        from retrieval.library import testing
+
+        return testing
     if name not in PUBLIC:
         raise AttributeError(f"module 'cairn' has no attribute {name!r}")
     _refuse_strangers(PUBLIC[name].partition(".")[0])
@@ -142,7 +149,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *PUBLIC, "__version__"})
+    return sorted({*globals(), *PUBLIC, "__version__", "testing"})
 
 
 COMMANDS = {

@@ -11,6 +11,8 @@ from eval.library.retrieval import evaluate_retrieval as evaluate_retrieval
 from index.errors import CairnError as CairnError
 from index.errors import LaterVersion as LaterVersion
 from index.errors import Unreadable as Unreadable
+from index.extensions import ExtensionMissing as ExtensionMissing
+from index.extensions import register as register
 from learning.library.descriptor import learn_descriptor as learn_descriptor
 from learning.library.mining import Mined as Mined
 from learning.library.mining import mine as mine
@@ -24,6 +26,7 @@ from retrieval.collection.collection import CollectionNotFound as CollectionNotF
 from retrieval.collection.locking import CollectionLocked as CollectionLocked
 from retrieval.foreign.contract import FeaturesNeeded as FeaturesNeeded
 from retrieval.groups.groups import NotGrouped as NotGrouped
+from retrieval.library import testing as testing
 from retrieval.library.answers import Answer as Answer
 from retrieval.library.answers import QueryPhoto as QueryPhoto
 from retrieval.library.answers import Result as Result
@@ -94,6 +97,7 @@ __all__ = [
     "Damage",
     "Descriptor",
     "Edited",
+    "ExtensionMissing",
     "FeaturesNeeded",
     "Filter",
     "Group",
@@ -147,6 +151,7 @@ __all__ = [
     "patches",
     "radii",
     "read_image",
+    "register",
     "repair",
     "verify",
     "word_matches",

@@ -13,10 +13,11 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from index.extensions import carried
 from index.options.declaration import Option, whole
 from index.options.panels import RUNNING
 
@@ -111,7 +112,8 @@ def run(
     if not isinstance(workers, int):
         yield from workers.run(tasks, ordered=ordered, batch=batch or 1)
         return
-    todo = iter(tasks)
+    extra = carried()
+    todo = iter(tasks) if extra is None else (partial(extra.run, task) for task in tasks)
     first = list(islice(todo, workers * (batch or 1)))
     processes = -(-len(first) // (batch or 1))
     todo = chain(first, todo)

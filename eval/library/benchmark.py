@@ -148,4 +148,4 @@ def _collection_options(chosen: Mapping[str, Any]) -> "CollectionOptions":
     from retrieval.search.engines.contract import prepare
 
     own = {name: chosen[name] for name in options_of(CollectionOptions) if name in chosen}
-    return prepare(chosen["engine"], build(CollectionOptions, own))
+    return prepare(chosen["engine"], build(CollectionOptions, own)).with_extensions()

@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from eval.protocols.revisited import Revisited, read_revisited
 from index.errors import CairnError
+from index.extensions import extensions
 from index.text import shown
 from learning.labels.ground_truth import GroundTruthQuery, read_ground_truth
 
@@ -35,15 +39,15 @@ class BenchmarkQuery:
         Its name.
     stem : str
         Its photo.
-    box : tuple of float
-        x0, y0, x1, y1 in pixels of the photo.
+    box : tuple of float, optional
+        x0, y0, x1, y1 in pixels of the photo; None: all of it.
     labels : mapping of str to QueryLabels
         By protocol; only those by which it has a positive.
     """
 
     name: str
     stem: str
-    box: tuple[float, float, float, float]
+    box: tuple[float, float, float, float] | None
     labels: Mapping[str, QueryLabels]
 
     @property
@@ -152,7 +156,7 @@ def read_truth(path: Path) -> Truth:
     Parameters
     ----------
     path : Path
-        A folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of Revisited.
+        A folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited, or what an extension recognises.
 
     Raises
     ------
@@ -160,9 +164,44 @@ def read_truth(path: Path) -> Truth:
         It cannot be read, or is damaged.
     """
     path = Path(path)
+    found = read_by_extension(path)
+    if found is not None:
+        return found
     if path.is_file():
         return revisited_truth(read_revisited(path))
     return plain_truth(read_ground_truth(path))
+
+
+def read_by_extension(path: Path) -> Truth | None:
+    """Read a ground truth of a form that an extension adds; None where none recognises it.
+
+    The extension gives, for each query by its name, ``photo`` (the name of its file without the ending), maybe ``box``
+    (x0, y0, x1, y1 in pixels), and the names of photos that are ``good``, ``ok`` or ``junk``.
+    """
+    for extension in extensions("protocol"):
+        protocol = extension.load()
+        if protocol.recognises(path):
+            return _truth_of(extension.name, protocol.read(path))
+    return None
+
+
+def _truth_of(name: str, queries: Mapping[str, Mapping[str, Any]]) -> Truth:
+    found = []
+    for query, told in queries.items():
+        positives, junk = (
+            frozenset(str(photo) for key in keys for photo in told.get(key, ())) for keys in (("good", "ok"), ("junk",))
+        )
+        box = told.get("box")
+        if "photo" not in told or (box is not None and np.shape(box) != (4,)) or positives & junk:
+            raise CairnError(
+                f"What the protocol {name} says of the query {shown(query)} cannot be used: it needs a photo, its box "
+                "is four numbers or left out, and no photo is both to be found and junk."
+            )
+        within = None if box is None else (float(box[0]), float(box[1]), float(box[2]), float(box[3]))
+        if positives:
+            labels = {PLAIN: QueryLabels(positives, junk)}
+            found.append(BenchmarkQuery(query, str(told["photo"]), within, labels))
+    return Truth(tuple(found))
 
 
 def plain_truth(queries: list[GroundTruthQuery]) -> Truth:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from eval.protocols.truth import PLAIN, Truth, read_truth
+from eval.protocols.truth import PLAIN, Truth, read_by_extension, read_truth
 from eval.rankings.judged import Protocols
 from learning.labels.ground_truth import read_ground_truth
 
@@ -47,6 +47,9 @@ def read_truth_of_rankings(path: Path) -> GroundTruth:
         It is not there, or damaged.
     """
     path = Path(path)
+    told = read_by_extension(path)
+    if told is not None:
+        return of_truth(told)
     if path.is_file():
         return of_truth(read_truth(path))
     return GroundTruth(

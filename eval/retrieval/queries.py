@@ -145,6 +145,7 @@ class QueryRun:
             # The folder is hidden: a work folder may lie in one of photos.
             cut = scratch / ".cuts" / f"{folder_name(query.stem)}-{key_of({'query': query.name})[:8]}.png"
             cut.parent.mkdir(exist_ok=True)
+            assert box is not None  # of Revisited, whose queries all have one
             cut_out(path, box, cut)
             self._cuts[query.name] = cut
         return SearchTask(job, self._cuts[query.name], None, without)

@@ -64,6 +64,8 @@ def _annotation(one: Declared) -> Any:
     """What may be given: also a path for a path as text, and a list for a tuple."""
     path = str | os.PathLike[str]
     kind: Any = path if one.item is Path or one.option.local else one.item
+    if one.option.extends:
+        kind = kind | object
     if one.several:
         kind = kind | Sequence[kind]
     if one.option.parse is not None and one.item is int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from index.errors import CairnError
+from index.extensions import register
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ class Option:
         Turns a name or a text into the value of the field, raising CairnError.
     local : bool
         It names a file or a folder, so that neither a request nor a collection may say it.
+    extends : str
+        Kind of extension that it names (see `index.extensions`): an object that keeps the contract is taken, too.
     """
 
     help: str
@@ -59,6 +62,7 @@ class Option:
     flags: tuple[str, ...] = ()
     parse: Callable[[str], Any] | None = None
     local: bool = False
+    extends: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Declared:
         kind = "path-like" if self.item is Path else self.item.__name__
         if self.option.local and self.item is str:
             kind = "str or path-like"
+        if self.option.extends:
+            kind += f" or {self.option.extends}"
         if self.several:
             kind = f"sequence of {kind}"
         return f"{kind}, optional" if self.optional else str(kind)
@@ -116,6 +122,8 @@ class Declared:
         """
         if value is None and self.optional:
             return None
+        if self.option.extends and not isinstance(value, str | bytes | os.PathLike | int | float):
+            return register(self.option.extends, value)
         if self.option.parse is not None and (self.kind is str or isinstance(value, str)):
             return self.option.parse(self._text(value))
         if not self.several:

@@ -107,7 +107,8 @@ class Collection:
         Raises
         ------
         CairnError
-            There is no collection, a part of it is damaged, or the catalogue is another collection's.
+            There is no collection, a part of it is damaged, the catalogue is another collection's, or an extension
+            that it was made with is missing.
         """
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
@@ -116,6 +117,7 @@ class Collection:
                 "There is no collection at {folder}: make one with {cairn index|cairn.create}.", folder=folder
             )
         options = read_options(folder / OPTIONS)
+        options.check_extensions(folder)
         if catalogue is None:
             refuse_without_catalogue(folder)
         return Collection(folder, options, open_catalogue(folder, catalogue_place(folder, catalogue)))
@@ -131,8 +133,9 @@ class Collection:
             a part of the collection is damaged.
         """
         from retrieval.descriptors.learnt import read_model_file
-        from retrieval.foreign.extractor import make_extractor
+        from retrieval.foreign.computed import make_extractor
 
+        options = options.with_extensions()
         named, learnt = options.descriptor, None
         there = Collection.open(folder, catalogue=catalogue) if (folder / OPTIONS).is_file() else None
         if there is None:
@@ -234,7 +237,7 @@ class Collection:
     def extractor(self) -> "Extractor":
         """Turns photos into features as this collection's were."""
         if self._read.extractor is None:
-            from retrieval.foreign.extractor import make_extractor
+            from retrieval.foreign.computed import make_extractor
 
             self._read.extractor = make_extractor(self.descriptor, self.options.features)
         return self._read.extractor

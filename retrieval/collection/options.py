@@ -5,19 +5,21 @@ import os
 import tomllib
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from index.errors import CairnError, refuse_unreadable
+from index.extensions import ExtensionMissing, find, is_place, place_of
 from index.hamming.kinds import DEFAULT, NAMES, NONE, full_name, parse_signature
-from index.options.declaration import Option
+from index.options.declaration import Option, options_of
 from index.options.panels import REGIONS, RUNNING, VOCABULARY
 from index.search_backends import BACKENDS
 from index.text import shown
 from retrieval.collection.layout import DESCRIPTOR
 from retrieval.features.options import FeatureOptions
 from retrieval.photos.options import ImageOptions, new_collection
+from retrieval.regions.detectors.registry import FOREIGN
 
 FORMAT = 2
 """Version of the collection's format on disk."""
@@ -60,6 +62,7 @@ class CollectionOptions:
             metavar="NAME|FILE",
             names=("cairn", "pr-proj", "rootsift-proj", "rootsift", "sift", "surf", "ssd"),
             local=True,
+            extends="descriptor",
         ),
     ] = "rootsift"
     words: Annotated[int, Option("Visual words; 0: one for 30 features, at most 500,000.", VOCABULARY, least=0)] = 0
@@ -119,6 +122,68 @@ class CollectionOptions:
     ] = DEFAULT
     image: ImageOptions = field(default_factory=new_collection)  # how photos are read
     features: FeatureOptions = field(default_factory=FeatureOptions)  # regions and patches
+    extensions: tuple[str, ...] = ()  # "module:object version" of those that it was made with
+
+    def with_extensions(self) -> "CollectionOptions":
+        """Name extensions by their places, as a collection keeps them, with their versions.
+
+        Raises
+        ------
+        CairnError
+            An extractor is named that there is not, or with a descriptor or a detector beside it.
+        """
+        if self.features.extractor is not None:
+            return self._extracted()
+        regions = replace(self.features.regions, detector=_kept("detector", self.features.regions.detector))
+        made = replace(
+            self, descriptor=_kept("descriptor", self.descriptor), features=replace(self.features, regions=regions)
+        )
+        return made._with_versions()
+
+    def _extracted(self) -> "CollectionOptions":
+        from retrieval.foreign.computed import extracted_by
+
+        regions, own = self.features.regions, CollectionOptions()
+        if self.descriptor != own.descriptor and not self.descriptor.startswith(FOREIGN):
+            raise CairnError("{--features-from} brings its own descriptor: leave out {--descriptor}.")
+        if regions.detector != own.features.regions.detector and not regions.detector.startswith(FOREIGN):
+            raise CairnError("{--features-from} brings its own keypoints: leave out {--detector}.")
+        descriptor, features = extracted_by(str(self.features.extractor))
+        regions = replace(features.regions, max_features=regions.max_features)
+        made = replace(self, descriptor=descriptor.name, features=replace(features, regions=regions))
+        return made._with_versions()
+
+    def _with_versions(self) -> "CollectionOptions":
+        used = [find(kind, place) for kind, place in self.extended]
+        return replace(self, extensions=tuple(f"{one.place} {one.version}".rstrip() for one in used if one is not None))
+
+    @property
+    def extended(self) -> list[tuple[str, str]]:
+        """Kinds and places of extensions that it needs, whether they are here or not."""
+        named = (("descriptor", self.descriptor), ("detector", self.features.regions.detector))
+        found = [(kind, name) for kind, name in named if is_place(name) and not name.startswith(FOREIGN)]
+        return found + [("extractor", name) for name in [self.features.extractor] if name is not None]
+
+    def check_extensions(self, folder: Path) -> None:
+        """Raise ExtensionMissing if an extension is not here that a collection in a folder was made with.
+
+        What the file says is compared with what is installed and registered, and never imported.
+        """
+        for kind, place in self.extended:
+            if find(kind, place) is None:
+                version = next((one.partition(" ")[2] for one in self.extensions if one.startswith(f"{place} ")), "")
+                raise ExtensionMissing(
+                    "{folder} was made with the {what} {place}, which is neither installed nor registered here: "
+                    "install the package that declares it, or register it by cairn.register.",
+                    folder=folder,
+                    what=kind,
+                    place=shown(f"{place} {version}".rstrip()),
+                )
+
+
+def _kept(kind: str, name: str) -> str:
+    own = options_of(CollectionOptions)[kind].option.names
+    return name if name in own or name.startswith(FOREIGN) or name.endswith(".npz") else place_of(kind, name)
 
 
 def write_options(path: Path, options: CollectionOptions) -> None:
@@ -178,13 +243,13 @@ def _detail(error: Exception) -> str:
 
 
 def _plain(options: Any) -> dict[str, Any]:
-    """Nested tables of an options dataclass; what is None is left out, as TOML has no word for it."""
+    """Nested tables of an options dataclass; what is None or () is left out: TOML has no word for None."""
     table = {}
     for item in dataclasses.fields(options):
         value = getattr(options, item.name)
         if dataclasses.is_dataclass(value):
             table[item.name] = _plain(value)
-        elif value is not None:
+        elif value is not None and value != ():
             table[item.name] = value
     return table
 
@@ -202,7 +267,7 @@ def _build(kind: type[T], table: dict[str, Any]) -> T:
                 raise TypeError(f"{key!r} is not a table")
             values[key] = _build(typing.cast(type, wanted), value)
         elif _fits(value, wanted):
-            values[key] = value
+            values[key] = tuple(value) if isinstance(value, list) else value
         else:
             raise TypeError(f"{key!r} is not of the right type")
     return kind(**values)
@@ -211,6 +276,8 @@ def _build(kind: type[T], table: dict[str, Any]) -> T:
 def _fits(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, types.UnionType):
         return any(_fits(value, one) for one in typing.get_args(wanted))
+    if wanted == tuple[str, ...]:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
     if wanted is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
     return type(value) is wanted and (wanted is not int or abs(value) < 1 << 63)

@@ -62,6 +62,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
             "fingerprint": collection.features_fingerprint,
             "foreign": GEOMETRIES.get(collection.options.features.regions.detector),
         },
+        "extensions": list(collection.options.extensions),
         "signature": str(collection.signature) if collection.signature else None,
         "vocabulary": {
             "words": vocabulary.words,

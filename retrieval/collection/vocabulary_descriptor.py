@@ -7,6 +7,7 @@ from pathlib import Path
 
 from index.arrays import save_bytes
 from index.errors import CairnError
+from index.extensions import place_of
 from index.files.reading import open_regular
 from retrieval.collection.layout import DESCRIPTOR
 from retrieval.descriptors.registry import find_descriptor, model_file
@@ -61,6 +62,7 @@ def files_of(name: str) -> dict[str, bytes]:
 
         return {DESCRIPTOR: read_model_file(file)}
     find_descriptor(name)
+    name = place_of("descriptor", name)
     return {NAME_FILE: f"{name}\n".encode("ascii")}
 
 

@@ -213,6 +213,7 @@ def _tell_unused(context: typer.Context, said: list[str], collection: Any, wante
     from index.hamming.kinds import parse_signature
     from retrieval.descriptors.registry import find_descriptor, model_file
 
+    wanted = wanted.with_extensions()
     asked, own = values_of(wanted), values_of(collection.options)
     is_other = {name: asked[name] != own[name] for name in said} | {
         "signature": parse_signature(wanted.signature) != collection.signature,

@@ -102,6 +102,8 @@ class FeatureFiles:
             raise CairnError(
                 f"--features goes without {option_flag(context, beside[0])}, which is for features that Cairn computes."
             )
+        if self.features is not None and "features_from" in said:
+            raise CairnError("--features reads what another program found, and --features-from finds it: give one.")
         alone = [name for name in ("features_name", "normalise", "binary") if name in said]
         if self.features is None and alone:
             raise CairnError("--features-name, --normalise, --as-they-are and --binary go with --features.")

@@ -84,7 +84,10 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
     descriptor, vocabulary = facts["descriptor"], facts["vocabulary"]
     say(f"descriptor   {descriptor['name']}, {descriptor['dim']} dimensions, {descriptor['fingerprint'][:12]}")
     if descriptor["foreign"]:
-        say(f"keypoints    {descriptor['foreign']}, another program's: new photos need --features")
+        needed = "" if facts["extensions"] else ", another program's: new photos need --features"
+        say(f"keypoints    {descriptor['foreign']}{needed}")
+    for extension in facts["extensions"]:
+        say(f"extension    {extension}")
     say(f"signature    {facts['signature'] or 'none'}")
     if vocabulary:
         say(

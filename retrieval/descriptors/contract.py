@@ -30,8 +30,17 @@ class Descriptor(Protocol):
         ...
 
     def describe_both(self, patches: NDArray[np.uint8 | np.float32]) -> Both:
-        """Describe patches, and the same turned by half where that takes no second look at them; None otherwise."""
+        """Describe patches, and the same turned by half where that takes no second look at them; None otherwise.
+
+        Extensions may leave it out.
+        """
         ...
+
+
+def describe_both(descriptor: Descriptor, patches: NDArray[np.uint8 | np.float32]) -> Both:
+    """Describe patches by `Descriptor.describe_both`, where a descriptor has it."""
+    both = getattr(descriptor, "describe_both", None)
+    return (descriptor.describe(patches), None) if both is None else both(patches)
 
 
 def check_patches(patches: NDArray[np.uint8 | np.float32], size: int) -> NDArray[np.float32]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from index import extensions
 from index.errors import CairnError
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import is_foreign, parse_foreign
@@ -46,15 +47,16 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
     ----------
     name : str
         A name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote;
-        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; or the name of one
-        of another program, as a collection of such features has it (see `retrieval.descriptors.foreign`).
+        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; the name of one
+        of another program, as a collection of such features has it (see `retrieval.descriptors.foreign`); or the name
+        or place of an extension (`index.extensions`).
     folder : Path, optional
         What a relative path is relative to; the working folder otherwise.
 
     Raises
     ------
     CairnError
-        The name is unknown, or its file is missing or damaged.
+        The name is unknown, its file is missing or damaged, or an extension is missing or cannot be loaded.
     """
     if name in DESCRIPTORS:
         return DESCRIPTORS[name]()
@@ -71,7 +73,12 @@ def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
         from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
         return LearntDescriptor(LearntModel("blocks", base_model=named_blocks(name)))
-    known = ", ".join([*DESCRIPTORS, *MODELS])
+    extension = extensions.find("descriptor", name)
+    if extension is not None:
+        descriptor: Descriptor = extension.load()
+        return descriptor
+    extensions.refuse_missing("descriptor", name)
+    known = ", ".join([*DESCRIPTORS, *MODELS, *(one.name for one in extensions.extensions("descriptor"))])
     raise CairnError(
         "There is no descriptor {name}; choose one of {known}, a file (.npz) of {cairn learn}, or blocks as T3h-S4-25.",
         name=repr(name),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.parallel import one_thread
-from retrieval.descriptors.contract import Descriptor, check_distance
+from retrieval.descriptors.contract import Descriptor, check_distance, describe_both
 from retrieval.descriptors.gradients import dominant_orientation
 from retrieval.features.halves import to_half
 from retrieval.features.options import FeatureOptions, features_fingerprint
@@ -56,11 +56,13 @@ class Extractor:
     """
 
     is_foreign = False
-    """Whether features come from the files of another program: no pixel is looked at, and no photo at a turn."""
+    """Whether features are of another program or an extension: no photo is described at a turn."""
+    reads_files = False
+    """Whether they come from files of another program: no pixel is looked at."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether photos can be described now: those of another program can if it is known where features are."""
+        """Whether photos can be described now: those of files can if it is known where these are."""
         return True
 
     def __init__(self, descriptor: Descriptor, options: FeatureOptions) -> None:
@@ -136,7 +138,7 @@ class Extractor:
             if opposite is None:
                 rows[part] = to_half(self.descriptor.describe(patches))
                 continue
-            straight, turned = self.descriptor.describe_both(patches)
+            straight, turned = describe_both(self.descriptor, patches)
             rows[part] = to_half(straight)
             if turned is None:
                 opposite = None

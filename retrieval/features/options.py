@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from index.options.declaration import Option, check
-from index.options.panels import REGIONS
+from index.options.panels import FEATURES, REGIONS
 from retrieval.regions.options import RegionOptions
 
 if TYPE_CHECKING:
@@ -27,6 +27,19 @@ class FeatureOptions:
         ),
     ] = True
 
+    extractor: Annotated[  # module:object of the extension, where a collection has one
+        str | None,
+        Option(
+            "Take keypoints and descriptors from an extractor that an installed package brings, by its name, for new "
+            "photos and for queries. See docs/how-to/extensions.md.",
+            FEATURES,
+            name="features_from",
+            metavar="NAME",
+            extends="extractor",
+        ),
+    ] = None
+    extractor_fingerprint: str | None = None  # of what that computes
+
     def __post_init__(self) -> None:
         check(self)
 
@@ -36,6 +49,9 @@ def features_fingerprint(descriptor: "Descriptor", options: FeatureOptions) -> s
     from index.arrays import fingerprint
 
     told = asdict(options)
+    del told["extractor"]  # where it is imported from tells nothing of what it computes
+    if options.extractor_fingerprint is None:
+        del told["extractor_fingerprint"]
     if not options.regions.max_features:  # collections that are older than this option keep their fingerprint
         del told["regions"]["max_features"]
     return fingerprint({}, {"descriptor": descriptor.fingerprint, "features": told})

@@ -68,7 +68,7 @@ class Staging:
 
     def key(self, path: Path, content: str) -> str:
         """What a photo is staged under: its content, which other programs may have described twice, and not alike."""
-        if not self.extractor.is_foreign:
+        if not self.extractor.reads_files:
             return content
         return f"{content}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
 
@@ -81,7 +81,7 @@ class Staging:
 
     def stage(self, path: Path, key: str) -> Staged:
         """Extract the features of a photo, unless they are there; a photo that cannot be read gives its reason."""
-        if not self.extractor.is_foreign:  # what another program's files say may have changed since
+        if not self.extractor.reads_files:  # what another program's files say may have changed since
             with contextlib.suppress(CairnError):  # not there, or half there: extract (again)
                 return self._staged(key)
         try:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.text import printable_name
-from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import ForeignDescriptor
 from retrieval.features.extraction import Extractor, Features
 from retrieval.features.options import FeatureOptions, features_fingerprint
@@ -47,7 +46,7 @@ class ForeignExtractor(Extractor):
         Folders that are indexed: see `names_of`.
     """
 
-    is_foreign = True
+    is_foreign = reads_files = True
 
     def __init__(
         self,
@@ -127,10 +126,3 @@ class ForeignExtractor(Extractor):
 @dataclass(frozen=True)
 class _ChosenRegions(Regions):
     rows: NDArray[np.int64]  # (N,) which of the photo's features they are
-
-
-def make_extractor(descriptor: Descriptor, options: FeatureOptions) -> Extractor:
-    """Make the extractor of a collection: Cairn's own, or one that still needs a source of features."""
-    if isinstance(descriptor, ForeignDescriptor):
-        return ForeignExtractor(descriptor, options)
-    return Extractor(descriptor, options)

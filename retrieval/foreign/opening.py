@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from index.errors import CairnError
+from index.extensions import extensions
 from index.text import printable_name
 from retrieval.descriptors.foreign import ForeignDescriptor, label_of
 from retrieval.features.options import FeatureOptions
@@ -20,11 +21,18 @@ _LOOKED_AT = 1000  # photos in which features are looked for that tell what they
 def open_features(path: Path) -> FeatureSource:
     """Open the features of photos: a folder of `.npz` files or one of them, hloc's HDF5 file, or COLMAP's database.
 
+    An extension that recognises the path comes first.
+
     Raises
     ------
     CairnError
         There is nothing, or nothing that is known.
     """
+    for extension in extensions("features"):
+        form = extension.load()
+        if form.recognises(path):
+            source: FeatureSource = form.open(path)
+            return source
     if path.is_dir():
         return NpzFolder(path.resolve())
     if not path.is_file():

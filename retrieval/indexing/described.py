@@ -127,6 +127,12 @@ def use_features(collection: Collection, source: FeatureSource, photos: Sequence
         The collection has features of its own.
     """
     descriptor = collection.descriptor
+    if collection.options.features.extractor is not None:
+        raise CairnError(
+            "The features of {folder} are computed by {extractor}: leave out {--features}.",
+            folder=collection.folder,
+            extractor=collection.options.features.extractor,
+        )
     if not isinstance(descriptor, ForeignDescriptor):
         raise CairnError(
             "{folder} was made with Cairn's own features: leave out {--features}.", folder=collection.folder

@@ -266,7 +266,7 @@ class _Pages:
 
     def __init__(self, collection: Collection, paths: Sequence[Path], again: bool) -> None:
         self._catalogue, self._again = collection.catalogue, again
-        self._has_pages = not collection.extractor.is_foreign  # other programs describe files
+        self._has_pages = not collection.extractor.reads_files  # other programs describe files
         self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
         failed = (split_page(failure.path) for failure in self._catalogue.read(failures_in))
         self._failed = {file for file, page in failed if page is not None}

@@ -55,7 +55,7 @@ class ClusterPreparer:
     """
 
     def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:
-        if collection.extractor.is_foreign:
+        if collection.extractor.reads_files:
             raise CairnError("Features of another program are read on one machine: leave out {--cluster}.")
         self._collection = collection
         self._cluster = cluster

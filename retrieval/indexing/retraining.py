@@ -50,7 +50,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.encoding import encode_geometry
 from retrieval.features.extraction import Extractor
 from retrieval.features.staging import Staging, stage_all
-from retrieval.foreign.extractor import make_extractor
+from retrieval.foreign.computed import make_extractor
 from retrieval.indexing.retrain_options import RetrainOptions
 from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import lies_below
@@ -299,7 +299,7 @@ class _Retraining:
         for (number, _, key), one in zip(photos, staged, strict=True):
             if one.reason:
                 self.unreadable[number] = one.reason
-            elif self.staging.extractor.is_foreign and one.features != self.images[number].features:
+            elif self.staging.extractor.reads_files and one.features != self.images[number].features:
                 self.unreadable[number] = "its features are others than those that were indexed"
             else:
                 good.append((number, key))

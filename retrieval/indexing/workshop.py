@@ -16,7 +16,7 @@ from retrieval.collection.segment_writing import quantise
 from retrieval.collection.vocabulary_descriptor import descriptor_of
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.staging import Staged, Staging, staged_files, staging_folder
-from retrieval.foreign.extractor import make_extractor
+from retrieval.foreign.computed import make_extractor
 from retrieval.indexing.preparing import Prepared, described
 
 

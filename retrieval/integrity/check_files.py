@@ -2,13 +2,14 @@
 
 from index.arrays import hash_file, load_json
 from index.errors import CairnError, LaterVersion, Unreadable, refuse_unreadable
+from index.extensions import ExtensionMissing
 from index.vocabulary import META_FILE, Vocabulary
 from retrieval.collection.layout import DESCRIPTOR, OPTIONS, SEGMENTS, VOCABULARY, is_vocabulary
 from retrieval.collection.options import read_options
 from retrieval.collection.seal import Seal
 from retrieval.collection.vocabulary_descriptor import NAME_FILE, descriptor_of
 from retrieval.descriptors.registry import find_descriptor
-from retrieval.foreign.extractor import make_extractor
+from retrieval.foreign.computed import make_extractor
 from retrieval.integrity.report import Findings, size_of
 
 
@@ -89,12 +90,13 @@ def _check_descriptor(findings: Findings, vocabulary: str | None) -> str | None:
     files = [OPTIONS, DESCRIPTOR, *(f"{vocabulary}/{name}" for name in (DESCRIPTOR, NAME_FILE))]
     if findings.is_damaged(*files):
         return None
+    options.check_extensions(findings.folder)
     brought = None
     try:
         brought = descriptor_of(findings.folder / vocabulary) if vocabulary is not None else None
         descriptor = find_descriptor(brought or options.descriptor, findings.folder)
         return make_extractor(descriptor, options.features).fingerprint
-    except Unreadable:
+    except (ExtensionMissing, Unreadable):
         raise
     except CairnError as error:
         own = DESCRIPTOR if options.descriptor == DESCRIPTOR else OPTIONS

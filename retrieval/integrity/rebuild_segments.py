@@ -176,7 +176,7 @@ def _rewrite(
         staged: list[Staged] = []
         keys = [staging.key(place, str(image.sha256)) for image, place in some]
         for one in stage_all(staging, [(place, key) for (_, place), key in zip(some, keys, strict=True)], workers):
-            others = staging.extractor.is_foreign and one.features != some[len(staged)][0].features
+            others = staging.extractor.reads_files and one.features != some[len(staged)][0].features
             if one.reason is None and others:
                 one = replace(one, reason="its features are others than those that were indexed")
             staged.append(one)

@@ -108,6 +108,8 @@ class Info(Report):
         All of them, by features.
     descriptor : dict
         Name, dim, fingerprint, foreign.
+    extensions : list of str
+        Those that it was made with: ``module:object``, and the version.
     signature : str or None
         Kind of the features' signatures.
     vocabulary : dict or None
@@ -133,6 +135,7 @@ class Info(Report):
     bytes: dict[str, int]
     bytes_per_feature: float
     descriptor: dict[str, Any]
+    extensions: list[str]
     signature: str | None
     vocabulary: dict[str, Any] | None
     augmentation: dict[str, Any] | None

@@ -19,6 +19,8 @@ from retrieval.photos.reasons import system_reason
 from retrieval.photos.remarks import NONE, Remarks
 from retrieval.photos.tiff import MOST_PAGES
 
+_LUMA = np.array([0.299, 0.587, 0.114])  # Rec. 601
+
 
 @dataclass(frozen=True)
 class Photo:
@@ -113,6 +115,19 @@ def read_colour_sized(path: Path, options: ImageOptions | None = None) -> tuple[
     """
     read = _read(Path(path), options or ImageOptions(), COLOUR)
     return read.pixels, read.width, read.height
+
+
+def read_photo_in_colour(path: Path, options: ImageOptions | None = None) -> tuple[Photo, NDArray[np.uint8]]:
+    """Read a photo as `read_photo` does, with its luma to the nearest, and its pixels (H, W, 3), RGB uint8.
+
+    Raises
+    ------
+    CairnError
+        As `read_photo`.
+    """
+    read = _read(Path(path), options or ImageOptions(), COLOUR)
+    grey = (read.pixels @ _LUMA).astype(np.float32)
+    return Photo(grey, read.width, read.height, remarks=read.remarks), read.pixels
 
 
 def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> Photo:

@@ -26,7 +26,14 @@ class RegionOptions:
     """How regions are detected."""
 
     detector: Annotated[
-        str, Option(f"Detector of regions: {one_of(DETECTORS)}.", REGIONS, metavar="NAME", names=tuple(DETECTORS))
+        str,
+        Option(
+            f"Detector of regions: {one_of(DETECTORS)}.",
+            REGIONS,
+            metavar="NAME",
+            names=tuple(DETECTORS),
+            extends="detector",
+        ),
     ] = "dog-affine"
     threshold: float | None = None  # smallest absolute response, grey values 0..255; None: the detector's own
     edge_ratio: float = 10.0  # largest ratio of principal curvatures (Lowe 2004, section 4.1)

@@ -144,7 +144,7 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     source = QuerySource(collection.extractor, image or collection.options.image, asked.path, asked.box)
     # A box has fewer features still if only few of the photo's are kept.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
-    is_kept |= collection.extractor.is_foreign  # its file gives none
+    is_kept |= collection.extractor.reads_files  # its file gives none
     if asked.row is not None and is_kept:
         photos = searcher.index.images
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors

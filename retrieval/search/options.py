@@ -48,9 +48,10 @@ def _expansion() -> "ExpansionOptions":
 class SearchOptions:
     """How a query is answered."""
 
-    engine: Annotated[str, Option(f"Engine: {describe_engines()}.", SEARCH, metavar="NAME", names=(BEST, *ENGINES))] = (
-        DEFAULT
-    )
+    engine: Annotated[
+        str,
+        Option(f"Engine: {describe_engines()}.", SEARCH, metavar="NAME", names=(BEST, *ENGINES), extends="engine"),
+    ] = DEFAULT
     expand: Annotated[
         str,
         Option(

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from numpydoc.docscrape import NumpyDocString
 
 import cairn
+from retrieval.library import testing
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tests" / "whole" / "public.txt"
@@ -57,7 +58,8 @@ def main() -> None: ...
 
 def public_objects() -> dict[str, Any]:
     """Give every public name with what it names, in alphabetical order."""
-    return {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
+    named = {name: resolve_name(cairn.PUBLIC[name]) for name in sorted(cairn.PUBLIC)}
+    return named | {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
 
 
 def record() -> str:
@@ -198,7 +200,7 @@ def _type(one: Any) -> str:
 
 def stubs() -> str:
     """Give the stub of the module: every public name, imported from where it is."""
-    imports = []
+    imports = ["from retrieval.library import testing as testing"]
     for name, place in cairn.PUBLIC.items():
         module, _, inner = place.partition(":")
         imports.append(f"from {module} import {inner} as {name}")

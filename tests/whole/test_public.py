@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import operator
 import re
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_the_stubs_are_those_of_the_public_names() -> None:
 def test_all_names_are_there_and_no_other() -> None:
     assert [*cairn.__all__] == [*cairn.PUBLIC] and {*cairn.PUBLIC} < {*dir(cairn)}
     for name, one in OBJECTS.items():
-        assert getattr(cairn, name) is one
+        assert operator.attrgetter(name)(cairn) is one
     assert cairn.__version__ == cairn.version()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         cairn.nothing  # noqa: B018

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
+from index.extensions import check_contract
 from index.parallel import one_thread
 from retrieval.descriptors.contract import Descriptor as DescriptorContract
 from retrieval.descriptors.contract import signs_of
@@ -196,12 +197,5 @@ def contract_of(descriptor: "str | PathLike[str] | Descriptor | DescriptorContra
         return Descriptor.load(descriptor).contract
     if isinstance(descriptor, Descriptor):
         return descriptor.contract
-    if lacking := [name for name in _CONTRACT if not hasattr(descriptor, name)]:
-        raise CairnError(
-            f"A descriptor is a name, a file (.npz), a Descriptor, or an object that keeps its contract: this "
-            f"{type(descriptor).__name__} has no {lacking[0]}."
-        )
+    check_contract("descriptor", descriptor)
     return descriptor
-
-
-_CONTRACT = ("name", "patch_size", "extent", "dim", "bytes", "fingerprint", "describe")

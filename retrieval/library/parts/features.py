@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from index.errors import CairnError
+from index.extensions import named
 from index.parallel import one_thread
 from retrieval.descriptors import contract
 from retrieval.descriptors.gradients import dominant_orientation
@@ -27,7 +28,7 @@ AnyDescriptor = str | PathLike[str] | Descriptor | contract.Descriptor
 """A descriptor by its name or file, a `Descriptor`, or an object of one's own that keeps the contract."""
 
 
-def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int = 0) -> NDArray[np.float32]:
+def detect(image: ArrayLike, *, detector: str | object = "dog-affine", max_features: int = 0) -> NDArray[np.float32]:
     """Detect affine-covariant regions: those that will be found again in another photo of the same thing.
 
     Parameters
@@ -35,9 +36,9 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
     image : array_like, shape (H, W) or (H, W, 3)
         uint8 (0 to 255), uint16, or floats from 0 to 1. It is taken at its size: `cairn index` reduces photos to a
         longer side of 1024 pixels first.
-    detector : str
+    detector : str or object
         ``dog-affine`` (extrema of the difference of Gaussians; Lowe, IJCV 2004) or ``hessian-affine`` (of the
-        determinant of the Hessian; Mikolajczyk & Schmid, IJCV 2004), both with affine adaptation.
+        determinant of the Hessian; Mikolajczyk & Schmid, IJCV 2004), both with affine adaptation; or one of your own.
     max_features : int
         Largest number, strong and spread over the image; 0: all, 8,000 at most.
 
@@ -61,7 +62,9 @@ def detect(image: ArrayLike, *, detector: str = "dog-affine", max_features: int 
     >>> regions.shape[1], 20 < len(regions) <= 50
     (5, True)
     """
-    regions = RegionOptions(detector=detector, max_features=checked_count(max_features, "max_features", 0))
+    regions = RegionOptions(
+        detector=named("detector", detector), max_features=checked_count(max_features, "max_features", 0)
+    )
     extractor = Extractor(contract_of("sift"), FeatureOptions(regions))  # detection asks no descriptor
     return extractor.detect(as_photo(image, _WHOLE)).ellipses
 
@@ -73,7 +76,7 @@ def patches(
     *,
     upright: bool = True,
     measurement_scale: float | None = None,
-    detector: str = "dog-affine",
+    detector: str | object = "dog-affine",
 ) -> NDArray[np.float32]:
     """Cut regions out of an image, each mapped to a square: what descriptors are made of.
 
@@ -90,7 +93,7 @@ def patches(
     measurement_scale : float, optional
         Size of what is cut out over that of the region; the detector's own where it is left out (12.5 for
         ``dog-affine``, whose regions are small).
-    detector : str
+    detector : str or object
         That found the regions: its scale space is what is sampled.
 
     Returns
@@ -114,11 +117,13 @@ def patches(
     """
     rows, grey = checked_regions(regions), as_photo(image, _WHOLE).grey
     size = checked_count(size, "size", 2)
-    scale = find_detector(detector).measurement_scale if measurement_scale is None else measurement_scale
+    scale = (
+        find_detector(named("detector", detector)).measurement_scale if measurement_scale is None else measurement_scale
+    )
     if not 0 < scale < np.inf:
         raise CairnError(f"The measurement scale must be a positive number, not {scale}.")
     with one_thread():
-        space = known_regions(grey, rows, RegionOptions(detector=detector)).space
+        space = known_regions(grey, rows, RegionOptions(detector=named("detector", detector))).space
         centres, frames = rows[:, :2].astype(np.float64), upright_frames(rows) * scale
         cut = extract_patches(space, centres, frames, size)
         if upright or not len(cut):
@@ -133,7 +138,7 @@ def describe(
     *,
     upright: bool = True,
     measurement_scale: float | None = None,
-    detector: str = "dog-affine",
+    detector: str | object = "dog-affine",
 ) -> NDArray[np.float32]:
     """Describe regions of an image by rows of numbers.
 
@@ -150,7 +155,7 @@ def describe(
         Keep "down" down; False: turn each patch to its dominant orientation (see `orientations`).
     measurement_scale : float, optional
         See `patches`; times as large where the descriptor asks for more.
-    detector : str
+    detector : str or object
         That found the regions.
 
     Returns
@@ -184,7 +189,7 @@ def orientations(
     descriptor: AnyDescriptor = "rootsift",
     *,
     measurement_scale: float | None = None,
-    detector: str = "dog-affine",
+    detector: str | object = "dog-affine",
 ) -> NDArray[np.float32]:
     """Find the dominant orientation of regions: the angle by which ``describe(..., upright=False)`` turns each patch.
 
@@ -212,7 +217,7 @@ def orientations(
 def features_fingerprint(
     descriptor: AnyDescriptor = "rootsift",
     *,
-    detector: str = "dog-affine",
+    detector: str | object = "dog-affine",
     max_features: int = 0,
     upright: bool = True,
     measurement_scale: float | None = None,
@@ -238,7 +243,9 @@ def features_fingerprint(
     False
     """
     extractor = _extractor(descriptor, upright, measurement_scale, detector)
-    regions = RegionOptions(detector=detector, max_features=checked_count(max_features, "max_features", 0))
+    regions = RegionOptions(
+        detector=named("detector", detector), max_features=checked_count(max_features, "max_features", 0)
+    )
     return Extractor(extractor.descriptor, replace(extractor.options, regions=regions)).fingerprint
 
 
@@ -248,7 +255,7 @@ def _described(
     descriptor: AnyDescriptor,
     upright: bool,
     measurement_scale: float | None,
-    detector: str,
+    detector: str | object,
 ) -> Features:
     extractor = _extractor(descriptor, upright, measurement_scale, detector)
     rows, photo = checked_regions(regions), as_photo(image, _WHOLE)
@@ -257,6 +264,8 @@ def _described(
     return extractor.describe(photo, found)
 
 
-def _extractor(descriptor: AnyDescriptor, upright: bool, measurement_scale: float | None, detector: str) -> Extractor:
-    options = FeatureOptions(RegionOptions(detector=detector), measurement_scale, upright)
+def _extractor(
+    descriptor: AnyDescriptor, upright: bool, measurement_scale: float | None, detector: str | object
+) -> Extractor:
+    options = FeatureOptions(RegionOptions(detector=named("detector", detector)), measurement_scale, upright)
     return Extractor(contract_of(descriptor), options)

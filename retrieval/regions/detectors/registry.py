@@ -3,6 +3,7 @@
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from index import extensions
 from index.errors import CairnError
 
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ FOREIGN = "foreign:"
 
 
 def find_detector(name: str) -> "Detector":
-    """Look a detector up by name; raises CairnError if the name is unknown."""
+    """Look a detector up by name, or an extension by its place too; raises CairnError if there is none."""
     if name.startswith(FOREIGN):
         raise CairnError(
             "The keypoints of this collection are another program's, and Cairn cannot detect such: take a collection "
             "of Cairn's own features."
         )
-    if name not in DETECTORS:
-        raise CairnError(f"There is no detector {name!r}; choose one of {', '.join(DETECTORS)}.")
-    detector: Detector = resolve_name(DETECTORS[name])
+    extension = extensions.find("detector", name) if name not in DETECTORS else None
+    if name not in DETECTORS and extension is None:
+        extensions.refuse_missing("detector", name)
+        known = ", ".join([*DETECTORS, *(one.name for one in extensions.extensions("detector"))])
+        raise CairnError(f"There is no detector {name!r}; choose one of {known}.")
+    detector: Detector = extension.load() if extension is not None else resolve_name(DETECTORS[name])
     return detector

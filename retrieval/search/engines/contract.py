@@ -10,13 +10,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from index import extensions
 from index.errors import CairnError
 from index.hamming.kinds import SignatureKind
 from index.inverted import InvertedIndex, ScoringOptions
 from retrieval.collection.options import CollectionOptions
 from retrieval.matching.geometries import suited
 from retrieval.matching.verification import Verification
-from retrieval.search.engines.registry import BEST, PREFERRED, find_engine
+from retrieval.search.engines.registry import BEST, ENGINES, PREFERRED, VerifiedPhotos, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.scoreboard import Begun, LocalScoreboard, Scoreboard
 from retrieval.search.views import View
@@ -76,6 +77,16 @@ class Engine(ABC):
     """Whether scores depend on sums over all photos: see `begin`."""
     needs_descriptors = False
     """Whether views must have descriptors: those of a photo of the collection by its indexed features have none."""
+    label = ""
+    """What the search page calls an extension; of Cairn's own engines, `EngineEntry` has this and what follows."""
+    verified = VerifiedPhotos.NONE
+    """Which photos are verified by geometry."""
+    expands = True
+    """Whether a query can be expanded by words: see `score_many`."""
+    signed = False
+    """Whether it looks features up by signatures."""
+    explained_by = ""
+    """Name of the engine that shows the geometry of its matches; its own where that is left out."""
 
     def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         refusal = self.refusal(collection)
@@ -177,5 +188,6 @@ def prepare(name: str, options: CollectionOptions) -> CollectionOptions:
 
 def load_engine(name: str) -> type[Engine]:
     """Import an engine by its name; raises CairnError if the name is unknown."""
-    engine: type[Engine] = resolve_name(find_engine(name).place)
+    extension = extensions.find("engine", name) if name not in ENGINES else None
+    engine: type[Engine] = extension.load() if extension is not None else resolve_name(find_engine(name).place)
     return engine

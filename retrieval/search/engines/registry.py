@@ -1,8 +1,11 @@
 """The engines and expansions by name. It imports none of them: the names are known at once, as for `cairn --help`."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
+from index import extensions
 from index.errors import CairnError
 from index.text import one_of
 
@@ -104,10 +107,33 @@ EXPANSIONS = {
 
 
 def find_engine(name: str) -> EngineEntry:
-    """Look an engine up by name; raises CairnError if the name is unknown."""
-    if name not in ENGINES:
-        raise CairnError(f"There is no engine {name!r}; choose one of {', '.join([BEST, *ENGINES])}.")
-    return ENGINES[name]
+    """Look an engine up by name, or an extension by its place too; raises CairnError if there is none."""
+    if name in ENGINES:
+        return ENGINES[name]
+    extension = extensions.find("engine", name)
+    if extension is None:
+        extensions.refuse_missing("engine", name)
+        known = ", ".join([BEST, *ENGINES, *(one.name for one in extensions.extensions("engine"))])
+        raise CairnError(f"There is no engine {name!r}; choose one of {known}.")
+    kind: Any = extension.load()  # a class of `Engine`, which imports this module
+    return EngineEntry(
+        name,
+        extension.place,
+        kind.label or extension.name,
+        verified=kind.verified,
+        expands=kind.expands,
+        signed=kind.signed,
+        explained_by=kind.explained_by,
+    )
+
+
+def every_engine() -> list[EngineEntry]:
+    """Cairn's own engines, and the extensions that can be loaded."""
+    found = list(ENGINES.values())
+    for one in extensions.extensions("engine"):
+        with suppress(CairnError):
+            found.append(find_engine(one.name))
+    return found
 
 
 def describe_engines() -> str:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from retrieval.search.engines.registry import BEST, ENGINES, EXPANSIONS, PREFERRED, find_engine
+from retrieval.search.engines.registry import BEST, EXPANSIONS, PREFERRED, every_engine, find_engine
 from retrieval.web.rendering import STATIC, show_page, static_version
 
 PAGES = {
@@ -79,7 +79,7 @@ def engine_choices() -> str:
     best = f'<option value="{BEST}" data-verified="{verified}">Best for these photos</option>'
     return best + "".join(
         f'<option value="{escape(one.name)}" data-verified="{one.verified.value}">{escape(one.label)}</option>'
-        for one in ENGINES.values()
+        for one in every_engine()
     )
 
 

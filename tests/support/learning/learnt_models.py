@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import ndimage
 
 from retrieval.descriptors.bases import NESTED
 from retrieval.descriptors.blocks.descriptor import named_blocks
@@ -14,6 +13,7 @@ from retrieval.descriptors.codes import BinaryCode, ProductCode
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel, Pooling
 from retrieval.descriptors.nested import NestedSift
 from retrieval.descriptors.pooling import ChannelOptions
+from retrieval.library.testing import textures as textures
 
 BITS, PARTS, DIM, WEAK = 256, 8, 40, 192
 
@@ -25,13 +25,6 @@ class Case:
     model: LearntModel
     longest: float = 1.0  # no row is longer
     coded: bool = False  # a row is what a code stands for: a small change of a patch changes none of it, or a part
-
-
-def textures(number: int, size: int, seed: int = 0, sigma: float = 2, low: float = 20, high: float = 230) -> np.ndarray:
-    """Patches (N, S, S) float32 of smooth texture, grey values from low to high."""
-    noise = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=(number, size, size)), (0, sigma, sigma))
-    noise -= noise.min(axis=(1, 2), keepdims=True)
-    return np.asarray((low + (high - low) * noise / noise.max(axis=(1, 2), keepdims=True)).astype(np.float32))
 
 
 def circles(radii: tuple[float, ...] = (4, 8, 12), angles: int = 8) -> np.ndarray:

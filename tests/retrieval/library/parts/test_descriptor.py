@@ -71,7 +71,7 @@ def test_a_name_that_there_is_not_is_refused(name: object) -> None:
 
 
 def test_no_descriptor_and_patches_beyond_single_precision_are_refused() -> None:
-    with pytest.raises(CairnError, match="this int has no name"):
+    with pytest.raises(CairnError, match="This int does not keep the contract of a descriptor: it has no name"):
         contract_of(3)  # type: ignore[arg-type]
     with pytest.raises(CairnError, match="finite numbers, at most 1e"):
         Descriptor.load("sift").describe(np.full((1, 31, 31), 1e300))

@@ -16,7 +16,8 @@ from index.similarity import SimilarityMatrix
 from retrieval.catalogue.photos import photo_of_name
 from retrieval.collection.collection import Collection
 from retrieval.collection.options import CollectionOptions
-from retrieval.matching.verification import NOTHING
+from retrieval.library.collection import Collection as LibraryCollection
+from retrieval.library.testing import check_engine
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine, load_engine, settle
 from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, PREFERRED, VerifiedPhotos, find_engine
@@ -136,30 +137,13 @@ def test_the_best_engine_is_by_signatures_where_there_are_some_and_by_words_wher
 # Scores
 
 
-def test_scores_are_those_of_all_photos_and_depend_on_no_other_search(
-    engine: Engine, collection: Collection, views: list[View]
-) -> None:
-    first = engine.score(views[0])
-    assert first.shape == collection.index.image_numbers.shape and first.dtype == np.float32
-    assert np.isfinite(first).all() and (first >= 0).all()
-    engine.score(views[1])
-    np.testing.assert_array_equal(engine.score(views[0]), first)
-    again = load_engine(engine.options.engine)(collection, engine.options)
-    np.testing.assert_array_equal(again.score(views[0]), first)
-    many = engine.score_many([views[1], views[0], nothing(views[0])])
-    assert many.dtype == np.float32
-    np.testing.assert_array_equal(many, [engine.score(views[1]), first, np.zeros_like(first)])
+def test_the_contract_of_extensions_is_kept(engine: Engine, collection: Collection, options: dict[str, Any]) -> None:
+    check_engine(engine.options.engine, LibraryCollection(collection), f"{ASKED}.jpg", **options)
 
 
 def test_a_photo_is_most_like_itself(engine: Engine, collection: Collection, views: list[View]) -> None:
     best = engine.index.image_numbers[engine.score(views[0]).argmax()]
     assert best == number_of(collection, ASKED)
-
-
-def test_a_query_without_features_scores_and_verifies_nothing(engine: Engine, views: list[View]) -> None:
-    none = nothing(views[0])
-    assert not engine.score(none).any()
-    assert engine.verify(none, int(engine.index.image_numbers[0])).strength == NOTHING.strength
 
 
 def test_the_terms_of_a_view_are_scored_where_an_engine_can_be_expanded(engine: Engine, views: list[View]) -> None:
@@ -201,26 +185,6 @@ def test_another_view_of_an_object_is_verified_and_another_object_is_not(
     same, other = (engine.verify(views[0], number_of(collection, stem)) for stem in ("coffee_003", "page_002"))
     assert same.inliers >= 20 > other.inliers
     assert (other.transform is None) == (other.inliers == 0)
-
-
-def test_photos_are_verified_together_as_each_is_alone(engine: Engine, views: list[View]) -> None:
-    numbers = engine.index.image_numbers.tolist()
-    for view in (*views, nothing(views[0])):
-        alone = [engine.verify(view, number) for number in numbers]
-        for order in (numbers, numbers[::-1], numbers[1::3], []):
-            for number, found in zip(order, engine.verify_many(view, order), strict=True):
-                expected = alone[numbers.index(number)]
-                np.testing.assert_array_equal(found.matches, expected.matches)
-                np.testing.assert_array_equal(found.transform, expected.transform)
-                assert (found.log_odds, found.unsure) == (expected.log_odds, expected.unsure)
-
-
-def test_a_photo_that_there_is_not_cannot_be_verified(engine: Engine, views: list[View]) -> None:
-    missing = int(engine.index.image_numbers.max()) + 1
-    with pytest.raises(KeyError):
-        engine.verify(views[0], missing)
-    with pytest.raises(KeyError):
-        engine.verify_many(views[0], [int(engine.index.image_numbers[0]), missing])
 
 
 # A new engine: a file, and a line in the registry

@@ -1,0 +1,183 @@
+"""An extractor that another package brings whole: an image in, keypoints and descriptors out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.extensions import Extension, find, refuse_missing
+from index.parallel import one_thread
+from index.text import shown
+from retrieval.descriptors.contract import Descriptor
+from retrieval.descriptors.foreign import BITS, UNIT, VALUES, ForeignDescriptor, label_of
+from retrieval.features.extraction import Extractor
+from retrieval.features.options import FeatureOptions
+from retrieval.foreign.arrays import entry_of
+from retrieval.foreign.contract import GEOMETRIES, TURNED, Entry
+from retrieval.foreign.converting import placed
+from retrieval.foreign.extractor import DescribedPhoto, ForeignExtractor
+from retrieval.photos.decoding import Photo, read_photo, read_photo_in_colour
+from retrieval.photos.options import ImageOptions
+from retrieval.regions.detectors.registry import FOREIGN
+
+
+class WholeExtractor(Protocol):
+    """What an extension of the kind ``extractor`` offers.
+
+    Attributes
+    ----------
+    name : str
+        What people call its descriptors.
+    dim : int
+        Length of a descriptor; of packed bits their number.
+    geometry : str
+        What is known of a keypoint: ``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``.
+    fingerprint : str
+        Another one whenever it would give other features, such as by another model.
+    """
+
+    name: str
+    dim: int
+    geometry: str
+    fingerprint: str
+
+    def extract(self, image: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+        """Find and describe the keypoints of an image.
+
+        Parameters
+        ----------
+        image : ndarray, shape (H, W) or, if the extension has ``colour = True``, (H, W, 3), uint8
+            Grey, or RGB; upright, and reduced to the collection's ``max_side``.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the
+            top-left one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared
+            at unit length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher
+            the better. N may be 0.
+        """
+        ...
+
+
+class ComputedExtractor(ForeignExtractor):
+    """Gives photos the features that an extension computes.
+
+    The extension is found when it is first needed, in each process.
+
+    Parameters
+    ----------
+    descriptor : ForeignDescriptor
+        What they are described by.
+    options : FeatureOptions
+        With the place and the fingerprint of the extension.
+    """
+
+    reads_files = False
+
+    def __init__(self, descriptor: ForeignDescriptor, options: FeatureOptions) -> None:
+        super().__init__(descriptor, options)
+        self._extension: WholeExtractor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_extension": None}
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether photos can be described: CairnError says why they cannot."""
+        self.extension()
+        return True
+
+    def extension(self) -> WholeExtractor:
+        """Find what computes.
+
+        Raises
+        ------
+        CairnError
+            It is missing, cannot be loaded, or computes other features than the collection's.
+        """
+        if self._extension is None:
+            place = str(self.options.extractor)
+            found = find_extractor(place).load()
+            if found.fingerprint != self.options.extractor_fingerprint:
+                raise CairnError(
+                    "The extractor {place} computes other features now than those of the collection, by another model "
+                    "or version: take that which it was made with, or make a new collection.",
+                    place=place,
+                )
+            self._extension = found
+        return self._extension
+
+    def read(self, path: Path, image: ImageOptions) -> Photo:
+        """Read a photo and compute its features: see `Extractor.read`."""
+        extension = self.extension()
+        if getattr(extension, "colour", False):
+            photo, pixels = read_photo_in_colour(path, image)
+        else:
+            photo = read_photo(path, image)
+            pixels = np.rint(photo.grey).astype(np.uint8)
+        entry = placed(extracted(extension, pixels), photo.width, photo.height)
+        return DescribedPhoto(photo.grey, photo.width, photo.height, path, entry, remarks=photo.remarks)
+
+
+def extracted(extension: WholeExtractor, pixels: NDArray[np.uint8]) -> Entry:
+    """Return the features that an extension computes of an image; raises CairnError, the reason alone, if it fails."""
+    try:
+        with one_thread():
+            arrays = extension.extract(pixels)
+        entry = entry_of(dict(arrays), is_binary=getattr(extension, "values", UNIT) == BITS)
+    except CairnError as error:
+        raise CairnError(f"the features that {extension.name} gives cannot be used: {error}") from error
+    except Exception as error:  # code of others fails in any way
+        reason = shown(" ".join(f"{type(error).__name__}: {error}".split()), 200)
+        raise CairnError(f"the extractor {extension.name} failed: {reason}") from error
+    return replace(entry, size=(pixels.shape[1], pixels.shape[0]))
+
+
+def find_extractor(name: str) -> Extension:
+    """Find an extension by its name or place; raises CairnError if there is none."""
+    found = find("extractor", name)
+    if found is None:
+        refuse_missing("extractor", name)
+        raise CairnError(
+            "There is no extractor {name}: install the package that declares it, in the group cairn.extractors.",
+            name=shown(name),
+        )
+    return found
+
+
+def extracted_by(name: str) -> tuple[ForeignDescriptor, FeatureOptions]:
+    """Return the descriptor of an extension, by its name or place, and what is known of its keypoints.
+
+    Raises
+    ------
+    CairnError
+        There is no such extension, it cannot be loaded, or it says of itself what cannot be.
+    """
+    extension = find_extractor(name)
+    made: WholeExtractor = extension.load()
+    values, geometry = getattr(made, "values", UNIT), f"{FOREIGN}{made.geometry}"
+    if geometry not in GEOMETRIES or values not in VALUES:
+        raise CairnError(
+            "The extractor {name} cannot be used: its geometry is {geometry} and its values are {values}, which there "
+            "are not.",
+            name=extension.name,
+            geometry=shown(str(made.geometry)),
+            values=shown(str(values)),
+        )
+    descriptor = ForeignDescriptor(label_of(made.name), int(made.dim), values)
+    options = FeatureOptions(
+        upright=geometry not in TURNED, extractor=extension.place, extractor_fingerprint=str(made.fingerprint)
+    )
+    return descriptor, replace(options, regions=replace(options.regions, detector=geometry))
+
+
+def make_extractor(descriptor: Descriptor, options: FeatureOptions) -> Extractor:
+    """Make the extractor of a collection: Cairn's own, that of an extension, or one that still needs files."""
+    if not isinstance(descriptor, ForeignDescriptor):
+        return Extractor(descriptor, options)
+    kind = ForeignExtractor if options.extractor is None else ComputedExtractor
+    return kind(descriptor, options)
