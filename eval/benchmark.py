@@ -45,6 +45,7 @@ class BenchmarkReport:
     trained_on: str
     recall_at_1: float
     images: int
+    features: int  # of the images
     failed: list[dict[str, str]]
     missing: list[str]  # photos of the ground truth that are not there
     truth: Truth  # with the stems of files as the names of photos
@@ -86,6 +87,7 @@ class BenchmarkReport:
                 **self.origin,
             },
             "images": self.images,
+            "features": self.features,
             "distractors": self.distractors,
             "share": self.share,
             "as_published": self.published,
@@ -229,6 +231,7 @@ def run_benchmark(
                 trained_on=opened.vocabulary.trained_on,
                 recall_at_1=opened.vocabulary.recall_at_1,
                 images=len(run.rows),
+                features=int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
                 failed=failed,
                 missing=run.missing,
                 truth=whole,

@@ -56,6 +56,7 @@ def write_phototour(folder: Path, seed: int, points: int = 128, views: int = 4) 
     half = points // 2
     # The published sets draw the pairs to train on and to test on from the same patches.
     _write_pairs(folder / "m50_500000_500000_0.txt", of, generator, points * 3)
+    _write_pairs(folder / "m50_200000_200000_0.txt", of, generator, points)
     _write_pairs(folder / "m50_100000_100000_0.txt", of, generator, half * 3)
 
 
