@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
-from eval.protocols.truth import PLAIN, Truth, plain_truth, read_truth
+from eval.protocols.truth import PLAIN, Truth, one_right_answer, plain_truth, read_truth
 from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_name, key_of, run_folder, size_of
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
@@ -63,8 +63,8 @@ class BenchmarkReport:
 
     @property
     def scores(self) -> list[QueryScore]:
-        """Scores of the queries, of the only protocol or else of Medium."""
-        return self.protocols.get(PLAIN) or self.protocols["medium"]
+        """Scores of the queries, of the only protocol, or else of Medium, or of the first."""
+        return self.protocols.get(PLAIN) or self.protocols.get("medium") or next(iter(self.protocols.values()))
 
     @property
     def mean(self) -> float:
@@ -130,6 +130,7 @@ def run_benchmark(
     features: Path | None = None,
     work: RunFiles | None = None,
     single_ranking: bool = False,
+    cameras: tuple[str, str] | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -140,7 +141,8 @@ def run_benchmark(
     images : sequence of Path
         Photos and folders of the photos to be indexed; of those of Revisited, what its ground truth calls the database.
     ground_truth : Path
-        Folder in the Oxford5K layout, or a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018).
+        Folder in the Oxford5K layout, a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018), or
+        ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     queries : Path, optional
         Folder of query photos that are not among the images.
     distractors : sequence of Path
@@ -163,6 +165,8 @@ def run_benchmark(
     single_ranking : bool
         Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
         place among the photos that are verified, and expands no query.
+    cameras : tuple of str, optional
+        What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -183,6 +187,8 @@ def run_benchmark(
     search, options = search or SearchOptions(), options or CollectionOptions()
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
     truth = read_truth(ground_truth)
+    if cameras is not None:
+        truth = one_right_answer(truth, *cameras)
     if not truth.queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eval.protocols.google_landmarks import DEPTH, USAGES, RetrievalQuery, read_retrieval
 from eval.protocols.revisited import Revisited, read_revisited
 from index.errors import CairnError
 from index.text import shown
@@ -35,15 +36,15 @@ class BenchmarkQuery:
         Its name.
     stem : str
         Its photo.
-    box : tuple of float
-        x0, y0, x1, y1 in pixels of the photo.
+    box : tuple of float, optional
+        x0, y0, x1, y1 in pixels of the photo; None: all of it.
     labels : mapping of str to QueryLabels
         By protocol; only those by which it has a positive.
     """
 
     name: str
     stem: str
-    box: tuple[float, float, float, float]
+    box: tuple[float, float, float, float] | None
     labels: Mapping[str, QueryLabels]
 
     @property
@@ -61,13 +62,15 @@ class Truth:
     queries : tuple of BenchmarkQuery
         Those that have a positive by any protocol.
     protocols : tuple of str
-        Names: `PLAIN` alone, or `REVISITED`.
+        Names: `PLAIN` alone, `REVISITED`, or the parts of Google Landmarks.
     cutoffs : tuple of int
         The k of mean precisions at k that the benchmark reports.
     database : frozenset of str, optional
         Stems of the photos that are searched; None: all that there are.
     cropped : bool
         Whether a query is what its box cuts out of the photo, rather than the photo's features in the box.
+    depth : int, optional
+        Photos of a ranking that count: average precision is `average_precision_at` then.
     """
 
     queries: tuple[BenchmarkQuery, ...]
@@ -75,6 +78,7 @@ class Truth:
     cutoffs: tuple[int, ...] = ()
     database: frozenset[str] | None = None
     cropped: bool = False
+    depth: int | None = None
 
     @property
     def named(self) -> frozenset[str]:
@@ -152,7 +156,8 @@ def read_truth(path: Path) -> Truth:
     Parameters
     ----------
     path : Path
-        A folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of Revisited.
+        A folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited, or ``retrieval_solution_*.csv`` of Google
+        Landmarks.
 
     Raises
     ------
@@ -160,6 +165,8 @@ def read_truth(path: Path) -> Truth:
         It cannot be read, or is damaged.
     """
     path = Path(path)
+    if path.suffix.lower() == ".csv":
+        return landmarks_truth(read_retrieval(path))
     if path.is_file():
         return revisited_truth(read_revisited(path))
     return plain_truth(read_ground_truth(path))
@@ -174,6 +181,45 @@ def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
             if query.positives
         )
     )
+
+
+def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
+    """The public and the private part of Google Landmarks v2, the first 100 photos of a ranking."""
+    asked = [
+        BenchmarkQuery(one.photo, one.photo, None, {one.usage: QueryLabels(one.positives, frozenset())})
+        for one in queries
+    ]
+    there = {one.usage for one in queries}
+    return Truth(tuple(asked), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
+
+
+def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
+    """Stanford Mobile Visual Search: photos of one camera search those of another, each building being there once.
+
+    Parameters
+    ----------
+    truth : Truth
+        Of all photos.
+    asked, searched : str
+        What the names of the queries' photos, and of those that are searched, begin with.
+
+    Returns
+    -------
+    Truth
+        With the precision at one, the share of queries whose first photo is right, beside average precision.
+    """
+    queries = []
+    for query in truth.queries:
+        labels = {
+            name: QueryLabels(*(frozenset(one for one in photos if one.startswith(searched)) for photos in both))
+            for name, both in ((name, (of.positives, of.junk)) for name, of in query.labels.items())
+        }
+        if query.stem.startswith(asked) and all(one.positives for one in labels.values()):
+            queries.append(replace(query, labels=labels))
+    if not queries:
+        raise CairnError(f"No query of the ground truth is of a photo {asked}… that is to find one {searched}….")
+    database = frozenset().union(*(one.positives | one.junk for query in queries for one in query.labels.values()))
+    return replace(truth, queries=tuple(queries), cutoffs=(1,), database=database)
 
 
 def revisited_truth(found: Revisited) -> Truth:
