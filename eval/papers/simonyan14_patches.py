@@ -86,7 +86,7 @@ _TABLE_3_BITS = {
     "Boix13": 1360,
 }
 _OPEN = (
-    "The paper lists no values of μ and γ and no length of dual averaging, and does not say how gradients are "
+    "The paper lists no values of μ and γ and no length of dual averaging, and does not say how far patches are "
     "smoothed: here the grids and lengths of `cairn learn descriptor --as-published`, and 2 samples of 31.",
 )
 _SIFT = (

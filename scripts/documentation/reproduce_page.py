@@ -33,8 +33,9 @@ that was stopped goes on where it was, inside a command too. Each experiment bec
 and the same numbers as CSV and JSON.
 
 `--seeds 3` runs all that is random three times, each with other seeds: training and validation pairs, matches, codes,
-vocabularies. Tables then have the mean and, after ±, the sample standard deviation; plots are of the first run. Yan13's
-learnt numbers are means over five runs without that, as the paper's are over several.
+vocabularies. Tables then have the mean and, after ±, the sample standard deviation; plots, and what stands in square
+brackets, are of the first run. Yan13's learnt numbers are means over five runs without that, as the paper's are over
+several.
 
 All numbers that commands print go into `cairn-reproduced/log.jsonl` as soon as a command has ended: a line each, with
 `time`, `experiment`, `step`, `key`, `name`, `at` (its place in a list, such as an iteration) and `value`.
@@ -78,9 +79,8 @@ The papers print three errors of SIFT on the same test pairs, of three programs:
 Cairn has one SIFT, in the layout of VLFeat (4 x 4 bins of a fifth of the patch's side each). `--descriptor sift` over
 the whole patch is to be held against Trzcinski12, and `--descriptor rootsift` against Simonyan14. With the
 `--footprint` that `cairn evaluate footprint liberty` finds best it is to be held against Brown11, and `brown11/…` do
-so. Where ours is within a point or two of the row it belongs to, the patches, their pairs and the measure are those
-of the paper; a difference of two points between rows is one of programs, not of ours. We have not measured this, as
-we do not have the sets.
+so. The differences between the rows are those of the three programs: where ours comes near its own row, patches,
+pairs and measure are those of the papers. We have not measured this, as we do not have the sets.
 
 ## What is there
 
