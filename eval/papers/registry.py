@@ -48,6 +48,7 @@ _MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
     yan13.figure5,
     yan13.figure6,
     revisited.table5,
+    revisited.million,
 )
 
 

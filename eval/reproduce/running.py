@@ -225,7 +225,7 @@ def _with_workers(arguments: list[str], workers: int) -> list[str]:
     return [*arguments, "--workers", str(workers)] if workers and takes else arguments
 
 
-_SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rparis6k"}
+_SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rparis6k", "roxford1m", "rparis1m"}
 
 
 def _read(text: str, step: Step) -> dict[str, Any]:

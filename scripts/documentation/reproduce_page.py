@@ -42,15 +42,18 @@ All numbers that commands print go into `cairn-reproduced/log.jsonl` as soon as 
 
 ```python
 import pandas
+
 log = pandas.read_json("cairn-reproduced/log.jsonl", lines=True)
 log[log.name == "printed.history.test"].pivot_table(index="at", columns="step", values="value").plot()
 
-from torch.utils.tensorboard import SummaryWriter          # the same for TensorBoard
+from torch.utils.tensorboard import SummaryWriter  # the same for TensorBoard
+
 with SummaryWriter("runs") as writer:
     for row in log.itertuples():
         writer.add_scalar(f"{row.step}/{row.name}", row.value, 0 if pandas.isna(row.at) else int(row.at))
 
-import wandb                                                # and for Weights & Biases: a run for each step
+import wandb  # and for Weights & Biases: a run for each step
+
 for (key, step), rows in log.groupby(["key", "step"]):
     run = wandb.init(project="cairn", name=step, reinit=True)
     for row in rows.itertuples():
