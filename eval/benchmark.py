@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.protocols.scoring import QueryScore, mean_precision
-from eval.protocols.truth import PLAIN, Truth, plain_truth, read_truth
+from eval.protocols.truth import PLAIN, Truth, one_right_answer, plain_truth, read_truth
 from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_name, key_of, run_folder, size_of
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
@@ -45,6 +45,7 @@ class BenchmarkReport:
     trained_on: str
     recall_at_1: float
     images: int
+    features: int  # of the images
     failed: list[dict[str, str]]
     missing: list[str]  # photos of the ground truth that are not there
     truth: Truth  # with the stems of files as the names of photos
@@ -62,8 +63,8 @@ class BenchmarkReport:
 
     @property
     def scores(self) -> list[QueryScore]:
-        """Scores of the queries, of the only protocol or else of Medium."""
-        return self.protocols.get(PLAIN) or self.protocols["medium"]
+        """Scores of the queries, of the only protocol, or else of Medium, or of the first."""
+        return self.protocols.get(PLAIN) or self.protocols.get("medium") or next(iter(self.protocols.values()))
 
     @property
     def mean(self) -> float:
@@ -86,6 +87,7 @@ class BenchmarkReport:
                 **self.origin,
             },
             "images": self.images,
+            "features": self.features,
             "distractors": self.distractors,
             "share": self.share,
             "as_published": self.published,
@@ -128,6 +130,7 @@ def run_benchmark(
     features: Path | None = None,
     work: RunFiles | None = None,
     single_ranking: bool = False,
+    cameras: tuple[str, str] | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -138,7 +141,8 @@ def run_benchmark(
     images : sequence of Path
         Photos and folders of the photos to be indexed; of those of Revisited, what its ground truth calls the database.
     ground_truth : Path
-        Folder in the Oxford5K layout, or a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018).
+        Folder in the Oxford5K layout, a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018), or
+        ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     queries : Path, optional
         Folder of query photos that are not among the images.
     distractors : sequence of Path
@@ -161,6 +165,8 @@ def run_benchmark(
     single_ranking : bool
         Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
         place among the photos that are verified, and expands no query.
+    cameras : tuple of str, optional
+        What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -181,6 +187,8 @@ def run_benchmark(
     search, options = search or SearchOptions(), options or CollectionOptions()
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
     truth = read_truth(ground_truth)
+    if cameras is not None:
+        truth = one_right_answer(truth, *cameras)
     if not truth.queries:
         raise CairnError(f"No query of {ground_truth} has a positive.")
     whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
@@ -229,6 +237,7 @@ def run_benchmark(
                 trained_on=opened.vocabulary.trained_on,
                 recall_at_1=opened.vocabulary.recall_at_1,
                 images=len(run.rows),
+                features=int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
                 failed=failed,
                 missing=run.missing,
                 truth=whole,

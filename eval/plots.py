@@ -178,12 +178,16 @@ def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]]
 
 
 def plot_similarities(
-    groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path
+    groups: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]],
+    path: Path,
+    *,
+    trim: float = 0.0,
+    linear: bool = False,
 ) -> dict[str, dict[str, object]]:
     """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
 
-    The axis is logarithmic, as similarities are; the legend counts pairs of images without a word in common. The
-    overlap of two distributions is the area under both.
+    The axis is logarithmic, as similarities are, and one for all panels; the legend counts pairs of images without a
+    word in common. The overlap of two distributions is the area under both.
 
     Parameters
     ----------
@@ -191,6 +195,11 @@ def plot_similarities(
         By the measure's name: scores of image pairs that show the same object, and of others.
     path : Path
         See `plot_roc`.
+    trim : float
+        Share of the largest and of the smallest scores of each group that are left out, less than a half; the paper:
+        0.08. Shares are of all pairs of the group even so.
+    linear : bool
+        Draw on a linear axis from the least score that is left, one for each panel, as the paper.
 
     Returns
     -------
@@ -199,20 +208,26 @@ def plot_similarities(
         ``matching`` and ``not matching``, the share of its image pairs in each bin. JSON types only.
     """
     figure = new_plot(path, 5.2 * len(groups), 3.8)
-    positive = np.concatenate([part[part > 0] for both in groups.values() for part in both])
-    low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
-    bins = np.geomspace(low, max(high, low * 1.01), 60)
+    left = {name: tuple(_trimmed(scores, trim) for scores in both) for name, both in groups.items()}
+    bins = _logarithmic(np.concatenate([scores for both in left.values() for scores in both]))
     told: dict[str, dict[str, object]] = {}
-    for place, (name, (matching, other)) in enumerate(groups.items(), start=1):
+    for place, (name, both) in enumerate(groups.items(), start=1):
         axes = figure.add_subplot(1, len(groups), place)
+        shown = left[name]
+        if linear:
+            bins = _linear(np.concatenate(shown))
         shares = []
-        for scores, label, colour in ((matching, "matching", "tab:green"), (other, "not matching", "tab:blue")):
-            counts, _ = np.histogram(np.clip(scores[scores > 0], low, bins[-1]), bins)
+        for scores, part, label, colour in zip(
+            both, shown, ("matching", "not matching"), ("tab:green", "tab:blue"), strict=True
+        ):
+            counted = part if linear else part[part > 0]
+            counts, _ = np.histogram(np.clip(counted, bins[0], bins[-1]), bins)
             shares.append(counts / max(len(scores), 1))
-            none = f", {100 * np.mean(scores == 0):.0f}% at 0" if len(scores) else ""
+            none = f", {100 * np.mean(part == 0):.0f}% at 0" if len(part) and not linear else ""
             axes.stairs(100 * shares[-1], bins, fill=True, alpha=0.5, color=colour, label=f"{label}{none}")
-        axes.set_xscale("log")
-        at_zero = min(np.mean(matching == 0), np.mean(other == 0)) if len(matching) and len(other) else 0.0
+        if not linear:
+            axes.set_xscale("log")
+        at_zero = _at_zero(both, shown) if not linear else 0.0
         overlap = 100 * (np.minimum(*shares).sum() + at_zero)
         axes.set(title=f"{name}: overlap {overlap:.1f}%", xlabel="similarity", ylabel="image pairs, %")
         axes.legend(fontsize=8)
@@ -220,6 +235,34 @@ def plot_similarities(
         told[name] = {"overlap": float(overlap / 100), "bins": bins.tolist(), **of}
     save_plot(figure, path)
     return told
+
+
+def _trimmed(scores: NDArray[np.floating], share: float) -> NDArray[np.floating]:
+    """Scores (M,) ascending, without a share of the smallest and of the largest."""
+    cut = int(share * len(scores))
+    return np.sort(scores)[cut : len(scores) - cut]
+
+
+def _logarithmic(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Borders of bins that positive scores (M,) lie in, but for the outermost ones."""
+    positive = scores[scores > 0]
+    low, high = np.quantile(positive, [0.001, 0.999]) if len(positive) else (0.1, 1.0)
+    return np.geomspace(low, max(high, low * 1.01), 60)
+
+
+def _linear(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Borders of bins that scores (M,) lie in."""
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (0.0, 1.0)
+    return np.linspace(low, max(high, low + 1e-6), 60)
+
+
+def _at_zero(both: Sequence[NDArray[np.floating]], shown: Sequence[NDArray[np.floating]]) -> float:
+    """Share of the pairs of two groups that have no score, of the group where that is less."""
+    shares = [
+        np.count_nonzero(part == 0) / len(scores) if len(scores) else 0.0
+        for scores, part in zip(both, shown, strict=True)
+    ]
+    return float(min(shares))
 
 
 def check_plot(path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 from eval.commands.hpatches import hpatches
 from eval.commands.patch_studies import bits, blocks, footprint
 from eval.commands.patches import patches
-from eval.commands.ranking import ranking
+from eval.commands.ranking import ranking, recognition
 from eval.commands.retrieval import add_retrieval_commands
 from eval.commands.similarity import similarity
 from index.options.declaration import build
@@ -83,6 +83,7 @@ evaluate.command()(patches)
 evaluate.command()(similarity)
 evaluate.command()(hpatches)
 evaluate.command()(ranking)
+evaluate.command()(recognition)
 evaluate.command()(bits)
 evaluate.command()(blocks)
 evaluate.command()(footprint)

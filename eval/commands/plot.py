@@ -38,6 +38,14 @@ def roc(
     binary_descriptions: Annotated[
         list[Path] | None, typer.Option(help="The same of packed bits (uint8), for Hamming distance; may be repeated.")
     ] = None,
+    footprint: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]SHARE",
+            help="Share of a patch's side, about its middle, that is described: by all --descriptors, or by one, as "
+            "sift=0.65; may be repeated.",
+        ),
+    ] = None,
     pairs: PairFile = None,
     max_pairs: MaxPairs = 0,
     seed: Seed = 0,
@@ -56,10 +64,12 @@ def roc(
     found |= {str(path): read_descriptions(path, binary=True) for path in binary_descriptions or []}
     if not found:
         raise CairnError("There is nothing to draw: name a --descriptor, or a file of --descriptions.")
+    shares = _footprints(footprint or [], descriptor or [])
     curves = {}
     for name, one in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:
-            report = evaluate_patches(folder, one, pairs, tell, max_pairs=max_pairs, seed=seed)
+            share = shares.get(name, 1.0)
+            report = evaluate_patches(folder, one, pairs, tell, footprint=share, max_pairs=max_pairs, seed=seed)
         label = f"{Path(name).stem}, {report.dim}-D"
         curves[f"{name}, {report.dim}-D" if label in curves else label] = (report.distances, report.match)
     plot_roc(curves, out)
@@ -193,6 +203,19 @@ def similarity(
     gt: Annotated[Path, typer.Option(help="Labels, as cairn learn similarity takes them.")],
     learnt: Annotated[Path, typer.Option("--similarity", help="A similarity file (.npz) that cairn learn wrote.")],
     out: Out,
+    trim: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.49,
+            metavar="SHARE",
+            help="Share of the largest and of the smallest similarities of each group to leave out; 0.08 in Yan and Yu "
+            "(2013), figure 3.",
+        ),
+    ] = 0.0,
+    linear: Annotated[
+        bool, typer.Option("--linear", help="A linear axis, as in the paper, rather than a logarithmic one.")
+    ] = False,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
@@ -221,11 +244,27 @@ def similarity(
                 searched = np.isin(numbers, relevance.database)
                 other.append(scores[searched & ~np.isin(numbers, positives) & ~np.isin(numbers, ignored)])
             groups[name] = np.concatenate(matching), np.concatenate(other)
-    told = plot_similarities(groups, out)
+    told = plot_similarities(groups, out, trim=trim, linear=linear)
     if json:
         print_json({"plot": str(out), **told})
         return
     say(str(out))
+
+
+def _footprints(told: list[str], descriptors: list[str]) -> dict[str, float]:
+    """Shares of a patch's side by the descriptors' names."""
+    from index.errors import CairnError
+
+    found: dict[str, float] = {}
+    for one in told:
+        name, named, share = one.rpartition("=")
+        if named and name not in descriptors:
+            raise CairnError(f"--footprint names {name!r}, which is no --descriptor of this plot.")
+        try:
+            found |= {each: float(share) for each in ([name] if named else descriptors)}
+        except ValueError:
+            raise CairnError(f"--footprint is a share of the patch's side, such as 0.65, and not {share!r}.") from None
+    return found
 
 
 def _of_table(path: Path, column: str | None) -> list[dict[str, str]]:

@@ -31,14 +31,16 @@ def ranking(
         Path,
         typer.Argument(
             help="Table (.csv) of query, rank and photo; or a folder of NAME.txt, one photo a line; or .json, "
-            "lists of photos by query. Photos with or without folder and ending."
+            "lists of photos by query; or the table (.csv) of id and images that Google Landmarks takes. Photos with "
+            "or without folder and ending."
         ),
     ],
     gt: Annotated[
         Path,
         typer.Option(
             rich_help_panel=MEASURED,
-            help="Ground truth: a folder in the layout of Oxford5K, or a gnd_*.pkl of Revisited.",
+            help="Ground truth: a folder in the layout of Oxford5K, a gnd_*.pkl of Revisited, or "
+            "retrieval_solution_*.csv of Google Landmarks.",
         ),
     ],
     images: Images = None,
@@ -87,3 +89,26 @@ def print_scores(report: "RankingReport") -> None:
         say(f"{of}mAP {report.mean(protocol):.4f}{precision} over {len(scores)} queries; {report.source}")
     for sentence in report.notes:
         note(sentence)
+
+
+def recognition(
+    file: Annotated[
+        Path, typer.Argument(help="Predictions (.csv) of id and landmarks: one landmark and its score, or nothing.")
+    ],
+    gt: Annotated[Path, typer.Option(rich_help_panel=MEASURED, help="recognition_solution_*.csv of Google Landmarks.")],
+    json: bool = Json,
+) -> None:
+    """Score predicted landmarks by the global average precision (GAP) of Google Landmarks v2."""
+    from dataclasses import asdict
+
+    from eval.protocols.google_landmarks import score_recognition
+
+    scored = score_recognition(gt, file)
+    if json:
+        print_json({"predictions": str(file), "parts": {name: asdict(one) for name, one in scored.items()}})
+        return
+    for name, one in scored.items():
+        say(
+            f"{name}: GAP {one.gap:.4f}, of photos with a landmark alone {one.landmarks_alone:.4f}; {one.predicted} of "
+            f"{one.photos} photos predicted, {one.with_landmark} show a landmark"
+        )

@@ -1,5 +1,6 @@
 """Command: reproduce."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,16 @@ def reproduce(
             metavar="SHARE",
         ),
     ] = 1.0,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=RUNNING,
+            help="Run all that is random so many times, each with other seeds: tables then have the mean, and ± the "
+            "standard deviation. Plots are of the first run.",
+            min=1,
+            max=100,
+        ),
+    ] = 1,
     out: Annotated[
         Path,
         typer.Option(rich_help_panel=OUTPUT, help="Folder of the pages, and of all that is computed on the way."),
@@ -53,16 +64,18 @@ def reproduce(
 
     Each table or figure becomes a page with its plots, and the same numbers as CSV and JSON. An experiment is a list
     of commands of cairn, as anybody could type them; what experiments have in common is computed once, and a stopped
-    run goes on where it was. At full scale most take hours or days: the list tells how many.
+    run goes on where it was. Each page says where it differs from the paper. All numbers that the commands print are
+    added to log.jsonl. At full scale most take hours or days: the list tells how many.
     """
     from eval.papers.registry import chosen
+    from eval.reproduce.plan import repeated
     from eval.reproduce.running import Bench
     from eval.reproduce.steps import Scale
 
     if names == [LIST]:
         _list(json=json)
         return 0
-    experiments = chosen(names, Scale(scale))
+    experiments = [repeated(one, seeds) for one in chosen(names, Scale(scale))]
     bench = Bench(root, out / "steps", workers, planning=dry_run)
     if dry_run:
         _print_commands(experiments, bench, json=json)
@@ -91,6 +104,7 @@ def _about(experiment: "Experiment") -> dict[str, Any]:
         "data": experiment.data,
         "commands": len(experiment.steps),
         "hours": round(experiment.hours, 2),
+        "differs": list(experiment.differs),
     }
 
 
@@ -110,7 +124,8 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
     """Run experiments; the exit code is 1 where one of several failed."""
     from pkgutil import resolve_name
 
-    from eval.reproduce.pages import Outcome, check_pages, write_contents, write_outcome
+    from eval.reproduce.log import LOG, append_log
+    from eval.reproduce.pages import DIFFERS, Outcome, check_pages, write_contents, write_outcome
     from eval.reproduce.running import run_steps
     from index.errors import CairnError
 
@@ -122,7 +137,8 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
             bench.check_data(experiment.data)
             if not quiet:
                 note(f"{experiment.name} ({number} of {len(experiments)}): {experiment.title}")
-            results = run_steps(bench, experiment.steps, (lambda standing: None) if quiet else _tell)
+            log = partial(append_log, out / LOG, experiment.name)
+            results = run_steps(bench, experiment.steps, (lambda standing: None) if quiet else _tell, log)
         except CairnError as error:
             if len(experiments) == 1:
                 raise
@@ -133,7 +149,12 @@ def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: floa
         page = write_outcome(outcome, bench, out)
         outcomes.append(outcome)
         if not quiet:
-            say(f"{page}: {_summary(outcome.as_json())}")
+            say(f"{page}:")
+            for line in _summary(outcome.as_json()):
+                say(f"  {line}")
+            say(f"  {DIFFERS}:")
+            for sentence in experiment.differs:
+                say(f"  - {sentence}")
     contents = write_contents(outcomes, out)
     if json:
         told = [{**one.as_json(), "page": str(out / f"{one.experiment.name}.html")} for one in outcomes]
@@ -146,16 +167,17 @@ def _tell(standing: "Standing") -> None:
     note(f"{standing.done + 1} of {standing.of}, {standing.title}: about {_duration(standing.hours)}; {left}")
 
 
-def _summary(told: dict[str, Any]) -> str:
-    """Say how many numbers there are, and how far off the published ones the middle one of them is."""
+def _summary(told: dict[str, Any]) -> list[str]:
+    """Say of each table how many numbers there are, and how far off the published ones the middle one of them is."""
     from statistics import median
 
-    off = [
-        abs(cell["difference"]) for table in told["tables"] for cell in table["cells"] if cell["difference"] is not None
-    ]
-    if not off:
-        return "drawn"
-    return f"{len(off)} published number{'s' * (len(off) > 1)}, ours off by {median(off):.2g} in the median"
+    lines = []
+    for table in told["tables"]:
+        off = [abs(cell["difference"]) for cell in table["cells"] if cell["difference"] is not None]
+        if off:
+            count = f"{len(off)} published number{'s' * (len(off) > 1)}"
+            lines.append(f"{table['title']}: {count}, ours off by {median(off):.2g} in the median ({table['unit']})")
+    return lines or ["No number was published that ours can be compared with."]
 
 
 def _duration(hours: float) -> str:

@@ -1,4 +1,4 @@
-"""Commands: evaluate retrieval, oxford5k, paris6k, oxford105k, paris106k, roxford5k, rparis6k."""
+"""Commands: evaluate retrieval, and one for each published set."""
 
 import inspect
 from collections.abc import Sequence
@@ -33,7 +33,13 @@ _SETS = {
     "paris106k": ("paris6k", "Paris106K (Paris6K among the 100,071 photos of Flickr100K)", "flickr100k"),
     "roxford5k": ("roxford5k", "Revisited Oxford (4,993 photos, 70 queries; Easy, Medium and Hard)", None),
     "rparis6k": ("rparis6k", "Revisited Paris (6,322 photos, 70 queries; Easy, Medium and Hard)", None),
+    "roxford1m": ("roxford5k", "Revisited Oxford among its million distractors (R1M)", "revisitop1m"),
+    "rparis1m": ("rparis6k", "Revisited Paris among the million distractors of Revisited (R1M)", "revisitop1m"),
+    "gldv2": ("gldv2", "Google Landmarks v2 (761,757 photos, 117,577 queries; mAP@100)", None),
+    "smvs": ("smvs", "landmarks of Stanford Mobile Visual Search (phone photos search one photo a building)", None),
 }
+_OF_TWO_CAMERAS = {"smvs": ("sf_q_", "sf_r_")}
+"""What the names of photos that ask, and of those that are searched, begin with."""
 
 
 @grouped
@@ -46,7 +52,8 @@ def retrieval(
         Path,
         typer.Option(
             rich_help_panel=MEASURED,
-            help="Ground truth: a folder in the layout of Oxford5K, or a file gnd_….pkl of Revisited.",
+            help="Ground truth: a folder in the layout of Oxford5K, a file gnd_….pkl of Revisited, or "
+            "retrieval_solution_….csv of Google Landmarks.",
         ),
     ],
     how: Annotated[
@@ -73,20 +80,21 @@ def _measure(
     gt: Path,
     queries: Path | None,
     silent: bool,
+    cameras: tuple[str, str] | None = None,
     **chosen: Any,
 ) -> "BenchmarkReport":
     """Run a benchmark with the options of `retrieval`."""
     from eval.library.benchmark import TITLES, measure
 
     with progress_bars(silent, TITLES) as tell:
-        return measure(images, gt, queries, chosen, {*given(context, *chosen)}, tell, name=name)
+        return measure(images, gt, queries, chosen, {*given(context, *chosen)}, tell, name=name, cameras=cameras)
 
 
 def _print_report(report: "BenchmarkReport", json: bool) -> None:
     if json:
         print_json(report.as_json())
         return
-    several = len(report.cutoffs) > 0
+    several = len(report.protocols) > 1 or "" not in report.protocols
     if several:
         _print_protocols(report)
     else:
@@ -98,7 +106,11 @@ def _print_report(report: "BenchmarkReport", json: bool) -> None:
     if several:
         say(f"{how}; {words}; {report.seconds['total']:.0f} s")
     else:
-        say(f"mAP {report.mean:.4f} over {len(report.scores)} queries; {how}; {words}; {report.seconds['total']:.0f} s")
+        from eval.protocols.scoring import mean_precision
+
+        at = "".join(f", mP@{k} {mean_precision(report.scores, k):.4f}" for k in report.cutoffs)
+        of = f"{len(report.scores)} queries"
+        say(f"mAP {report.mean:.4f}{at} over {of}; {how}; {words}; {report.seconds['total']:.0f} s")
     if report.share < 1:
         say(f"A smoke test with a share of {report.share:g}: no figure of the set.")
     if report.turns > 1 and not report.every_turn:
@@ -141,9 +153,10 @@ def _print_protocols(report: "BenchmarkReport") -> None:
         columns = [f"{found[protocol]:.4f}" if protocol in found else "     -" for protocol in report.protocols]
         say(f"{'  '.join(columns)}  {name}")
     for protocol, scores in report.protocols.items():
-        precision = ", ".join(f"mP@{k} {mean_precision(scores, k):.4f}" for k in report.cutoffs)
+        precision = "".join(f", mP@{k} {mean_precision(scores, k):.4f}" for k in report.cutoffs)
         mean = mean_average_precision([score.ap for score in scores])
-        say(f"{protocol}: mAP {mean:.4f}, {precision} over {len(scores)} queries")
+        at = f"@{report.truth.depth}" if report.truth.depth else ""
+        say(f"{protocol}: mAP{at} {mean:.4f}{precision} over {len(scores)} queries")
 
 
 def _tell_where(report: "BenchmarkReport") -> None:
@@ -178,7 +191,10 @@ def _add_set(evaluate: typer.Typer, name: str) -> None:
         if beside is not None:
             chosen["distractors"] = [*locate(beside, root).images, *(chosen["distractors"] or ())]
         quiet, json = chosen.pop("quiet"), chosen.pop("json")
-        report = _measure(context, name, found.images, found.ground_truth, None, quiet or json, **chosen)
+        cameras = _OF_TWO_CAMERAS.get(name)
+        report = _measure(
+            context, name, found.images, found.ground_truth, found.queries, quiet or json, cameras=cameras, **chosen
+        )
         _print_report(report, json)
 
     # The command line is read off the signature: that of `retrieval`, with --root for its folders.

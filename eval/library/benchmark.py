@@ -33,6 +33,7 @@ def measure(
     progress: Progress,
     *,
     name: str,
+    cameras: tuple[str, str] | None = None,
 ) -> "BenchmarkReport":
     """Index photos, run the queries of a ground truth, and write what is to be kept.
 
@@ -52,6 +53,8 @@ def measure(
         Told how far each step is.
     name : str
         What the run is called.
+    cameras : tuple of str, optional
+        See `eval.benchmark.run_benchmark`.
 
     Raises
     ------
@@ -90,6 +93,7 @@ def measure(
         features=chosen["features"],
         work=RunFiles(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
         single_ranking=chosen["single_ranking"],
+        cameras=cameras,
         workers=processes(chosen["workers"]),
         progress=progress,
     )

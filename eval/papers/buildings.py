@@ -12,14 +12,22 @@ TITLES = {
     "paris106k": "Paris106K",
     "roxford5k": "ROxford",
     "rparis6k": "RParis",
+    "roxford1m": "ROxford + 1M",
+    "rparis1m": "RParis + 1M",
 }
-_SETS = {"oxford105k": ("oxford5k", "flickr100k"), "paris106k": ("paris6k", "flickr100k")}
+_SETS = {
+    "roxford1m": ("roxford5k", "revisitop1m"),
+    "rparis1m": ("rparis6k", "revisitop1m"),
+    "oxford105k": ("oxford5k", "flickr100k"),
+    "paris106k": ("paris6k", "flickr100k"),
+}
 """The sets that such a set is made of, where it is not one by itself."""
 
 COLLECTION = "collection"
 WORK = "work"
 
 _INDEXING = {"oxford5k": 2.5, "paris6k": 3.0, "oxford105k": 20.0, "paris106k": 20.0, "roxford5k": 2.5, "rparis6k": 3.0}
+_INDEXING |= {"roxford1m": 250.0, "rparis1m": 250.0}
 _SEARCHING = 0.1  # hours: 55 queries
 
 

@@ -34,20 +34,25 @@ def few(scale: Scale, pairs: int) -> tuple[str, ...]:
     return ("--pairs", scale.count(pairs, 300))
 
 
-def error(test: str, descriptor: Step | str, scale: Scale, title: str) -> Value:
+def error(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Value:
     """Percent of false positives at 95% recall of a descriptor on a set."""
-    return Value(evaluation(test, descriptor, scale, title), ("fpr95",), 100)
+    return Value(evaluation(test, descriptor, scale, title, footprint), ("fpr95",), 100)
 
 
-def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str) -> Value:
+def dimensions(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Value:
     """Dimensions of the descriptor, as its evaluation tells."""
-    return Value(evaluation(test, descriptor, scale, title), ("dim",))
+    return Value(evaluation(test, descriptor, scale, title, footprint), ("dim",))
 
 
-def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str) -> Step:
-    """Measure a descriptor, learnt by a step or known by its name, on the test pairs of a set."""
+def evaluation(test: str, descriptor: Step | str, scale: Scale, title: str, footprint: Argument | None = None) -> Step:
+    """Measure a descriptor, learnt by a step or known by its name, on the test pairs of a set.
+
+    `footprint` is the share of a patch's side that is described, where it is not all.
+    """
     file: Argument = made(descriptor) if isinstance(descriptor, Step) else descriptor
-    share = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
+    share: tuple[Argument, ...] = () if scale.whole else ("--max-pairs", scale.count(TEST_PAIRS, 200))
+    if footprint is not None:
+        share = (*share, "--footprint", footprint)
     return Step(
         f"{title}, tested on {SETS[test]}",
         ("evaluate", "patches", Data(SETS[test]), "--descriptor", file, *share),
@@ -62,11 +67,15 @@ def drawing(title: str, learnt: Step, kind: str, suffix: str = ".svg") -> Drawin
     return Drawing(title, step, name)
 
 
-def roc_curves(test: str, descriptors: Sequence[Step | str], scale: Scale, title: str) -> Drawing:
-    """Draw ROC curves of descriptors on the test pairs of a set."""
+def roc_curves(
+    test: str, descriptors: Sequence[Step | str], scale: Scale, title: str, footprint: Argument | None = None
+) -> Drawing:
+    """Draw ROC curves of descriptors on the test pairs of a set; `footprint`: see `cairn plot roc`."""
     files: list[Argument] = []
     for one in descriptors:
         files += ["--descriptor", made(one) if isinstance(one, Step) else one]
+    if footprint is not None:
+        files += ["--footprint", footprint]
     step = Step(
         f"ROC curves: {title}",
         ("plot", "roc", Data(SETS[test]), *files, "--out", Here("roc.svg"), "--quiet"),

@@ -23,6 +23,8 @@ _MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
     simonyan14_patches.figure6,
     simonyan14_patches.figure7,
     simonyan14_buildings.figure8,
+    simonyan14_patches.text_lsh,
+    simonyan14_buildings.text_regions,
     brown11.table1,
     brown11.table2,
     brown11.table3,
@@ -46,6 +48,7 @@ _MAKERS: tuple[Callable[[Scale], Experiment], ...] = (
     yan13.figure5,
     yan13.figure6,
     revisited.table5,
+    revisited.million,
 )
 
 

@@ -9,6 +9,13 @@ SOURCE = "Radenović, Iscen, Tolias, Avrithis, Chum: Revisiting Oxford and Paris
 
 # Table 5: HesAff, rootSIFT, ASMK* and spatial verification.
 _PUBLISHED = {"roxford5k": {"medium": 60.6, "hard": 36.7}, "rparis6k": {"medium": 61.4, "hard": 35.0}}
+_AMONG_A_MILLION = {"roxford1m": {"medium": 46.8, "hard": 26.9}, "rparis1m": {"medium": 42.3, "hard": 16.8}}
+_DIFFERS = (
+    "Regions, rootSIFT and spatial verification are Cairn's own, and photos are reduced to 1,024 pixels; the published "
+    "ones are of its authors' programs.",
+    "The published vocabulary of 65,536 words is made of other landmark photos (of the other set at first); here it is "
+    "made of the photos that are searched, which reads higher.",
+)
 _FEATURES = ("--descriptor", "rootsift", "--detector", "hessian-affine", "--turns", "1", "--max-side", "1024")
 _ENGINES = ("tf-idf", "tf-idf-sp", "signatures", "asmk", "asmk-sp")
 
@@ -38,8 +45,26 @@ def table5(scale: Scale) -> Experiment:
         "Engines of local features, by protocol",
         f"{SOURCE}, table 5: HesAff–rSIFT–ASMK* with spatial verification",
         (Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher"),),
+        _DIFFERS,
+    )
+
+
+def million(scale: Scale) -> Experiment:
+    """The best engine of local features, among a million distractors."""
+    cells = []
+    for dataset, published in _AMONG_A_MILLION.items():
+        step = searched(dataset, scale, _FEATURES, ("--engine", "asmk-sp"), title="asmk-sp", words=65_536)
+        for protocol in ("easy", "medium", "hard"):
+            ours = Value(step, ("protocols", protocol, "mAP"), 100)
+            cells.append(Cell(f"{TITLES[dataset]}, asmk-sp", protocol, ours, published.get(protocol)))
+    return Experiment(
+        "revisited/million",
+        "Local features among a million distractors",
+        f"{SOURCE}: HesAff–rSIFT–ASMK* with spatial verification, R1M",
+        (Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher"),),
+        _DIFFERS,
         (
-            "The published vocabulary of 65,536 words is made of other landmark photos (of the other set at first); "
-            "here it is made of the photos that are searched, which reads higher.",
+            "The published numbers are as Phan, Nguyen, Warrier and Gupta (ACCV 2022) cite them: we have not read them "
+            "in the paper itself.",
         ),
     )

@@ -1,10 +1,10 @@
 """Scores of rankings by the protocols of a ground truth."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from eval.protocols.truth import BenchmarkQuery, QueryLabels, Truth
-from learning.measures.precision import average_precision, mean_average_precision, precision_at
+from learning.measures.precision import average_precision, average_precision_at, mean_average_precision, precision_at
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,16 @@ def score_ranking(
     """Score a ranking by one of the protocols by which the query has a positive."""
     labels: QueryLabels = query.labels[protocol]
     names = list(ranking)
-    ap = average_precision(names, labels.positives, labels.junk)
+    ap = precision_of(names, labels.positives, labels.junk, truth.depth)
     precision = {k: precision_at(names, labels.positives, k, labels.junk) for k in truth.cutoffs}
     return QueryScore(query.name, ap, seconds, names, precision)
+
+
+def precision_of(ranking: Sequence[str], positives: Set[str], junk: Set[str], depth: int | None) -> float:
+    """Average precision as Oxford5K reports it, or of the first photos alone: see `Truth.depth`."""
+    if depth is None:
+        return average_precision(ranking, positives, junk)
+    return average_precision_at(ranking, positives, depth, junk)
 
 
 def mean_precision(scores: Sequence[QueryScore], k: int) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eval.protocols.google_landmarks import DEPTH, USAGES, RetrievalQuery, read_retrieval
 from eval.protocols.revisited import Revisited, read_revisited
 from index.errors import CairnError
 from index.extensions import extensions
@@ -65,13 +66,15 @@ class Truth:
     queries : tuple of BenchmarkQuery
         Those that have a positive by any protocol.
     protocols : tuple of str
-        Names: `PLAIN` alone, or `REVISITED`.
+        Names: `PLAIN` alone, `REVISITED`, or the parts of Google Landmarks.
     cutoffs : tuple of int
         The k of mean precisions at k that the benchmark reports.
     database : frozenset of str, optional
         Stems of the photos that are searched; None: all that there are.
     cropped : bool
         Whether a query is what its box cuts out of the photo, rather than the photo's features in the box.
+    depth : int, optional
+        Photos of a ranking that count: average precision is `average_precision_at` then.
     """
 
     queries: tuple[BenchmarkQuery, ...]
@@ -79,6 +82,7 @@ class Truth:
     cutoffs: tuple[int, ...] = ()
     database: frozenset[str] | None = None
     cropped: bool = False
+    depth: int | None = None
 
     @property
     def named(self) -> frozenset[str]:
@@ -156,7 +160,8 @@ def read_truth(path: Path) -> Truth:
     Parameters
     ----------
     path : Path
-        A folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited, or what an extension recognises.
+        A folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited, ``retrieval_solution_*.csv`` of Google
+        Landmarks, or what an extension recognises.
 
     Raises
     ------
@@ -167,6 +172,8 @@ def read_truth(path: Path) -> Truth:
     found = read_by_extension(path)
     if found is not None:
         return found
+    if path.suffix.lower() == ".csv":
+        return landmarks_truth(read_retrieval(path))
     if path.is_file():
         return revisited_truth(read_revisited(path))
     return plain_truth(read_ground_truth(path))
@@ -213,6 +220,45 @@ def plain_truth(queries: list[GroundTruthQuery]) -> Truth:
             if query.positives
         )
     )
+
+
+def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
+    """The public and the private part of Google Landmarks v2, the first 100 photos of a ranking."""
+    asked = [
+        BenchmarkQuery(one.photo, one.photo, None, {one.usage: QueryLabels(one.positives, frozenset())})
+        for one in queries
+    ]
+    there = {one.usage for one in queries}
+    return Truth(tuple(asked), tuple(usage for usage in USAGES if usage in there), depth=DEPTH)
+
+
+def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
+    """Stanford Mobile Visual Search: photos of one camera search those of another, each building being there once.
+
+    Parameters
+    ----------
+    truth : Truth
+        Of all photos.
+    asked, searched : str
+        What the names of the queries' photos, and of those that are searched, begin with.
+
+    Returns
+    -------
+    Truth
+        With the precision at one, the share of queries whose first photo is right, beside average precision.
+    """
+    queries = []
+    for query in truth.queries:
+        labels = {
+            name: QueryLabels(*(frozenset(one for one in photos if one.startswith(searched)) for photos in both))
+            for name, both in ((name, (of.positives, of.junk)) for name, of in query.labels.items())
+        }
+        if query.stem.startswith(asked) and all(one.positives for one in labels.values()):
+            queries.append(replace(query, labels=labels))
+    if not queries:
+        raise CairnError(f"No query of the ground truth is of a photo {asked}… that is to find one {searched}….")
+    database = frozenset().union(*(one.positives | one.junk for query in queries for one in query.labels.values()))
+    return replace(truth, queries=tuple(queries), cutoffs=(1,), database=database)
 
 
 def revisited_truth(found: Revisited) -> Truth:

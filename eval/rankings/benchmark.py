@@ -52,7 +52,7 @@ def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
         if name in ranked
     }
     return RankingReport(
-        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database)), [], "", [], truth.cutoffs
+        score_named(ranked, GroundTruth(asked, truth.cutoffs, truth.database, truth.depth)), [], "", [], truth.cutoffs
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
+from eval.protocols.google_landmarks import is_retrieval, read_retrieved
 from index.arrays import load_json, save_rows
 from index.errors import CairnError
 from index.text import shown
@@ -58,6 +59,7 @@ def read_rankings(path: Path) -> Rankings:
         A table with the columns query, rank and photo (in this order where it has no header; commas, semicolons or
         tabs; its rows in any order), and perhaps `PROTOCOL` and `DISTRACTOR`, which a header names; a folder of
         ``NAME.txt`` with one photo a line, the best first, or one such file;
+        a table with the columns id and images, as the challenges of Google Landmarks take it;
         or a JSON object of lists of photos by query.
 
     Raises
@@ -75,6 +77,8 @@ def read_rankings(path: Path) -> Rankings:
         return _read_json(path)
     if suffix in TEXTS and not _is_table(path):
         return Rankings({path.stem: _read_text(path)}, str(path))
+    if suffix == ".csv" and path.is_file() and is_retrieval(path):
+        return _read_landmarks(path)
     return _read_table(path)
 
 
@@ -179,6 +183,12 @@ class _Ranked:
     def has_gaps(self) -> bool:
         """Whether ranks are missing between the first and the last."""
         return max(self.ranks) - min(self.ranks) >= len(self.ranks)
+
+
+def _read_landmarks(path: Path) -> Rankings:
+    """Predictions as the challenges of Google Landmarks take them."""
+    found = read_retrieved(path)
+    return Rankings({query: list(map(sys.intern, photos)) for query, photos in found.items()}, str(path))
 
 
 def _read_table(path: Path) -> Rankings:

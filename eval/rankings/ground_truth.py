@@ -20,11 +20,14 @@ class GroundTruth:
         The k of the mean precisions at k that are reported.
     database : frozenset of str, optional
         Photos that are searched, where the ground truth says which.
+    depth : int, optional
+        Photos of a ranking that count, where not all do.
     """
 
     protocols: Protocols
     cutoffs: tuple[int, ...] = ()
     database: frozenset[str] | None = None
+    depth: int | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class _Judged:
 
 
 def read_truth_of_rankings(path: Path) -> GroundTruth:
-    """Read a ground truth: a folder in the layout of Oxford5K, or a file ``gnd_*.pkl`` of Revisited.
+    """Read a ground truth: a folder in the layout of Oxford5K, or a file, as `read_truth` takes it.
 
     Raises
     ------
@@ -67,4 +70,4 @@ def of_truth(truth: Truth) -> GroundTruth:
         ]
         for protocol in truth.protocols
     }
-    return GroundTruth(protocols, truth.cutoffs, truth.database)
+    return GroundTruth(protocols, truth.cutoffs, truth.database, truth.depth)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eval.protocols.scoring import precision_of
 from eval.rankings.files import Rankings
 from eval.rankings.ground_truth import GroundTruth
 from eval.rankings.judged import Judged, named_in
 from eval.rankings.names import check_known, settle_photos, settle_queries
 from index.errors import CairnError
 from index.text import shown
-from learning.measures.precision import average_precision, mean_average_precision, precision_at
+from learning.measures.precision import mean_average_precision, precision_at
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     """Score rankings that were made anywhere, as the published programs do.
 
     Average precision is that of `learning.measures.precision.average_precision`: the trapezoid of ``compute_ap``, junk
-    takes no rank. A query without a ranking scores 0; one without positives leaves the mean.
+    takes no rank; or that of the first photos alone, as Google Landmarks has it. A query without a ranking scores 0;
+    one without positives leaves the mean.
 
     Parameters
     ----------
@@ -168,7 +170,7 @@ def score_named(
 ) -> dict[str, list[ScoredQuery]]:
     """Score rankings, by protocol and query, whose photos go by the names of the ground truth; see `score_rankings`."""
     scored = {
-        name: [_score(query, rankings[name].get(query.name)) for query in queries if query.positives]
+        name: [_score(query, rankings[name].get(query.name), truth.depth) for query in queries if query.positives]
         for name, queries in truth.protocols.items()
     }
     if empty := [name for name, scores in scored.items() if not scores]:
@@ -176,7 +178,7 @@ def score_named(
     return scored
 
 
-def _score(query: Judged, photos: Sequence[str] | None) -> ScoredQuery:
+def _score(query: Judged, photos: Sequence[str] | None, depth: int | None) -> ScoredQuery:
     if photos is None:
         return ScoredQuery(query, 0.0, [], is_ranked=False)
-    return ScoredQuery(query, average_precision(photos, query.positives, query.junk), photos)
+    return ScoredQuery(query, precision_of(photos, query.positives, query.junk, depth), photos)

@@ -81,6 +81,28 @@ class Least(_OfSeveral):
 
 
 @dataclass(frozen=True)
+class OfLeast(Measure):
+    """What goes with the smallest of numbers, such as the dimensions of the best of several methods."""
+
+    parts: tuple[Measure, ...]
+    beside: tuple[Measure, ...]  # one of each part
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [step for part in (*self.parts, *self.beside) for step in part.steps]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        known = [
+            (value, one)
+            for part, one in zip(self.parts, self.beside, strict=True)
+            if (value := part.of(results)) is not None
+        ]
+        return min(known, key=lambda both: both[0])[1].of(results) if known else None
+
+
+@dataclass(frozen=True)
 class Spread(_OfSeveral):
     """The standard deviation of numbers over several runs, with one less than their number below the sum."""
 
@@ -127,6 +149,43 @@ class Gain(Measure):
         """See `Measure`."""
         part, base = self.part.of(results), self.base.of(results)
         return None if part is None or not base else 100 * (part - base) / base
+
+
+@dataclass(frozen=True)
+class Difference(Measure):
+    """By how much one number is above another, times a factor."""
+
+    part: Measure
+    base: Measure
+    factor: float = 1.0
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [*self.part.steps, *self.base.steps]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        part, base = self.part.of(results), self.base.of(results)
+        return None if part is None or base is None else self.factor * (part - base)
+
+
+@dataclass(frozen=True)
+class PerOne(Measure):
+    """One number over another, such as features over photos."""
+
+    part: Measure
+    base: Measure
+
+    @property
+    def steps(self) -> list[Step]:
+        """See `Measure`."""
+        return [*self.part.steps, *self.base.steps]
+
+    def of(self, results: Results) -> float | None:
+        """See `Measure`."""
+        part, base = self.part.of(results), self.base.of(results)
+        return None if part is None or not base else part / base
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .published { color: var(--soft); } pre { white-space: pre-wrap; font-size: 0.85rem; }
 figure { margin: 1.5rem 0; } figure img { max-width: 100%; height: auto; background: #fff; }
 """.strip()
+DIFFERS = "Where this differs from the paper"
+"""Heading of what is done otherwise."""
+
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 
@@ -83,6 +86,7 @@ class Outcome:
                 for part in parts
                 if isinstance(part, Plot)
             ],
+            "differs": list(self.experiment.differs),
             "notes": list(self.experiment.notes),
             "steps": [
                 {
@@ -108,6 +112,8 @@ class Outcome:
                     "difference": _rounded(difference),
                     "detail": _rounded(self._of(cell.detail)),
                     "published_detail": cell.published_detail,
+                    "spread": _rounded(self._of(cell.spread)),
+                    "published_spread": cell.published_spread,
                 }
             )
         return found
@@ -201,19 +207,21 @@ def _share(share: float) -> str:
 
 def _rows(told: Mapping[str, Any]) -> Iterator[list[Any]]:
     """All numbers, one a line."""
-    yield ["part", "row", "column", "ours", "published", "difference", "unit", "detail", "published_detail"]
+    beside = ("detail", "published_detail", "spread", "published_spread")
+    none = [""] * len(beside)
+    yield ["part", "row", "column", "ours", "published", "difference", "unit", *beside]
     for table in told["tables"]:
         for cell in table["cells"]:
             values = [cell[name] for name in ("row", "column", "ours", "published", "difference")]
-            yield [table["title"], *values, table["unit"], cell["detail"], cell["published_detail"]]
+            yield [table["title"], *values, table["unit"], *(cell[name] for name in beside)]
     for plot in told["plots"]:
         for series in plot["series"]:
             for x, y in series["points"]:
-                yield [plot["title"], series["label"], x, y, "", "", plot["y"], "", ""]
+                yield [plot["title"], series["label"], x, y, "", "", plot["y"], *none]
             for x, y in series["published"]:
-                yield [plot["title"], series["label"], x, "", y, "", plot["y"], "", ""]
+                yield [plot["title"], series["label"], x, "", y, "", plot["y"], *none]
             if series["level"] is not None:
-                yield [plot["title"], series["label"], "", series["level"], "", "", plot["y"], "", ""]
+                yield [plot["title"], series["label"], "", series["level"], "", "", plot["y"], *none]
 
 
 def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
@@ -233,8 +241,9 @@ def _page(outcome: Outcome, told: Mapping[str, Any], bench: Bench) -> str:
             parts.append(_image("image/png", _drawn(part, outcome), part.title))
         else:
             parts.append(_picture(part, bench))
-    if experiment.notes:
-        parts.append(f"<h2>Notes</h2><ul>{''.join(f'<li>{escape(note)}</li>' for note in experiment.notes)}</ul>")
+    for heading, sentences in ((DIFFERS, experiment.differs), ("Notes", experiment.notes)):
+        if sentences:
+            parts.append(f"<h2>{heading}</h2><ul>{''.join(f'<li>{escape(one)}</li>' for one in sentences)}</ul>")
     commands = "\n".join(f"# {step['title']}: {step['seconds']:.0f} s\n{step['command']}" for step in told["steps"])
     parts.append(
         f"<h2>Commands</h2><p>Cairn {escape(outcome.version)}; {outcome.seconds / 3600:.2f} hours of commands, those "
@@ -254,8 +263,9 @@ def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:
         )
         rows.append(f'<tr><th scope="row">{escape(row)}</th>{numbers}</tr>')
     return (
-        f"<p>{escape(table.unit)}; {table.better} is better. First ours, then the published number and, in brackets, "
-        'by how much ours is above it.</p><div class="scroll"><table>'
+        f"<p>{escape(table.unit)}{table.better and f'; {table.better} is better'}. First ours, then the published "
+        "number and, in brackets, by how much ours is above it; ± is the standard deviation over several runs.</p>"
+        '<div class="scroll"><table>'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -263,17 +273,25 @@ def _table(table: Table, cells: Sequence[Mapping[str, Any]]) -> str:
 def _cell(cell: Mapping[str, Any] | None, table: Table) -> str:
     if cell is None:
         return ""
-    ours = "–" if cell["ours"] is None else f"<strong>{cell['ours']:.{table.digits}f}</strong>{_detail(cell['detail'])}"
+    ours = "–"
+    if cell["ours"] is not None:
+        ours = (
+            f"<strong>{cell['ours']:.{table.digits}f}</strong>{_spread(cell['spread'], table)}{_detail(cell['detail'])}"
+        )
     if cell["published"] is None and cell["published_detail"] is None:
         return ours
     difference = "" if cell["difference"] is None else f" ({cell['difference']:+.{table.digits}f})"
     known = "–" if cell["published"] is None else f"{cell['published']:.{table.digits}f}"
-    published = f"{known}{_detail(cell['published_detail'])}"
+    published = f"{known}{_spread(cell['published_spread'], table)}{_detail(cell['published_detail'])}"
     return f'{ours}<br><span class="published">{published}{difference}</span>'
 
 
 def _detail(detail: float | None) -> str:
     return "" if detail is None else f" <small>[{detail:g}]</small>"
+
+
+def _spread(spread: float | None, table: Table) -> str:
+    return "" if spread is None else f" ± {spread:.{table.digits}f}"
 
 
 def _drawn(plot: Plot, outcome: Outcome) -> bytes:

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from eval.reproduce.measures import Listed, Measure
-from eval.reproduce.steps import Step, in_order
+from eval.reproduce.measures import Listed, Mean, Measure, Spread
+from eval.reproduce.steps import Step, in_order, with_seed
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Cell:
         A number to be shown with ours, such as the dimensions of the descriptor.
     published_detail : float or None
         The same of the published one.
+    spread : Measure or None
+        Standard deviation of ours over several runs.
+    published_spread : float or None
+        The published one.
     """
 
     row: str
@@ -34,17 +38,19 @@ class Cell:
     published: float | None = None
     detail: Measure | None = None
     published_detail: float | None = None
+    spread: Measure | None = None
+    published_spread: float | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its cells, whose rows and columns follow in their order."""
+    """A table: its cells, all of one unit, whose rows and columns follow in their order."""
 
     title: str
     unit: str
     cells: tuple[Cell, ...]
     digits: int = 2
-    better: str = "lower"  # or "higher"
+    better: str = "lower"  # or "higher"; "" where neither is
 
     @property
     def rows(self) -> list[str]:
@@ -126,14 +132,17 @@ class Experiment:
         Publication.
     parts : tuple of Part
         What the page shows.
+    differs : tuple of str
+        Where this differs from the paper: what is done otherwise, and what the paper leaves open.
     notes : tuple of str
-        What a reader must know to compare: choices that the paper leaves open, what differs.
+        What else a reader must know to compare.
     """
 
     name: str
     title: str
     source: str
     parts: tuple[Part, ...]
+    differs: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -160,5 +169,52 @@ class Experiment:
                     yield from series.steps
             else:
                 for cell in part.cells:
-                    for measure in (cell.ours, cell.detail):
+                    for measure in (cell.ours, cell.detail, cell.spread):
                         yield from measure.steps if measure is not None else []
+
+
+def repeated(experiment: Experiment, runs: int) -> Experiment:
+    """Return an experiment whose tables have the means of several runs, each with other seeds, and their spread.
+
+    Plots and drawings are of the first run.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    runs : int
+        1: the experiment as it is.
+    """
+    if runs == 1:
+        return experiment
+    parts = [
+        replace(part, cells=tuple(_repeated(cell, runs) for cell in part.cells)) if isinstance(part, Table) else part
+        for part in experiment.parts
+    ]
+    return replace(experiment, parts=tuple(parts))
+
+
+def _repeated(cell: Cell, runs: int) -> Cell:
+    if cell.ours is None:
+        return cell
+    of_runs = tuple(_seeded(cell.ours, seed) for seed in range(runs))
+    if len({tuple(step.key for step in one.steps) for one in of_runs}) == 1:
+        return cell  # nothing in it is random
+    spread = Spread(of_runs)
+    if isinstance(cell.spread, Spread):  # an experiment that has several runs by itself: over all of them
+        spread = Spread(tuple(part for seed in range(runs) for part in _seeded(cell.spread, seed).parts))
+    return replace(cell, ours=Mean(of_runs), spread=spread)
+
+
+_Part = TypeVar("_Part")
+
+
+def _seeded(of: _Part, seed: int) -> _Part:
+    """Return a measure, or a part of one, with the steps of another seed."""
+    changed: Any = of
+    if isinstance(of, Step):
+        changed = with_seed(of, seed)
+    elif isinstance(of, tuple):
+        changed = tuple(_seeded(one, seed) for one in of)
+    elif is_dataclass(of) and not isinstance(of, type):
+        changed = replace(of, **{one.name: _seeded(getattr(of, one.name), seed) for one in fields(of)})
+    return changed  # type: ignore[no-any-return]

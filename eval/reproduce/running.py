@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.reproduce.steps import Argument, Data, Here, Made, Step
+from eval.reproduce.measures import look_up
+from eval.reproduce.steps import Argument, Data, Here, Made, Step, Told
 from eval.sets.layouts import locate
 from index.arrays import load_json, save_bytes, save_json
 from index.errors import CairnError
@@ -99,6 +100,11 @@ class Bench:
             return str(self.home(step) / argument.name)
         if isinstance(argument, Made):
             return str(self.home(argument.step) / argument.name)
+        if isinstance(argument, Told):
+            before = self.result(argument.step)
+            # Until that step has run, its command line can only name what is to stand here.
+            number = f"<{argument.step.title}>" if before is None else look_up(before["printed"], argument.path)
+            return f"{argument.prefix}{number}"
         return self._place(argument) if isinstance(argument, Data) else argument
 
     def _place(self, data: Data) -> str:
@@ -125,7 +131,10 @@ class Bench:
 
 
 def run_steps(
-    bench: Bench, steps: Sequence[Step], tell: Callable[[Standing], None] = lambda standing: None
+    bench: Bench,
+    steps: Sequence[Step],
+    tell: Callable[[Standing], None] = lambda standing: None,
+    done: Callable[[Step, Mapping[str, Any]], None] = lambda step, result: None,
 ) -> dict[str, dict[str, Any]]:
     """Run steps that have not been run, each after those it builds on.
 
@@ -137,6 +146,8 @@ def run_steps(
         In an order in which they can be run, as `Experiment.steps` gives them.
     tell : callable
         Told before each step that is run.
+    done : callable
+        Told of each step that was run, with its result.
 
     Returns
     -------
@@ -156,6 +167,7 @@ def run_steps(
         tell(Standing(len(steps) - len(waiting) + number, len(steps), step.title, slowness.hours([step.hours]), left))
         found[step.key] = _run(bench, step)
         slowness.take(step.hours, found[step.key]["seconds"])  # type: ignore[index]
+        done(step, found[step.key])  # type: ignore[arg-type]
     return {key: result for key, result in found.items() if result is not None}
 
 
@@ -213,7 +225,7 @@ def _with_workers(arguments: list[str], workers: int) -> list[str]:
     return [*arguments, "--workers", str(workers)] if workers and takes else arguments
 
 
-_SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rparis6k"}
+_SEARCHES = {"oxford5k", "paris6k", "oxford105k", "paris106k", "roxford5k", "rparis6k", "roxford1m", "rparis1m"}
 
 
 def _read(text: str, step: Step) -> dict[str, Any]:

@@ -6,8 +6,8 @@ experiment does not take what another made.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import TypeAlias
 
 from index.arrays import fingerprint
@@ -40,7 +40,16 @@ class Made:
     name: str
 
 
-Argument: TypeAlias = str | Data | Here | Made
+@dataclass(frozen=True)
+class Told:
+    """A number that another step printed, behind a prefix such as ``sift=``."""
+
+    step: "Step"
+    path: tuple[str, ...]
+    prefix: str = ""
+
+
+Argument: TypeAlias = str | Data | Here | Made | Told
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Step:
     @property
     def before(self) -> list["Step"]:
         """The steps that it builds on."""
-        return [one.step for one in self.arguments if isinstance(one, Made)]
+        return [one.step for one in self.arguments if isinstance(one, Made | Told)]
 
     @property
     def data(self) -> list[str]:
@@ -96,7 +105,37 @@ def _plain(argument: Argument) -> str | list[str]:
         return ["here", argument.name]
     if isinstance(argument, Made):
         return ["made", argument.step.key, argument.name]
+    if isinstance(argument, Told):
+        return ["told", argument.step.key, argument.prefix, *argument.path]
     return argument
+
+
+_RANDOM = {"learn", "mine", "compress"}
+"""Commands whose outcome a seed decides; beside them, evaluations that make a vocabulary."""
+
+
+@cache
+def with_seed(step: Step, seed: int) -> Step:
+    """Return a step with another seed, and all that it builds on; the same step where nothing in it is random.
+
+    Parameters
+    ----------
+    step : Step
+    seed : int
+        0: as it is. A step that has a seed of its own gets one that no step has in another run.
+    """
+    arguments = [
+        replace(one, step=with_seed(one.step, seed)) if isinstance(one, Made | Told) else one for one in step.arguments
+    ]
+    if seed and "--seed" in arguments:
+        place = arguments.index("--seed") + 1
+        arguments[place] = str(int(str(arguments[place])) + _APART * seed)
+    elif seed and (arguments[0] in _RANDOM or "--words" in arguments):
+        arguments += ["--seed", str(_APART * seed)]
+    return replace(step, arguments=tuple(arguments))
+
+
+_APART = 1_000  # seeds of two runs of an experiment are that far apart
 
 
 def in_order(ends: Iterable[Step]) -> list[Step]:

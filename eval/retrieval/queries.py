@@ -139,7 +139,7 @@ class QueryRun:
         if self._apart:
             junk = query.labels[protocol].junk & self._numbers.keys()
             without = np.array(sorted(self._numbers[name] for name in junk), np.uint32)
-        if not self._truth.cropped:
+        if not self._truth.cropped or box is None:
             return SearchTask(job, path, box, without)
         if query.name not in self._cuts:  # again in each run: the photo may have changed
             # The folder is hidden: a work folder may lie in one of photos.

@@ -154,7 +154,7 @@ def _named(truth: Path) -> set[str]:
 
 
 def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests: Path | None) -> None:
-    """Flickr100K, Holidays and UKBench: photos alone."""
+    """Sets of which the photos are counted alone."""
     finding.wanted = dict(manifest.layout)
     try:
         located = locate(manifest.name, root)
@@ -162,7 +162,13 @@ def _check_photos(manifest: Manifest, root: Path, finding: SetFinding, manifests
         return
     finding.folder = str(located.folder)
     good = _count_photos(finding, list(located.images))
-    if "queries" in finding.wanted:  # Holidays: the first photo of each group
+    if "ground_truth" in finding.wanted:
+        finding.found["ground_truth"] = int(located.ground_truth is not None)
+    if located.queries is not None:
+        finding.found["queries"] = len(list_photos([located.queries]))
+    elif manifest.name == "smvs":
+        finding.found["queries"] = sum(path.name.startswith("sf_q_") for path in good)
+    elif "queries" in finding.wanted:  # Holidays: the first photo of each group
         finding.found["queries"] = sum(path.stem.endswith("00") for path in good)
     if manifest.name == "ukbench":
         there = {path.stem for path in good}
@@ -221,7 +227,7 @@ def _check_sequences(manifest: Manifest, root: Path, finding: SetFinding, manife
 
 _CHECKS: dict[str, Callable[[Manifest, Path, SetFinding, Path | None], None]] = {
     **dict.fromkeys(("oxford5k", "paris6k", "roxford5k", "rparis6k"), _check_buildings),
-    **dict.fromkeys(("flickr100k", "holidays", "ukbench"), _check_photos),
+    **dict.fromkeys(("flickr100k", "holidays", "ukbench", "revisitop1m", "gldv2", "smvs"), _check_photos),
     **dict.fromkeys((*PARTS, *HARRIS), _check_part),
     "phototour": _check_phototour,
     **dict.fromkeys(("hpatches", "hpatches-sequences"), _check_sequences),

@@ -8,6 +8,11 @@ such a home:
   the home itself; ground truth in ``gt``, ``gt_files_170407``, ``paris_120310`` or there too.
 - Revisited Oxford and Paris: ``gnd_roxford5k.pkl``, ``gnd_rparis6k.pkl``; the photos are those of Oxford5K and Paris6K.
 - PhotoTour: a folder for each part, such as ``notredame``, and for those of Harris corners, ``notredame_harris``.
+- Revisited's million distractors: ``revisitop1m``, the photos in ``jpg`` or there.
+- Google Landmarks v2: photos in ``index`` and ``test``; ``retrieval_solution_v2.1.csv`` in ``test``, in
+  ``ground_truth`` or there.
+- Stanford Mobile Visual Search, a part of its landmarks: photos ``sf_q_*`` and ``sf_r_*`` in ``images``, ground truth
+  in ``gt`` (in the layout of Oxford5K).
 - HPatches: a folder for each sequence, ``i_*`` and ``v_*``, with patches (``ref.png``) or photos (``1.ppm``).
 """
 
@@ -31,7 +36,7 @@ NAMES: tuple[str, ...] = (
     *("oxford5k", "paris6k", "flickr100k", "roxford5k", "rparis6k", "phototour"),
     *PARTS,
     *HARRIS,
-    *("hpatches", "hpatches-sequences", "holidays", "ukbench"),
+    *("hpatches", "hpatches-sequences", "holidays", "ukbench", "revisitop1m", "gldv2", "smvs"),
 )
 """Every set that is known."""
 
@@ -57,8 +62,12 @@ _HOMES = {
     "hpatches-sequences": ("hpatches", "hpatches-sequences", "hpatches-sequences-release"),
     "holidays": ("holidays", "inria_holidays", "inria-holidays"),
     "ukbench": ("ukbench",),
+    "revisitop1m": ("revisitop1m",),
+    "gldv2": ("gldv2", "gldv2_dataset", "google-landmarks-v2", "google-landmark"),
+    "smvs": ("smvs", "wild"),
 }
 _ABOVE = ("", "test", "datasets", "data", "data/datasets", "data/test")  # between the given folder and a home
+_SOLUTION = "retrieval_solution_v2.1.csv"
 _REVISITED = ("roxford5k", "rparis6k")
 _IMAGES = ("images", "jpg", "oxbuild_images", "oxbuild_images-v1", "paris")
 _GROUND_TRUTH = ("gt", "gt_files_170407", "gt_files", "paris_120310", ".")
@@ -90,13 +99,16 @@ class LocatedSet:
         Its photos, in a reproducible order, without those that are known to be corrupt; none for sets of patches.
     ground_truth : Path, optional
         Folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which is never
-        to be unpickled; None if the names of the photos say what belongs together.
+        to be unpickled; the table of Google Landmarks; None if the names of the photos say what belongs together.
+    queries : Path, optional
+        Folder of query photos that are not among the images.
     """
 
     name: str
     folder: Path
     images: tuple[Path, ...]
     ground_truth: Path | None
+    queries: Path | None = None
 
 
 def locate(name: str, root: Path) -> LocatedSet:
@@ -245,10 +257,30 @@ def _revisited(name: str, root: Path) -> LocatedSet:
 
 
 def _distractors(name: str, root: Path) -> LocatedSet:
-    """Flickr100K: all photos in a folder of its name."""
+    """Flickr100K, and Revisited's million: all photos in a folder of its name."""
     for home in homes_of(name, root):
         if home.name.lower() in _HOMES[name] and (photos := _photos(home)):
             return LocatedSet(name, home, photos, None)
+    raise _no_photos(name, root)
+
+
+def _landmarks(name: str, root: Path) -> LocatedSet:
+    """Google Landmarks v2: the photos of the index, those of the test set beside them, and its ground truth."""
+    for home in homes_of(name, root):
+        tables = (home / place / _SOLUTION for place in ("test", "ground_truth", "."))
+        truth = next((table for table in tables if table.is_file()), None)
+        if truth is not None and (home / "index").is_dir() and (home / "test").is_dir():
+            return LocatedSet(name, home, _photos(home / "index"), truth, home / "test")
+    raise _no_photos(name, root)
+
+
+def _mobile(name: str, root: Path) -> LocatedSet:
+    """The landmarks of Stanford Mobile Visual Search, those of two cameras in one folder."""
+    for home in homes_of(name, root):
+        if (home / "gt").is_dir() and (home / "images").is_dir():
+            photos = tuple(path for path in _photos(home / "images") if path.name.startswith(("sf_q_", "sf_r_")))
+            if photos:
+                return LocatedSet(name, home, photos, home / "gt")
     raise _no_photos(name, root)
 
 
@@ -302,7 +334,9 @@ def _hpatches(name: str, root: Path) -> LocatedSet:
 _FINDERS: dict[str, Callable[[str, Path], LocatedSet]] = {
     **dict.fromkeys(("oxford5k", "paris6k"), _buildings),
     **dict.fromkeys(("roxford5k", "rparis6k"), _revisited),
-    "flickr100k": _distractors,
+    **dict.fromkeys(("flickr100k", "revisitop1m"), _distractors),
+    "gldv2": _landmarks,
+    "smvs": _mobile,
     **dict.fromkeys(("holidays", "ukbench"), _told_by_names),
     **dict.fromkeys((*PARTS, *HARRIS), _part),
     "phototour": _phototour,

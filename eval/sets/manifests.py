@@ -157,8 +157,25 @@ def read_manifest(name: str, folder: Path | None = None) -> Manifest:
 def _manifest(read: dict[str, Any]) -> Manifest:
     needs = tuple(Need(one["set"], tuple(one["parts"])) for one in read["needs"])
     texts = {key: str(read[key]) for key in ("name", "title", "page", "licence", "citation")}
-    downloads = tuple(_download(one) for one in read["downloads"])
+    downloads = tuple(_download(one) for entry in read["downloads"] for one in _each(entry))
     return Manifest(**texts, home=_place(read["home"]), needs=needs, layout=dict(read["layout"]), downloads=downloads)
+
+
+def _each(read: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write out an entry of archives that are numbered, ``each``: the first and the last number of ``{part}``."""
+    if "each" not in read:
+        return [read]
+    first, last = map(int, read["each"])
+    if not 0 <= first <= last < 10_000:
+        raise ValueError(f"{read['each']} are no numbers of archives")
+    return [
+        {
+            **read,
+            "file": read["file"].format(part=part),
+            "addresses": [{**one, "url": one["url"].format(part=part)} for one in read["addresses"]],
+        }
+        for part in range(first, last + 1)
+    ]
 
 
 def _download(read: dict[str, Any]) -> Download:

@@ -36,6 +36,7 @@ class EmbeddingOptions:
     alphas: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)  # of power regularisation, chosen likewise
     centre: bool = True  # see `Moments.of`
     seed: int = 0
+    footprint: float = 1.0  # share of a patch's side that is described
 
     def __post_init__(self) -> None:
         known = [name for name in EMBEDDINGS if name != "none"]
@@ -79,8 +80,8 @@ def learn_base_embedding(
         A source is damaged, or has nothing to learn an embedding from.
     """
     plain = LearntDescriptor(LearntModel(options.base))
-    rows, first, second, match = _described(sources, "train", plain, progress)
-    held = _described(sources, "validation", plain, progress)
+    rows, first, second, match = _described(sources, "train", plain, options.footprint, progress)
+    held = _described(sources, "validation", plain, options.footprint, progress)
     centred = options.centre or options.embedding == "pca"
     moments = Moments.of(rows, first, second, match, centred=centred)
     most = options.dim or plain.dim
@@ -107,7 +108,7 @@ def learn_base_embedding(
 
 
 def _described(
-    sources: Sequence[PatchFolder], split: str, descriptor: LearntDescriptor, progress: Progress
+    sources: Sequence[PatchFolder], split: str, descriptor: LearntDescriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Rows of all patches that the pairs of a split name, and these pairs."""
     rows, first, second, before = [], [], [], 0
@@ -115,7 +116,8 @@ def _described(
         progress("describe", number, len(sources))
         pairs = getattr(source, split)
         used = np.unique(np.concatenate([pairs.first, pairs.second]))
-        rows.append(describe_patches(source.patches, used, descriptor.base_rows, descriptor.patch_size))
+        describe, size = descriptor.base_rows, descriptor.patch_size
+        rows.append(describe_patches(source.patches, used, describe, size, footprint=footprint))
         first.append(before + np.searchsorted(used, pairs.first))
         second.append(before + np.searchsorted(used, pairs.second))
         before += len(used)

@@ -65,7 +65,7 @@ def learn_blocks(
     began, how = perf_counter(), build(BlockChoices, options)
     file = output_file(out)
     wanted = _settle(how)
-    opened = open_labelled(source, pairs=how.pairs, seed=how.seed)
+    opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with work_folder(how.work, file) as folder, telling(progress, TITLES) as tell:
         learnt = blocks.learn_blocks(opened, folder, wanted, workers=processes(how.workers), progress=tell)
     model = learnt.model

@@ -70,7 +70,7 @@ def learn_boosted(
     began, how = perf_counter(), build(BoostedChoices, options)
     file = output_file(out)
     wanted, given, parent = _settle(how, as_published=as_published)
-    opened = open_labelled(source, pairs=how.pairs, seed=how.seed)
+    opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     pairs = sum(len(one.train) for one in opened)
     room = max(1, most_candidates(pairs))
     if how.candidates is None and given is None and room < USUAL_CANDIDATES:

@@ -69,6 +69,15 @@ class PatchChoices:
     pairs: Annotated[
         int, Option("At most so many training pairs of each source, drawn at random; 0: all.", DATA, least=0)
     ] = 0
+    pair_file: Annotated[
+        str | None,
+        Option(
+            "Pair file of each folder to learn from, all of it, such as m50_200000_200000_0.txt; validation pairs then "
+            "are others of the largest file (default: the largest, a fifth of it for validation).",
+            DATA,
+            metavar="NAME",
+        ),
+    ] = None
     augment: Annotated[
         int | None,
         Option(

@@ -109,7 +109,7 @@ def learn_descriptor(
     paths = _paths(source)
     unlabelled = is_unlabelled(paths)
     if unlabelled and of_patches != PatchChoices():
-        raise CairnError("{--pairs}, {--augment} and {--test} are for labelled patches: take them away.")
+        raise CairnError("{--pairs}, {--pair-file}, {--augment} and {--test} are for labelled patches: take them away.")
     if not unlabelled and (of_photos != PhotoChoices() or catalogue is not None):
         raise CairnError(
             "{--geometry}, {--share}, {--rounds}, {--samples}, {--negatives}, {--alternations}, {--no-judge}, "
@@ -132,7 +132,7 @@ def learn_descriptor(
             return from_photos.learn_from_photos(
                 paths[0], file, model, of_photos, tuning, run, tell, catalogue=catalogue
             )
-        opened = open_labelled(source, pairs=of_patches.pairs, seed=running.seed)
+        opened = open_labelled(source, pairs=of_patches.pairs, seed=running.seed, pair_file=of_patches.pair_file)
         return from_patches.learn_from_patches(opened, file, model, of_patches, tuning, run, tell)
 
 

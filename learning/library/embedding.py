@@ -69,8 +69,9 @@ def learn_embedding(
         alphas=tuple(how.alpha) or EmbeddingOptions.alphas,
         centre=how.centre,
         seed=how.seed,
+        footprint=how.footprint,
     )
-    opened = open_labelled(source, pairs=how.pairs, seed=how.seed)
+    opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with telling(progress, TITLES) as tell:
         learnt = learn_base_embedding(opened, wanted, tell)
     described, told = write_learnt(learnt.model, file, BROWN11 if as_published else None)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from index.errors import CairnError
 from learning.library.array_patches import are_arrays, source_of_arrays
 from learning.library.paths import AnyPath, as_path, as_paths
 from learning.patches.sources import PatchFolder, open_sources
@@ -31,7 +32,7 @@ def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
         yield work or (out or Path()).with_suffix(".learning")
 
 
-def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[PatchFolder]:
+def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str | None = None) -> list[PatchFolder]:
     """Open labelled patches, from folders or from arrays.
 
     Parameters
@@ -42,6 +43,8 @@ def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[PatchFo
         Training pairs of each source, at most, drawn at random; 0: all.
     seed : int
         Of what is drawn.
+    pair_file : str, optional
+        Of folders: see `open_sources`.
 
     Raises
     ------
@@ -49,8 +52,10 @@ def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0) -> list[PatchFo
         A source is missing, damaged or too small, or arrays are of other shapes or types.
     """
     if are_arrays(source):
+        if pair_file is not None:
+            raise CairnError("{--pair-file} is of folders of patches: arrays have none.")
         return [source_of_arrays(source, pairs=pairs, seed=seed)]
-    return open_sources(as_paths(source, "source"), pairs=pairs, seed=seed)
+    return open_sources(as_paths(source, "source"), pairs=pairs, seed=seed, pair_file=pair_file)
 
 
 def write_learnt(model: LearntModel, out: Path | None, paper: str | None) -> tuple[LearntDescriptor, dict[str, Any]]:

@@ -40,6 +40,7 @@ class BoostedChoices:
         ),
     ] = None
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
+    pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     candidates: Annotated[
         int | None,
         Option(
@@ -209,6 +210,7 @@ class BlockChoices:
         ),
     ] = 64
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
+    pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     work: Annotated[
         Path | None,
         Option("Folder of what is computed on the way, to go on from. By default one beside the file.", RUNNING),
@@ -244,7 +246,18 @@ class EmbeddingChoices:
             flags=("--centre/--no-centre",),
         ),
     ] = True
+    footprint: Annotated[
+        float,
+        Option(
+            "Share of a patch's side, about its middle, that is described (see cairn evaluate footprint); measure with "
+            "the same --footprint.",
+            MODEL,
+            least=0.1,
+            most=1,
+        ),
+    ] = 1.0
     pairs: Annotated[int, option_of(PatchChoices, "pairs")] = 0
+    pair_file: Annotated[str | None, option_of(PatchChoices, "pair_file")] = None
     seed: Annotated[int, option_of(CollectionOptions, "seed")] = 0
 
 

@@ -264,6 +264,7 @@ def learn_similarity(
         "test": _tested(learnt, test.names) if test is not None else None,
         "history": [vars(entry) for entry in learnt.history],
         "seconds": round(perf_counter() - began, 3),
+        "test_seconds": round(learnt.test_seconds, 3),
     }
     return NewSimilarity(
         file, matrix, learnt.history, learnt.chosen, _verdict(learnt, len(held.queries)), problem.notes, facts

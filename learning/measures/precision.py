@@ -43,6 +43,65 @@ def average_precision(
     return float(((previous + precision) / 2)[hits].sum() / size)
 
 
+def average_precision_at(
+    ranking: Sequence[Hashable], positives: Collection[Hashable], depth: int, junk: Collection[Hashable] = ()
+) -> float:
+    """Return the average precision of the first images: mAP@100 of Google Landmarks is the mean of it, at 100.
+
+    The sum of the precisions at each positive among the first ``depth`` images that are not junk, over the number of
+    positives or ``depth``, whichever is less. Source: Weyand et al., CVPR 2020, section 5.1.
+
+    Parameters
+    ----------
+    ranking, positives, junk
+        As for `average_precision`.
+    depth : int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        As `average_precision`, or the depth is less than 1.
+    """
+    if depth < 1:
+        raise ValueError(f"a ranking counts to one image at least, not to {depth}")
+    hits, size = _hits(ranking, positives, junk)
+    hits = hits[:depth]
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float(precision[hits].sum() / min(size, depth))
+
+
+def global_average_precision(right: Sequence[bool], positives: int) -> float:
+    """Return the global average precision (GAP, or micro-AP) of predictions of many queries, one of each at most.
+
+    The sum of the precisions at each right prediction, over the number of queries that have an answer.
+
+    Parameters
+    ----------
+    right : sequence of bool
+        Whether each prediction is right, the surest first; one for a query without an answer is wrong.
+    positives : int
+        Queries that have an answer, at least 1.
+
+    Notes
+    -----
+    Source: Perronnin, Liu, Renders, A Family of Contextual Measures of Similarity, CVPR 2009, as Weyand et al., CVPR
+    2020, report it.
+
+    Examples
+    --------
+    Two of three are right, the first and the last: (1 + 2 / 3) / 4.
+
+    >>> round(global_average_precision([True, False, True], 4), 6)
+    0.416667
+    """
+    if positives < 1:
+        raise ValueError("no query has an answer, so there is no average precision")
+    hits = np.asarray(right, bool)
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return float(precision[hits].sum() / positives)
+
+
 def precision_at(
     ranking: Sequence[Hashable], positives: Collection[Hashable], k: int, junk: Collection[Hashable] = ()
 ) -> float:

@@ -39,6 +39,7 @@ class PatchFolder:
     patches: Patches
     train: Pairs
     validation: Pairs
+    pair_file: str | None = None  # the one that was named to learn from
 
     def describe(self) -> dict[str, Any]:
         """Tell what it is, for the provenance of what is learnt from it: JSON types only."""
@@ -47,10 +48,13 @@ class PatchFolder:
             "fingerprint": self.patches.fingerprint,
             "train": len(self.train),
             "validation": len(self.validation),
+            **({"pair_file": self.pair_file} if self.pair_file is not None else {}),
         }
 
 
-def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0) -> list[PatchFolder]:
+def open_sources(
+    folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0, pair_file: str | None = None
+) -> list[PatchFolder]:
     """Open folders in the PhotoTour layout.
 
     A set that `cairn patches build` made has pairs for validation, of other points than those for training. A published
@@ -66,6 +70,9 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
         Share of a published set's pairs for validation.
     seed : int
         Of what is drawn.
+    pair_file : str, optional
+        Pair file of each set to learn from, all of it. Of a published set, validation pairs then are drawn from the
+        others of its largest file, as many as would be held out of that; where there are none, a share is held out.
 
     Raises
     ------
@@ -78,9 +85,12 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
         patches = PatchSet.open(folder)
         if not any(file.endswith("_0.txt") for file in patches.pair_files):
             raise CairnError(f"{folder} has no training pairs (m50_…_0.txt): it was built for testing alone.")
-        train = patches.pairs("train")
+        train = patches.pairs(pair_file or "train")
+        others = None if pair_file is None else _others(patches, train, held_out, rng)
         if any(file.endswith("_1.txt") for file in patches.pair_files):
             validation = patches.pairs("validation")
+        elif others is not None:
+            validation = others
         else:
             order = rng.permutation(len(train))
             cut = round(held_out * len(train))
@@ -89,7 +99,7 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
             train, validation = draw_pairs(train, pairs, rng), draw_pairs(validation, max(pairs // 2, 2), rng)
         if not train.match.any() or train.match.all():
             raise CairnError(f"{folder} needs both matches and non-matches among its training pairs.")
-        sources.append(PatchFolder(patches, train, validation))
+        sources.append(PatchFolder(patches, train, validation, pair_file))
     if not sources:
         raise CairnError("There is nothing to learn from: name a folder of labelled patches.")
     found = np.concatenate([source.validation.match for source in sources])
@@ -100,12 +110,27 @@ def open_sources(folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0
     return sources
 
 
+def _others(patches: PatchSet, train: Pairs, held_out: float, rng: np.random.Generator) -> Pairs | None:
+    """Draw pairs of a set's largest training file that are not learnt from; None if they are not of both kinds."""
+
+    def keys(pairs: Pairs) -> NDArray[np.int64]:
+        low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
+        return np.asarray(low * len(patches) + high)
+
+    largest = patches.pairs("train")
+    rest = take_pairs(largest, np.flatnonzero(~np.isin(keys(largest), keys(train))))
+    if rest.match.all() or not rest.match.any():
+        return None
+    return draw_pairs(rest, max(2, round(len(train) * held_out / (1 - held_out))), rng)
+
+
 def describe_patches(
     patches: Patches,
     numbers: NDArray[np.int64],
     describe: Callable[[NDArray[np.float32]], NDArray[np.floating]],
     size: int,
     progress: Step | None = None,
+    footprint: float = 1.0,
 ) -> NDArray[np.float32]:
     """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32.
 
@@ -121,11 +146,13 @@ def describe_patches(
         Samples along a side that `describe` takes.
     progress : callable, optional
         Told how many are described, and how many there are.
+    footprint : float
+        Share of a patch's side, about its middle, that is described.
     """
     rows = np.empty((0, 0), np.float32)
     with one_thread():
         for start in range(0, len(numbers), _BATCH):
-            part = describe(resample_patches(patches.read(numbers[start : start + _BATCH]), size))
+            part = describe(resample_patches(patches.read(numbers[start : start + _BATCH]), size, footprint))
             if not start:
                 rows = np.empty((len(numbers), part.shape[1]), np.float32)
             rows[start : start + len(part)] = part

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class LearntSimilarity:
     hard: int  # of the triplets: those that tf-idf gets wrong
     image_pairs: int  # in the triplets
     test: float | None = None  # mean average precision of test queries by the matrix, where there are any
+    test_seconds: float = 0.0  # what measuring test queries took, which is no part of learning
 
 
 def learn_similarity(
@@ -95,7 +97,7 @@ def learn_similarity(
     with one_thread():
         fit = _Fit(index, pairs, training, options, workers, tell)
         judge = RankingMeasure.of_photos(index, fit.vectors, held_out, pairs) if len(held_out.queries) else None
-        tested = CollectionMeasure(index, test, pairs, workers).test if test is not None else None
+        tested = _Tested(index, test, pairs, workers) if test is not None else None
         descent = _descend(fit, judge, tested, options, tell)
         values, learnt_from = descent.best, training
         if judge is not None and options.refit and descent.chosen:
@@ -137,7 +139,24 @@ def learn_similarity(
         fit.triplets.hard,
         fit.problem.image_pairs,
         figure,
+        tested.seconds if tested is not None else 0.0,
     )
+
+
+class _Tested:
+    """What test queries find, and the time that it takes to measure that."""
+
+    def __init__(self, index: InvertedIndex, test: MeasuredQueries, pairs: WordPairs, workers: int) -> None:
+        began = perf_counter()
+        self._measure = CollectionMeasure(index, test, pairs, workers)
+        self.seconds = perf_counter() - began
+
+    def __call__(self, values: NDArray[np.float64]) -> float:
+        """Mean average precision for parameters (K + P,)."""
+        began = perf_counter()
+        figure = self._measure.test(values)
+        self.seconds += perf_counter() - began
+        return figure
 
 
 class _Fit:

@@ -60,7 +60,7 @@ class CollectionOptions:
             "(plain grey values), or a file (.npz) that cairn learn wrote.",
             REGIONS,
             metavar="NAME|FILE",
-            names=("cairn", "pr-proj", "rootsift-proj", "rootsift", "sift", "surf", "ssd"),
+            names=("cairn", "pr-proj", "rootsift-proj", "rootsift", "sift", "surf", "ssd", "ssd-32"),
             local=True,
             extends="descriptor",
         ),

@@ -14,16 +14,21 @@ class RawPixels:
 
     A row is the patch's grey values less their mean, of unit length: the squared distance of two is 2 - 2 ρ, ρ being
     their correlation.
+
+    Parameters
+    ----------
+    patch_size : int
+        Samples along a patch's side; 32 for the 1,024 dimensions of Trzcinski12, figure 4.
     """
 
-    name = "ssd"
-    patch_size = 64
-    dim = patch_size**2
-    bytes = 4 * dim
     extent = 1.0
 
-    def __init__(self) -> None:
-        self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": self.patch_size, "version": 1})
+    def __init__(self, patch_size: int = 64) -> None:
+        self.name = "ssd" if patch_size == 64 else f"ssd-{patch_size}"
+        self.patch_size = patch_size
+        self.dim = patch_size**2
+        self.bytes = 4 * self.dim
+        self.fingerprint = fingerprint({}, {"descriptor": "ssd", "patch": self.patch_size, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches; see `Descriptor.describe`.
@@ -31,7 +36,7 @@ class RawPixels:
         Raises
         ------
         ValueError
-            If the patches are not (N, 64, 64).
+            If the patches are not (N, patch_size, patch_size).
         """
         grey = check_patches(patches, self.patch_size).reshape(len(patches), self.dim)
         rows: NDArray[np.float32] = grey - grey.mean(axis=1, keepdims=True)

@@ -16,6 +16,7 @@ DESCRIPTORS: dict[str, Callable[[], Descriptor]] = {
     "rootsift": lambda: Sift(root=True),
     "surf": Surf,
     "ssd": RawPixels,
+    "ssd-32": lambda: RawPixels(32),
 }
 
 

@@ -19,6 +19,7 @@ from eval.plots import (
     plot_metric,
     plot_pooling_regions,
     plot_roc,
+    plot_similarities,
 )
 from index.errors import CairnError
 from tests.support.paths import ROOT
@@ -153,6 +154,19 @@ def test_codes_are_drawn_beside_what_they_were_made_of(drawn: list[Any], tmp_pat
     np.testing.assert_allclose(lines[1].get_ydata(), [15, 15])
     assert lines[1].get_linestyle() == "--"
     assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
+
+
+def test_similarities_are_trimmed_and_drawn_on_a_linear_axis(drawn: list[Any], tmp_path: Path) -> None:
+    matching, other = np.arange(1, 101) / 10, np.arange(100) / 20
+    told = plot_similarities({"tf-idf": (matching, other)}, tmp_path / "s.png", trim=0.08, linear=True)["tf-idf"]
+    axes = drawn[0].axes[0]
+    assert axes.get_xscale() == "linear"
+    # Of 100 scores each the 8 least and the 8 largest are left out; the shares are of all.
+    assert (told["bins"][0], told["bins"][-1]) == (pytest.approx(0.4), pytest.approx(9.2))
+    assert sum(told["matching"]) == pytest.approx(0.84) and sum(told["not matching"]) == pytest.approx(0.84)
+    whole = plot_similarities({"tf-idf": (matching, other)}, tmp_path / "s.png")["tf-idf"]
+    assert sum(whole["matching"]) == pytest.approx(1)
+    assert drawn[1].axes[0].get_xscale() == "log"
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from retrieval.indexing.adding import index_photos, make_vocabulary
 from retrieval.regions.options import RegionOptions
 from retrieval.search.options import SearchOptions
 from tests.conftest import Ran, changed
-from tests.support.fake_sets import OXFORD, FakeSets, write_sets
+from tests.support.fake_sets import OXFORD, FakeSets, texture, write_photo, write_sets
 from tests.support.paths import ROOT
 
 Cairn = Callable[..., Ran]
@@ -128,6 +128,32 @@ def test_a_vocabulary_of_other_photos_is_made_once_and_taken(
         in cairn(*by_folder, "--vocabulary", made, "--vocabulary-photos", "all", *command[4:]).refused()
     )
     assert "number of photos" in cairn(*command, "--vocabulary-photos", "many").refused()
+
+
+@pytest.mark.slow
+def test_google_landmarks_and_a_million_distractors_are_searched(sets: FakeSets, cairn: Cairn, tmp_path: Path) -> None:
+    """The photos of one object are an index of Google Landmarks, but for the first of each, which ask."""
+    home = tmp_path / "gldv2"
+    lines = ["id,images,Usage"]
+    for usage, name in zip(("Public", "Private"), OXFORD, strict=True):
+        stems = [f"{name}_{number:06}" for number in range(1, 5)]
+        for place, stem in enumerate(stems):
+            folder = home / ("index" if place else "test") / stem[0]
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(sets.oxford_images / f"{stem}.jpg", folder / f"{stem}.jpg")
+        lines.append(f"{stems[0]},{' '.join(stems[1:])},{usage}")
+    (home / "ground_truth").mkdir()
+    (home / "ground_truth" / "retrieval_solution_v2.1.csv").write_text("\n".join([*lines, "q,None,Ignored"]))
+    command = ("evaluate", "gldv2", "--root", tmp_path, "--work", tmp_path / "work", *QUICK)
+    report = cairn(*command).json
+    assert {name: found["mAP"] for name, found in report["protocols"].items()} == {"public": 1, "private": 1}
+    assert report["images"] == 6 and report["features"] <= 6 * 80  # those that ask are not searched
+    assert "public: mAP@100 1.0000 over 1 queries" in cairn(*(one for one in command if one != "--json")).out
+    for number in range(2):
+        (sets.root / "revisitop1m" / "jpg").mkdir(parents=True, exist_ok=True)
+        write_photo(sets.root / "revisitop1m" / "jpg" / f"{number}.jpg", texture(900 + number))
+    among = cairn("evaluate", "roxford1m", "--root", sets.root, "--work", tmp_path / "work", *QUICK).json
+    assert (among["images"], among["distractors"]) == (10, 2)
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ def test_test_queries_are_measured_at_each_iteration(cairn: Cairn, indexed: Inde
         == pytest.approx(mean_of(indexed.folder, one_each, "alone", out), abs=1e-6)
     )
     assert told["test"]["best"]["mAP"] == max(figures) and told["test"]["queries"] == 4
+    assert 0 < told["test_seconds"] < told["seconds"]  # a part of it
     with curve.open() as file:
         rows = list(csv.DictReader(file))
     assert [float(row["test"]) for row in rows] == pytest.approx(figures)

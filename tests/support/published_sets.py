@@ -26,13 +26,16 @@ _BOX = (30, 30, 210, 210)
 
 
 def write_all(root: Path) -> None:
-    """Write PhotoTour, Oxford5K, Paris6K, Flickr100K and the ground truth of Revisited below a folder."""
+    """Write PhotoTour, Oxford5K, Paris6K, Flickr100K, and Revisited with its distractors below a folder."""
     for number, name in enumerate(("liberty", "notredame", "yosemite")):
         write_phototour(root / "phototour" / name, number)
     write_phototour(root / "phototour" / "liberty_harris", 3)
     write_oxford(root / "oxford5k")
     write_paris(root / "paris6k")
     write_flickr(root / "flickr100k")
+    (root / "revisitop1m" / "jpg").mkdir(parents=True)
+    for number in range(3):
+        cv2.imwrite(str(root / "revisitop1m" / "jpg" / f"{number}.jpg"), views(800 + number)[0])
     write_revisited(root)
 
 
@@ -56,6 +59,7 @@ def write_phototour(folder: Path, seed: int, points: int = 128, views: int = 4) 
     half = points // 2
     # The published sets draw the pairs to train on and to test on from the same patches.
     _write_pairs(folder / "m50_500000_500000_0.txt", of, generator, points * 3)
+    _write_pairs(folder / "m50_200000_200000_0.txt", of, generator, points)
     _write_pairs(folder / "m50_100000_100000_0.txt", of, generator, half * 3)
 
 

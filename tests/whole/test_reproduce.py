@@ -43,12 +43,18 @@ def test_an_experiment_becomes_a_page_and_is_not_run_again(root: Path, tmp_path:
     assert json.loads((tmp_path / "brown11" / "figure6.json").read_text()) == {
         key: value for key, value in told.items() if key != "page"
     }
+    assert told["differs"][0].startswith("SIFT is Cairn's own")
+    assert "Where this differs from the paper" in (tmp_path / "brown11" / "figure6.html").read_text()
+    logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert {one["step"] for one in logged} == {step["title"] for step in told["steps"]}
+    best = next(one["value"] for one in logged if one["name"] == "printed.best.sift")
+    assert sum(f"--footprint {best}" in step["command"] for step in told["steps"]) == 6  # learnt twice, tested, drawn
     left = cairn(*arguments, "--dry-run").json
     assert (left["commands"], left["done"]) == ([], len(told["steps"]))
 
 
 def test_what_cannot_be_run_is_one_sentence(tmp_path: Path, cairn: Cairn) -> None:
-    asked = ("reproduce", "revisited", "--root", tmp_path, "--out", tmp_path / "out")
+    asked = ("reproduce", "revisited/table5", "--root", tmp_path, "--out", tmp_path / "out")
     assert "cairn data get roxford5k" in cairn(*asked).refused()
     assert "no experiment 'revisited/table9'" in cairn("reproduce", "revisited/table9").refused()
     assert "above 0 and not above 1" in cairn(*asked, "--scale", "2").refused()
@@ -56,7 +62,9 @@ def test_what_cannot_be_run_is_one_sentence(tmp_path: Path, cairn: Cairn) -> Non
 
 
 def test_experiments_that_fail_leave_the_others_to_run(tmp_path: Path, cairn: Cairn) -> None:
-    ran = cairn("reproduce", "revisited", "brown11/figure5", "--root", tmp_path, "--out", tmp_path / "out", "--json")
+    ran = cairn(
+        "reproduce", "revisited/table5", "brown11/figure5", "--root", tmp_path, "--out", tmp_path / "out", "--json"
+    )
     assert ran.code == 1
     assert [one["experiment"] for one in ran.json["failed"]] == ["revisited/table5", "brown11/figure5"]
     assert ran.json["experiments"] == []

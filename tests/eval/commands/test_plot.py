@@ -138,6 +138,24 @@ def test_regions_and_metric_draw_what_is_in_the_file(
     assert (tmp_path / "regions.svg").stat().st_size and (tmp_path / "metric.pdf").stat().st_size
 
 
+def test_a_footprint_is_of_one_descriptor_or_of_all(
+    folder: Path, draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path
+) -> None:
+    plain = ("roc", folder, "--descriptor", "sift", "--descriptor", "ssd", "--out", tmp_path / "roc.png", "--quiet")
+    measured = {
+        (name, share): evaluate_patches(folder, find_descriptor(name), footprint=share).distances
+        for name in ("sift", "ssd")
+        for share in (0.5, 1.0)
+    }
+    for options, shares in (("sift=0.5", (0.5, 1.0)), ("0.5", (0.5, 0.5))):
+        assert draw(*plain, "--footprint", options).code == 0
+        drawn = asked["plot_roc"][0].values()
+        for (distances, _), name, share in zip(drawn, ("sift", "ssd"), shares, strict=True):
+            np.testing.assert_array_equal(distances, measured[name, share])
+    assert "names 'surf', which is no --descriptor" in draw(*plain, "--footprint", "surf=0.5").err
+    assert "such as 0.65, and not 'half'" in draw(*plain, "--footprint", "sift=half").err
+
+
 def test_models_draws_a_panel_for_each_stage(draw: Draw, asked: dict[str, tuple[Any, ...]], tmp_path: Path) -> None:
     records = [
         {"stage": "pooling", "dim": 200, "fpr95": 0.1, "mu": 3},

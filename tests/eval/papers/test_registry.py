@@ -5,9 +5,11 @@ import typer
 
 from cairn import make_app
 from eval.papers.registry import chosen, experiments
-from eval.reproduce.plan import Drawing, Table
-from eval.reproduce.steps import Data, Here, Made, Scale, Step
+from eval.reproduce.measures import Value
+from eval.reproduce.plan import Cell, Drawing, Plot, Table
+from eval.reproduce.steps import Data, Here, Made, Scale, Step, Told
 from index.errors import CairnError
+from retrieval.descriptors.registry import find_descriptor
 
 ALL = experiments()
 
@@ -20,6 +22,8 @@ def filled(step: Step) -> list[str]:
             found.append(f"/sets/{one.name}")
         elif isinstance(one, Here | Made):
             found.append(f"/steps/{one.name}")
+        elif isinstance(one, Told):
+            found.append(f"{one.prefix}0.65")
         else:
             found.append(one)
     return [*found, "--json"] if step.prints else found
@@ -60,8 +64,11 @@ def published(name: str, row: str, column: str, number: int = 0) -> float | None
         ("brown11/table4", "ND → Lib", "pca", 16.85),
         ("trzcinski12/figure3", "BGM-256", "Lib → ND", 15.99),
         ("yan13/table2", "Oxford105K, rootsift, SR/QE", "learnt", 0.815),
-        ("yan13/table4", "Paris6K, 3-NN", "pairs of words, thousands", 1232),
+        ("yan13/table4", "Paris6K, 3-NN", "unknowns", 1732),
+        ("simonyan14/text-lsh", "mean of six", "LSH less frame", 3.07),
+        ("simonyan14/text-regions", "HesAff", "upright less turned", 5.1),
         ("revisited/table5", "ROxford, asmk-sp", "hard", 36.7),  # the paper's is verified by geometry
+        ("revisited/million", "RParis + 1M, asmk-sp", "hard", 16.8),
         ("yan13/table3", "(i) this paper, rootSIFT, independent", "Paris6K", 0.792),
     ],
 )
@@ -118,7 +125,8 @@ def test_experiments_share_what_they_have_in_common() -> None:
 
 
 def test_a_paper_and_all_are_names_too() -> None:
-    assert [one.name for one in chosen(["revisited", "revisited/table5"], Scale())] == ["revisited/table5"]
+    both = ["revisited/table5", "revisited/million"]
+    assert [one.name for one in chosen(["revisited", "revisited/table5"], Scale())] == both
     assert len(chosen(["all"], Scale())) == len(ALL)
     with pytest.raises(CairnError, match="no experiment 'simonyan14/table9'"):
         chosen(["simonyan14/table9"], Scale())
@@ -129,3 +137,67 @@ def test_every_experiment_tells_what_it_needs() -> None:
         assert one.data, one.name
         assert one.hours > 0, one.name
         assert one.source and one.title and one.parts
+
+
+def cells(name: str, number: int = 0) -> list[Cell]:
+    return list([part for part in ALL[name].parts if isinstance(part, Table)][number].cells)
+
+
+def test_every_experiment_says_where_it_differs_from_the_paper() -> None:
+    for one in ALL.values():
+        assert one.differs, one.name
+        assert all(sentence.endswith(".") for sentence in (*one.differs, *one.notes)), one.name
+
+
+def test_spreads_are_published_as_the_paper_has_them() -> None:
+    hours = {cell.row: (cell.published, cell.published_spread) for cell in cells("yan13/table4", 1)}
+    assert (hours["Oxford5K, 2-NN"], hours["Paris6K, 3-NN"]) == ((7.0, 0.9), (10.5, 0.7))
+    learnt = {cell.row: cell for cell in cells("yan13/table2") if cell.column == "learnt"}
+    assert learnt["Paris6K, sift, SR/QE"].published_spread == 0.019
+    assert [part.unit for part in ALL["yan13/table4"].parts if isinstance(part, Table)][1] == "Hours"
+
+
+def test_brown11_compares_with_sift_at_its_best_footprint_and_tells_our_dimensions() -> None:
+    for name in ("table1", "table2", "table3", "table4", "table5"):
+        for cell in cells(f"brown11/{name}"):
+            assert cell.ours is not None and cell.detail is not None
+            if cell.column == "SIFT":
+                (tested,) = cell.ours.steps
+                share = tested.arguments[tested.arguments.index("--footprint") + 1]
+                assert isinstance(share, Told) and share.step.arguments[:2] == ("evaluate", "footprint")
+                assert share.step.data == ["liberty"] and share.path == ("best", "sift")
+    drawn = ALL["brown11/figure10"].parts[0]
+    assert isinstance(drawn, Drawing)
+    assert "T3h" in drawn.step.arguments  # the curve NSSD
+    both = ALL["brown11/figure6"].parts[2]
+    assert isinstance(both, Drawing)
+    assert any(isinstance(one, Told) and not one.prefix for one in both.step.arguments)
+
+
+def test_codes_are_told_with_their_bits() -> None:
+    told = {cell.column: (cell.published_detail, cell.detail is not None) for cell in cells("simonyan14/table3")[:7]}
+    assert told["PR-proj-pq 80f → 1024pq"] == (1024, True)
+    assert told["Boix13"] == (1360, False)
+
+
+def test_trzcinski12_learns_from_the_published_list_and_compares_with_1024_grey_values() -> None:
+    learning = [one for one in ALL["trzcinski12/figure4"].steps if one.arguments[0] == "learn"]
+    assert {one.arguments[one.arguments.index("--pair-file") + 1] for one in learning} == {"m50_200000_200000_0.txt"}
+    assert not any("--pairs" in one.arguments for one in learning)
+    ssd = next(cell for cell in cells("trzcinski12/figure4") if cell.row == "SSD")
+    assert ssd.ours is not None and ssd.published_detail == find_descriptor("ssd-32").dim
+    assert "ssd-32" in ssd.ours.steps[0].arguments
+
+
+def test_both_detectors_share_an_axis_in_scales_of_the_detection() -> None:
+    (plot,) = ALL["simonyan14/figure8"].parts
+    assert isinstance(plot, Plot)
+    factors = {}
+    for series in plot.series:
+        for size, measure in series.points:
+            (step,) = (one for one in [measure] if isinstance(one, Value))
+            arguments = step.step.arguments
+            factors[series.label, size] = float(str(arguments[arguments.index("--measurement-scale") + 1]))
+    assert factors["HesAff", 5.196] == pytest.approx(3**0.5, abs=1e-3)  # of a region of 3 σ
+    assert factors["DoGAff", 12.5] == 12.5  # of a region of σ
+    assert factors["HesAff", 12.5] == pytest.approx(12.5 / 3, abs=1e-3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval.reproduce.measures import Gain, Least, Listed, Mean, MeanOfListed, Spread, Value
+from eval.reproduce.measures import Difference, Gain, Least, Listed, Mean, MeanOfListed, OfLeast, PerOne, Spread, Value
 from eval.reproduce.steps import Data, Here, Made, Step
 from index.errors import CairnError
 
@@ -26,6 +26,13 @@ def test_measures_are_taken_from_what_steps_printed() -> None:
     assert Spread((low,)).of(printed) is None
     assert Gain(high, low).of(printed) == pytest.approx(100)
     assert Gain(low, none).of(printed) is None
+    assert Difference(high, low, 10).of(printed) == pytest.approx(50)
+    assert Difference(high, none).of(printed) is None
+    assert PerOne(high, low).of(printed) == pytest.approx(2)
+    assert PerOne(high, none).of(printed) is None
+    dims = Value(TEST, ("deep", 0, "x")), high, Value(OTHER, ("fpr95",))
+    assert OfLeast((high, none, low), dims).of(printed) == 0.1
+    assert OfLeast((none,), (low,)).of(printed) is None
     assert MeanOfListed(TEST, ("rows",), "ap", "a_").of(printed) == 0.5
     assert MeanOfListed(TEST, ("rows",), "ap", "b_").of(printed) is None
     with pytest.raises(CairnError, match=r"nothing called 'deep\.0\.y'"):

@@ -24,6 +24,7 @@ EXPERIMENT = Experiment(
             "percent",
             (
                 Cell("Yos → ND", "ours & theirs", Value(TEST, ("fpr95",), 100), 9.49, Value(TEST, ("dim",)), 544),
+                Cell("Yos → ND", "of runs", Value(TEST, ("dim",)), 2, None, None, Value(TEST, ("fpr95",)), 0.4),
                 Cell("Yos → ND", "theirs", None, 14.43),
                 Cell("Yos → Lib", "ours & theirs", Value(TEST, ("nothing",)), None, None, 19),
             ),
@@ -41,6 +42,7 @@ EXPERIMENT = Experiment(
         ),
         Drawing("Drawn", DRAW, "r.svg"),
     ),
+    ("Another way with <script>.",),
     ("A note with <script>.",),
 )
 PRINTED = {"fpr95": 0.1, "dim": 512, "nothing": None, "tried": [{"dim": 8, "error": 3.0}, {"dim": 4, "error": 5.0}]}
@@ -63,9 +65,11 @@ def page(tmp_path: Path) -> Path:
 def test_numbers_stand_beside_the_published_ones(page: Path) -> None:
     told = json.loads(page.with_suffix(".json").read_text())
     assert (told["experiment"], told["scale"], told["cairn"], told["seconds"]) == ("paper/table1", 0.05, "1.2.3", 100)
-    first, second, third = told["tables"][0]["cells"]
+    first, runs, second, third = told["tables"][0]["cells"]
     assert (first["ours"], first["published"], first["difference"]) == (10, 9.49, pytest.approx(0.51))
     assert (first["detail"], first["published_detail"]) == (512, 544)
+    assert (runs["spread"], runs["published_spread"], first["spread"]) == (0.1, 0.4, None)
+    assert told["differs"] == ["Another way with <script>."]
     assert (second["ours"], second["difference"], third["ours"]) == (None, None, None)
     assert [one["points"] for one in told["plots"][0]["series"]] == [[[64, 10]], [[4, 5], [8, 3]], []]
     assert told["plots"][0]["series"][2]["level"] == 512
@@ -75,8 +79,9 @@ def test_numbers_stand_beside_the_published_ones(page: Path) -> None:
 def test_the_csv_has_every_number(page: Path) -> None:
     with page.with_suffix(".csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["published"] for row in rows[:3]] == ["9.49", "14.43", ""]
-    assert [(row["column"], row["ours"], row["published"]) for row in rows[3:]] == [
+    assert [row["published"] for row in rows[:4]] == ["9.49", "2", "14.43", ""]
+    assert (rows[1]["spread"], rows[1]["published_spread"]) == ("0.1", "0.4")
+    assert [(row["column"], row["ours"], row["published"]) for row in rows[4:]] == [
         ("64.0", "10.0", ""),
         ("64.0", "", "9.0"),
         ("128.0", "", "8.0"),
@@ -93,9 +98,11 @@ def test_the_page_shows_all_and_escapes_what_it_shows(page: Path) -> None:
     assert text.count("data:image/png;base64,") == text.count("data:image/svg+xml;base64,") == 1
     assert '<span class="published">– <small>[19]</small></span>' in text  # the dimensions alone were published
     assert "Run at the scale 0.05" in text
+    assert "<strong>512.00</strong> ± 0.10<br>" in text and "2.00 ± 0.40 (+510.00)" in text
+    assert "<h2>Where this differs from the paper</h2><ul><li>Another way with &lt;script&gt;.</li>" in text
     for raw in ("<dimensions>", "test <b>", "a <b>", "<script>", "ours & theirs"):
         assert raw not in text
-    other = Outcome(Experiment("paper/figure10", "Later", "A paper", ()), {}, 1.0, "1.2.3")
+    other = Outcome(Experiment("paper/figure10", "Later", "A paper", (), ()), {}, 1.0, "1.2.3")
     (page.parent / "notes.html").write_text("Somebody's own.")
     write_contents([other], page.parent.parent)
     contents = (page.parent.parent / "index.html").read_text()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from eval.reproduce.log import LOG, append_log
 from eval.reproduce.running import COMMAND, RESULT, Bench, Standing, printed, run_command, run_steps
-from eval.reproduce.steps import Data, Here, Made, Step
+from eval.reproduce.steps import Data, Here, Made, Step, Told
 from index.errors import CairnError
 
 LEARN = Step("learn", ("learn", "descriptor", Data("liberty"), "--out", Here("d.npz")), 2.0)
@@ -26,12 +27,13 @@ class Commands:
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
         self.fails = ""
+        self.answer: dict[str, object] = {"fpr95": 0.25}
 
     def __call__(self, arguments: Sequence[str]) -> str:
         self.ran.append(list(arguments))
         if self.fails and self.fails in arguments:
             raise CairnError("It is broken.")
-        return json.dumps({"fpr95": 0.25}) if "--json" in arguments else ""
+        return json.dumps(self.answer) if "--json" in arguments else ""
 
 
 @pytest.fixture
@@ -125,6 +127,36 @@ def test_a_command_that_prints_no_object_is_told_of(root: Path, tmp_path: Path) 
     bench = Bench(root, tmp_path / "steps", run=lambda arguments: "Traceback")
     with pytest.raises(CairnError, match="printed no JSON object, but 'Traceback'"):
         run_steps(bench, [LEARN])
+
+
+def test_a_number_that_a_step_printed_is_an_argument_of_another(root: Path, tmp_path: Path, commands: Commands) -> None:
+    bench = Bench(root, tmp_path / "steps", run=commands)
+    asked = Step("asked", ("plot", "roc", "--footprint", Told(TEST, ("fpr95",), "sift=")), prints=False)
+    assert bench.command(asked) == "cairn plot roc --footprint 'sift=<test>'"
+    assert asked.before == [TEST]
+    run_steps(bench, [*STEPS, asked])
+    assert commands.ran[-1] == ["plot", "roc", "--footprint", "sift=0.25"]
+    assert bench.result(asked) is not None
+
+
+def test_the_log_has_a_line_for_each_number(root: Path, tmp_path: Path, commands: Commands) -> None:
+    printed = {"mAP": 0.5, "name": "x", "whole": True, "history": [{"test": 0.1}, {"test": None}, {"test": 0.3}]}
+    commands.answer = printed
+    log = tmp_path / "out" / LOG
+    bench = Bench(root, tmp_path / "steps", run=commands)
+    run_steps(bench, STEPS[:2], done=lambda step, result: append_log(log, "paper/table1", step, result))
+    run_steps(bench, STEPS[:2], done=lambda step, result: append_log(log, "paper/table1", step, result))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(one["step"], one["name"], one["at"]) for one in lines[:4]] == [
+        ("learn", "seconds", None),
+        ("learn", "printed.mAP", None),
+        ("learn", "printed.history.test", 0),
+        ("learn", "printed.history.test", 2),
+    ]
+    assert [one["value"] for one in lines[1:4]] == [0.5, 0.1, 0.3]
+    assert len(lines) == 8  # each step once
+    assert {one["experiment"] for one in lines} == {"paper/table1"}
+    assert lines[4]["key"] == TEST.key
 
 
 @pytest.mark.slow

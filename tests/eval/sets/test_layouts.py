@@ -39,6 +39,10 @@ def everything(root: Path) -> None:
     touch(root / "hpatches" / "hpatches-sequences-release", ["i_ski/1.ppm", "v_graffiti/1.ppm"])
     touch(root / "holidays" / "jpg", ["100000.jpg", "100001.jpg"])
     touch(root / "ukbench" / "full", ["ukbench00000.jpg", "ukbench00000.th.jpg"])
+    touch(root / "revisitop1m" / "jpg", ["0/1.jpg", "0/2.jpg", "1/3.jpg"])
+    touch(root / "gldv2" / "index", ["0/1/2/0123.jpg", "0/1/3/0134.jpg"])
+    touch(root / "gldv2", ["test/a/b/c/abcd.jpg", "ground_truth/retrieval_solution_v2.1.csv"])
+    touch(root / "wild", ["images/sf_q_0.jpg", "images/sf_r_0.jpg", "images/rock_0.jpg", "gt/sf_0_query.txt"])
 
 
 def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
@@ -49,13 +53,17 @@ def test_each_set_is_found_beside_all_others(tmp_path: Path) -> None:
         **{part: f"phototour/{part}" for part in (*PARTS, *HARRIS)},
         "paris6k": "Paris6k",
         "flickr100k": "flickr100k",
+        **{name: name for name in ("revisitop1m", "gldv2")},
+        "smvs": "wild",
         "hpatches": "hpatches/hpatches-release",
         "hpatches-sequences": "hpatches/hpatches-sequences-release",
     }
     assert {name: len(one.images) for name, one in found.items() if one.images} == {
         **{"oxford5k": 2, "roxford5k": 2, "paris6k": 1, "rparis6k": 1},  # one of Paris is no photo
-        **{"flickr100k": 2, "holidays": 2, "ukbench": 1},
+        **{"flickr100k": 2, "holidays": 2, "ukbench": 1, "revisitop1m": 3, "gldv2": 2, "smvs": 2},
     }
+    assert found["gldv2"].queries == tmp_path / "gldv2" / "test"
+    assert found["gldv2"].ground_truth == tmp_path / "gldv2" / "ground_truth" / "retrieval_solution_v2.1.csv"
     assert found["roxford5k"].images == found["oxford5k"].images
     assert found["oxford5k"].ground_truth == tmp_path / "oxford5k" / "gt_files_170407"
     assert found["rparis6k"].ground_truth == tmp_path / "rparis6k" / "gnd_rparis6k.pkl"

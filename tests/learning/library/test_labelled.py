@@ -15,6 +15,8 @@ from learning.library.embedding import learn_embedding
 from learning.library.new_descriptor import NewDescriptor
 from learning.patches.phototour import PatchSet
 from retrieval.descriptors.learnt import load_model
+from retrieval.descriptors.registry import find_descriptor
+from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
 from tests.support.learning.boosting_cases import write_views
 
@@ -57,6 +59,21 @@ def test_arrays_are_labelled_patches_too(folder: Path) -> None:
     assert learn_embedding(given, dim=5, pairs=60).describe(given[0][:3]).shape == (3, 5)
 
 
+def test_an_embedding_of_the_middle_is_that_of_patches_cut_down_to_it(folder: Path) -> None:
+    patches = PatchSet.open(folder)
+    grey = patches.read(np.arange(len(patches)))
+    # A share of 31 / 63 of the side is the samples from 16 to 47, which need no more than to be smoothed alike.
+    middle = resample_patches(grey, 31, 31 / 63)
+    learnt, whole = learn_embedding(folder, dim=5, footprint=31 / 63), learn_embedding(folder, dim=5)
+    assert learnt.fingerprint != whole.fingerprint
+    rows = find_descriptor("sift").describe(middle)
+    spread = np.cov(rows.T)
+    found = learnt.describe(middle)
+    # The principal axes of the middles: no other five axes have more of their variance than 1% above.
+    best = np.sort(np.linalg.eigvalsh(spread))[-5:].sum()
+    assert 0.9 * best < np.var(found, axis=0, ddof=1).sum() <= 1.01 * best
+
+
 @pytest.mark.parametrize(
     ("learn", "options", "sentence"),
     [
@@ -66,6 +83,7 @@ def test_arrays_are_labelled_patches_too(folder: Path) -> None:
         (learn_blocks, {"powell": False, "evaluations": 3}, "evaluations and powell_pairs are of no use with powell"),
         (learn_embedding, {"alpha": [0.1]}, "alpha is for embeddings that divide"),
         (learn_embedding, {"alpha": "much"}, "alpha is a number, and not 'much'"),
+        (learn_embedding, {"pair_file": "m50_1_1_0.txt"}, "has no pair file m50_1_1_0.txt"),
     ],
 )
 def test_what_does_not_go_together_names_arguments(

@@ -108,6 +108,28 @@ def test_a_limit_keeps_both_kinds(write: Write, train: tuple[int, int], wanted: 
     assert len(source.patches) == POINTS * VIEWS
 
 
+def test_all_of_a_pair_file_is_learnt_from_and_others_validate(write: Write) -> None:
+    folder = write("set", (100, 100))
+    largest = open_sources([folder])[0].patches.pairs()
+    rows = np.r_[5:25, 120:140]  # matches come first or not: both kinds are among them
+    first, second = largest.second[rows], largest.first[rows]  # the other way round, as lists may have them
+    points = np.arange(POINTS * VIEWS) // VIEWS
+    name = write_pairs(folder, 0, first, second, points)
+    (source,) = open_sources([folder], pair_file=name)
+    assert listed(source.train) == list(zip(first.tolist(), second.tolist(), largest.match[rows].tolist(), strict=True))
+    validated = {frozenset(pair[:2]) for pair in listed(source.validation)}
+    assert len(validated) == 10  # of 40 to learn from, as 100,000 of 400,000
+    assert validated < {frozenset(pair[:2]) for pair in listed(largest)}
+    assert not validated & {frozenset(pair[:2]) for pair in listed(source.train)}
+    assert source.describe()["pair_file"] == name
+    assert "pair_file" not in open_sources([folder])[0].describe()
+    # Where the largest is the one that is learnt from, a fifth of it is held out.
+    (whole,) = open_sources([folder], pair_file="m50_100_100_0.txt")
+    assert (len(whole.train), len(whole.validation)) == (160, 40)
+    with pytest.raises(CairnError, match=r"no pair file m50_7_7_0\.txt; it has"):
+        open_sources([folder], pair_file="m50_7_7_0.txt")
+
+
 def test_what_a_limit_draws_is_of_the_seed(write: Write) -> None:
     folder = write("set", (100, 100), (40, 40))
     drawn = [listed(open_sources([folder], pairs=20, seed=seed)[0].train) for seed in (0, 0, 1)]

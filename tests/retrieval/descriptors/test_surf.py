@@ -59,7 +59,7 @@ def test_grey_values_are_compared_by_their_correlation():
 
 
 def test_they_are_found_by_name_and_compared_by_distance():
-    for name, dim in (("surf", 64), ("ssd", 4096)):
+    for name, dim in (("surf", 64), ("ssd", 4096), ("ssd-32", 1024)):
         found = find_descriptor(name)
         assert (found.name, found.dim, found.bytes) == (name, dim, 4 * dim)
         check_distance(found)

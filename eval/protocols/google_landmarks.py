@@ -1,0 +1,181 @@
+"""Google Landmarks v2 (Weyand, Araujo, Cao, Sim, CVPR 2020): its ground truths and predictions, tables as published.
+
+``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (what a query is to find, parted by spaces; None: it is ignored)
+and ``Usage`` (Public or Private); ``recognition_solution_v2.1.csv`` has ``landmarks`` in place of ``images``, nothing
+where a photo shows none. Predictions are as Kaggle's challenges take them: ``id,images``, the best first, and
+``id,landmarks``, one landmark and its score, or nothing.
+"""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from index.errors import CairnError
+from index.text import shown
+from learning.measures.precision import global_average_precision
+
+DEPTH = 100
+"""Photos of a ranking that count."""
+
+USAGES = ("public", "private")
+"""Parts of the test set, each measured by itself."""
+
+_LONGEST = 1 << 24  # characters of a cell
+
+
+@dataclass(frozen=True)
+class RetrievalQuery:
+    """A photo of the test set, and the photos of the index that it is to find."""
+
+    photo: str
+    positives: frozenset[str]
+    usage: str  # one of USAGES
+
+
+def is_retrieval(path: Path) -> bool:
+    """Whether a table is a ground truth, or predictions, of retrieval: its first line says so."""
+    return {"id", "images"} <= {*_header(path)}
+
+
+def read_retrieval(path: Path) -> list[RetrievalQuery]:
+    """Read a ground truth of retrieval; ignored photos are left out.
+
+    Raises
+    ------
+    CairnError
+        It cannot be read, has other columns, or names a photo twice.
+    """
+    found = []
+    for line, photo, cells, usage in _rows(path, "images"):
+        if usage in USAGES and [one.casefold() for one in cells] not in ([], ["none"]):
+            if photo in cells:
+                raise CairnError(f"{path}, line {line}: the photo {shown(photo)} is to find itself.")
+            found.append(RetrievalQuery(photo, frozenset(cells), usage))
+    if not found:
+        raise CairnError(f"No photo of {path} has another one to find.")
+    return found
+
+
+def read_retrieved(path: Path) -> dict[str, list[str]]:
+    """Read predictions of retrieval: photos by query, the best first.
+
+    Raises
+    ------
+    CairnError
+        As `read_retrieval`.
+    """
+    return {photo: cells for _, photo, cells, _ in _rows(path, "images")}
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """How well landmarks are recognised.
+
+    Attributes
+    ----------
+    gap : float
+        Global average precision, over all photos of the part.
+    landmarks_alone : float
+        The same, photos that show no landmark left out.
+    photos, with_landmark, predicted : int
+        Photos of the part, those that show a landmark, and those that one was predicted for.
+    """
+
+    gap: float
+    landmarks_alone: float
+    photos: int
+    with_landmark: int
+    predicted: int
+
+
+def score_recognition(solution: Path, predictions: Path) -> dict[str, Recognition]:
+    """Score predicted landmarks, by part of the test set.
+
+    Raises
+    ------
+    CairnError
+        A table cannot be read, or a photo is predicted that is not in the solution.
+    """
+    known = {
+        photo: (frozenset(cells), usage) for _, photo, cells, usage in _rows(solution, "landmarks") if usage in USAGES
+    }
+    told: dict[str, tuple[str, float]] = {}
+    for line, photo, cells, _ in _rows(predictions, "landmarks"):
+        if not cells:
+            continue
+        if photo not in known:
+            raise CairnError(f"{predictions}, line {line}: {solution} has no photo {shown(photo)}.")
+        told[photo] = _prediction(predictions, line, cells)
+    scored = {}
+    for usage in USAGES:
+        truth = {photo: landmarks for photo, (landmarks, of) in known.items() if of == usage}
+        right = {photo: landmarks for photo, landmarks in truth.items() if landmarks}
+        if not right:
+            continue
+        ordered = sorted((photo for photo in told if photo in truth), key=lambda photo: (-told[photo][1], photo))
+        scored[usage] = Recognition(
+            global_average_precision([told[photo][0] in truth[photo] for photo in ordered], len(right)),
+            global_average_precision([told[one][0] in right[one] for one in ordered if one in right], len(right)),
+            len(truth),
+            len(right),
+            len(ordered),
+        )
+    if not scored:
+        raise CairnError(f"No photo of {solution} shows a landmark.")
+    return scored
+
+
+def _prediction(path: Path, line: int, cells: Sequence[str]) -> tuple[str, float]:
+    try:
+        landmark, score = cells[0], float(cells[1])
+        if len(cells) != 2 or not math.isfinite(score):
+            raise ValueError(cells)
+    except (ValueError, IndexError):
+        raise CairnError(
+            f"{path}, line {line}: a prediction is one landmark and its score, and not {shown(' '.join(cells))}."
+        ) from None
+    return landmark, score
+
+
+def _rows(path: Path, column: str) -> Iterator[tuple[int, str, list[str], str]]:
+    """Line, photo, what it is told of, and the usage in small letters; "" where there is no such column."""
+    seen = set()
+    names: list[str] | None = None
+    for line, cells in _lines(path):
+        if names is None:
+            names = [cell.strip().casefold() for cell in cells]
+            if names.count("id") != 1 or names.count(column) != 1:
+                raise CairnError(f"{path} is no table of Google Landmarks: it has no columns id and {column}.")
+            continue
+        if len(cells) != len(names):
+            raise CairnError(f"{path}, line {line}: it has {len(cells)} cells where the header has {len(names)}.")
+        row = dict(zip(names, cells, strict=True))
+        photo = row["id"].strip()
+        if not photo or photo in seen:
+            wrong = f"the photo {shown(photo)} is there twice" if photo else "the photo is missing"
+            raise CairnError(f"{path}, line {line}: {wrong}.")
+        seen.add(photo)
+        yield line, photo, row[column].split(), row.get("usage", "").strip().casefold()
+    if names is None:
+        raise CairnError(f"{path} is empty.")
+
+
+def _header(path: Path) -> list[str]:
+    return [cell.strip().casefold() for cell in next((cells for _, cells in _lines(path)), [])]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a table that are not blank; its cells are parted by commas alone, as spaces part what is in them."""
+    before = csv.field_size_limit(_LONGEST)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            for cells in reader:
+                if any(map(str.strip, cells)):
+                    yield reader.line_num, cells
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CairnError(f"{path} cannot be read as a table: {error}.") from error
+    finally:
+        csv.field_size_limit(before)

@@ -1,0 +1,54 @@
+"""The log of a run: every number that a command printed, as one line of JSON, as soon as the command has ended."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eval.reproduce.steps import Step
+
+LOG = "log.jsonl"
+"""In the folder of the pages."""
+
+
+def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any]) -> None:
+    """Append the numbers of a step that was run.
+
+    Parameters
+    ----------
+    path : Path
+        Lines of JSON: ``time`` (ISO 8601), ``experiment``, ``step`` (its title), ``key`` (its folder), ``name`` of the
+        number, ``at`` (its place in a list, such as an iteration; else null) and ``value``.
+    experiment : str
+        For whose sake it was run.
+    step : Step
+    result : mapping
+        See `eval.reproduce.running.run_steps`.
+    """
+    told = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "experiment": experiment,
+        "step": step.title,
+        "key": step.key,
+    }
+    numbers = [("seconds", None, result["seconds"]), *numbers_in(result["printed"], "printed")]
+    lines = [json.dumps({**told, "name": name, "at": at, "value": value}) for name, at, value in numbers]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def numbers_in(told: Any, name: str, at: int | None = None) -> Iterator[tuple[str, int | None, float]]:
+    """Give the numbers of a JSON value: their names, with dots; their places in the list that they are of; themselves.
+
+    Of lists within lists the inner ones are left out.
+    """
+    if isinstance(told, Mapping):
+        for key, value in told.items():
+            yield from numbers_in(value, f"{name}.{key}", at)
+    elif isinstance(told, list):
+        for place, value in enumerate(told if at is None else []):
+            yield from numbers_in(value, name, place)
+    elif isinstance(told, int | float) and not isinstance(told, bool):
+        yield name, at, told

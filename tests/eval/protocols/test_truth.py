@@ -1,0 +1,39 @@
+"""One form of all ground truths; and photos of one camera that search those of another."""
+
+from pathlib import Path
+
+import pytest
+
+from eval.protocols.scoring import mean_precision, score_ranking
+from eval.protocols.truth import PLAIN, one_right_answer, read_truth
+from index.errors import CairnError
+
+PHOTOS = {"q_1": ("r_1", "q_2 r_2"), "q_2": ("r_2", "r_1"), "r_1": ("q_1", ""), "q_3": ("q_1", "r_1")}
+"""Of each what is good, and what is junk."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, (good, junk) in PHOTOS.items():
+        (tmp_path / f"{name}_query.txt").write_text(f"{name} 0 0 9 9\n")
+        for kind, names in (("good", good), ("ok", ""), ("junk", junk)):
+            (tmp_path / f"{name}_{kind}.txt").write_text("\n".join(names.split()))
+    return tmp_path
+
+
+def test_photos_of_one_camera_search_those_of_another(folder: Path) -> None:
+    truth = one_right_answer(read_truth(folder), "q_", "r_")
+    assert [query.name for query in truth.queries] == ["q_1", "q_2"]  # q_3 is to find a photo that asks
+    first = truth.queries[0].labels[PLAIN]
+    assert (first.positives, first.junk) == ({"r_1"}, {"r_2"})
+    assert (truth.database, truth.cutoffs) == ({"r_1", "r_2"}, (1,))
+    # q_1 has its answer first once junk takes no rank; q_2 has it behind a wrong one.
+    rankings = {"q_1": ["r_2", "r_1", "r_3"], "q_2": ["r_3", "r_2", "r_1"]}
+    scores = [score_ranking(query, PLAIN, rankings[query.name], 0.0, truth) for query in truth.queries]
+    assert [score.ap for score in scores] == [1, 1 / 4]
+    assert mean_precision(scores, 1) == 1 / 2
+
+
+def test_no_such_photo_is_said(folder: Path) -> None:
+    with pytest.raises(CairnError, match="is of a photo s_"):
+        one_right_answer(read_truth(folder), "s_", "r_")
