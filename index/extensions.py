@@ -168,6 +168,8 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     module, called = _called(extension)
     called = re.sub(r"[^\w.+-]+", "-", name or called)
     place = f"{module}:{called}"
+    if place in _installed(kind):  # it is made otherwise than that
+        place += "-object"
     _registered[kind][place] = Extension(kind, called, place, "", partial(_itself, extension))
     return place
 
@@ -211,7 +213,7 @@ def _installed(kind: str) -> Mapping[str, Extension]:
 
 def extensions(kind: str) -> list[Extension]:
     """All extensions of a kind that may be used: registered ones first."""
-    return list({**_registered[kind], **_installed(kind), **_registered[kind]}.values())
+    return [*_registered[kind].values(), *_installed(kind).values()]
 
 
 def find(kind: str, name: str) -> Extension | None:

@@ -26,6 +26,7 @@ __all__ = [
     "check_extractor",
     "check_features",
     "check_protocol",
+    "check_verifier",
 ]
 
 
@@ -344,6 +345,80 @@ def check_protocol(protocol: Any, path: Path) -> None:
         sets = [set(query.get(key, ())) for key in ("good", "ok", "junk")]
         _expect(all(isinstance(one, str) for each in sets for one in each), f"{name!r} has names that are no text")
         _expect(not (sets[0] | sets[1]) & sets[2], f"a photo is junk of {name!r} and to be found by it")
+
+
+def check_verifier(verifier: Any, photos: Any = None) -> None:
+    """Check that an object verifies photos as Cairn asks of a verifier.
+
+    ``verify(query, photo)`` takes the features of two photos, each with ``points`` (N, 2), ``frames`` (N, 2, 2),
+    ``regions`` (N, 5), ``words`` (N,), ``shape`` (height, width) and, where the verifier has ``needs_descriptors =
+    True``, ``descriptors`` (N, D). It gives None, or an object with ``inliers`` (M, 2), ``transform`` (2, 3), from
+    pixels of the query to those of the photo, and maybe ``log_odds``, as `cairn.verify` does.
+
+    Parameters
+    ----------
+    verifier : object
+    photos : tuple of three, optional
+        Features as a verifier takes them: of a query, of a photo of the same, and of another one. Those that are made
+        up otherwise have descriptors drawn at random, which a network that was trained may not take for any.
+
+    Raises
+    ------
+    AssertionError
+        The contract is not kept; the message says in what.
+    """
+    from retrieval.matching.verification import VerificationOptions
+    from retrieval.matching.verifiers import PhotoFeatures, verification_of
+
+    check_contract("verifier", verifier)
+    query, same, other = photos or _made_up(PhotoFeatures)
+    none = PhotoFeatures(
+        query.points[:0],
+        query.frames[:0],
+        query.words[:0],
+        query.descriptors[:0] if query.descriptors is not None else None,
+        query.shape,
+        query.detector,
+    )
+    options = VerificationOptions()
+    try:
+        found, again = (verification_of(verifier, query, same, options) for _ in range(2))
+        different = verification_of(verifier, query, other, options)
+        pairs = ((query, none), (none, query), (none, none))
+        empty = [verification_of(verifier, one, another, options) for one, another in pairs]
+    except CairnError as error:
+        raise AssertionError(str(error)) from error
+    _expect(found.inliers > 0, "it does not verify two photos of the same")
+    _expect(np.array_equal(found.matches, again.matches), "the same photos give other matches the second time")
+    _check_verification(found, len(query.points))
+    _expect(different.inliers < found.inliers / 4, f"it gives {different.inliers} matches of photos that differ")
+    _expect(not any(one.inliers for one in empty), "it verifies a photo without features")
+    if photos is None and found.transform is not None:
+        middle = found.transform @ (0.5, 0.5 * query.shape[0] / query.shape[1], 1)
+        expected = np.array(_MOVED) @ (0.5, 0.5 * query.shape[0] / query.shape[1], 1)
+        _expect(bool(np.abs(middle - expected).max() < 0.01), "its map is not that of the photos, or not in pixels")
+
+
+_MOVED = ((0.8, -0.1, 0.1), (0.1, 0.8, 0.02))  # in units of the longer sides
+
+
+def _made_up(kind: Any) -> tuple[Any, Any, Any]:
+    """Features of a query, of a photo that shows half of them under `_MOVED`, and of another photo."""
+    drawn, shape, count = np.random.default_rng(0), (480, 640), 400
+    rows = drawn.normal(size=(3, count, 64))
+    rows = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).astype(np.float16)
+    points = drawn.uniform((0, 0), (640, 480), (3, count, 2))
+    frames = drawn.uniform(6, 30, (3, count, 1, 1)) * np.eye(2)
+    words = np.arange(3 * count).reshape(3, count)
+    linear, half = np.array(_MOVED)[:, :2], slice(0, count // 2)
+    points[1, half] = (points[0, half] + 0.5) @ linear.T + 640 * np.array(_MOVED)[:, 2] - 0.5
+    frames[1, half] = linear @ frames[0, half]
+    rows[1, half], words[1, half] = rows[0, half], words[0, half]
+    first, second, third = (
+        kind(points[n].astype(np.float32), frames[n].astype(np.float32), words[n].astype(np.int32), rows[n], shape)
+        for n in range(3)
+    )
+    return first, second, third
 
 
 def textures(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from index.errors import CairnError
-from index.options.declaration import Option, check
+from index.options.declaration import Option, check, options_of
 from index.options.panels import SEARCH
 from index.text import one_of
 from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, describe_engines, find_engine
@@ -107,6 +107,17 @@ class SearchOptions:
             local=True,
         ),
     ] = None
+    verifier: Annotated[
+        str,
+        Option(
+            "What verifies the photos that an engine ranks best: own (the engine itself), words (the features of equal "
+            "words of two photos alone), or one that an installed package brings.",
+            SEARCH,
+            metavar="NAME",
+            names=("own", "words"),
+            extends="verifier",
+        ),
+    ] = "own"
     turned: float = 0.5  # weight of a score at another turn than upright, in the ranking
     turned_candidate: float = 0.75  # the same where photos are chosen for verification, which decides then
     second_view: float = 0.75  # upright and a turn are both verified where their weighted scores are so near
@@ -139,6 +150,10 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.verifier not in options_of(SearchOptions)["verifier"].option.names:
+            from retrieval.matching.verifiers import find_verifier
+
+            find_verifier(self.verifier)
         expands = self.engine == BEST or find_engine(self.engine).expands
         if self.expand not in EXPANSIONS:
             raise CairnError(f"There is no expansion {self.expand!r}; choose one of {', '.join(EXPANSIONS)}.")

@@ -158,7 +158,7 @@ class QuerySource:
             features = Features(to_original(regions.ellipses, photo), np.zeros(len(regions), np.float32), rows)
         size = photo.width, photo.height
         frames, elongation = frames_of(features, max(size), turn), self._image.elongation(*size)
-        return DescribedView(turn, frames, features.descriptors, elongation=elongation)
+        return DescribedView(turn, frames, features.descriptors, elongation=elongation, size=size)
 
 
 def _spread_regions(frames: Frames, side: int) -> NDArray[np.float32]:
@@ -274,6 +274,7 @@ def recall_query(
     clipped = clip_box(source.box, width, height) if source.box is not None else None
     photos = photos or collection.index.images
     view = indexed_view(photos.features(row.number), photos.signatures(row.number) if signed else None)
+    view = replace(view, size=(width, height))
     if clipped is not None:
         centres = view.frames.centres.astype(np.float64) * max(width, height) - 0.5
         view = part_of(view, np.flatnonzero(inside_box(centres, clipped)))
@@ -314,7 +315,7 @@ def recall_described(
     if clipped is not None:
         rows = np.flatnonzero(inside_box(frames.centres.astype(np.float64) * max(width, height) - 0.5, clipped))
     descriptors = np.asarray(image.columns["descriptor"])[rows]
-    described = DescribedView(0.0, frames.at(rows), descriptors, elongation=image.elongation)
+    described = DescribedView(0.0, frames.at(rows), descriptors, elongation=image.elongation, size=(width, height))
     signatures = collection.signatures if signed else None
     view = quantise_views([described], collection.vocabulary, soft, signatures, signed)[0]
     return Query(source.path, width, height, clipped, [view], source)
@@ -350,6 +351,7 @@ def quantise_views(
             found[place] = View(
                 *(view.turn, view.frames, view.descriptors, words, terms, weights, signatures),
                 elongation=view.elongation,
+                size=view.size,
             )
     return [found[place] for place in range(len(views))]
 

@@ -8,11 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.parallel import one_thread
 from retrieval.catalogue.photos import names_of
 from retrieval.collection.collection import Collection
 from retrieval.matching.verification import NOTHING, Verification
+from retrieval.matching.verifiers import OWN
 from retrieval.search.engines.contract import load_engine, settle
+from retrieval.search.engines.other_verifier import OtherVerifier
 from retrieval.search.engines.registry import VerifiedPhotos, find_engine
 from retrieval.search.expansion import average_words, back_project, discriminative_words, near_places, strongest
 from retrieval.search.options import SearchOptions
@@ -77,13 +80,19 @@ class Searcher:
     Raises
     ------
     CairnError
-        The collection lacks what the engine needs, or the similarity cannot be used.
+        The collection lacks what the engine or the verifier needs, or the similarity cannot be used.
     """
 
     def __init__(self, collection: Collection, options: SearchOptions, engine: SearchEngine | None = None) -> None:
         self.collection = collection
         self.options = settle(options, collection)
-        self.engine = engine or load_engine(self.options.engine)(collection, self.options)
+        if engine is not None and self.options.verifier != OWN:
+            raise CairnError("Another verifier works on one machine: leave out {--cluster} or {--verifier}.")
+        if engine is None:
+            engine = own = load_engine(self.options.engine)(collection, self.options)
+            if self.options.verifier != OWN:
+                engine = OtherVerifier(own, collection)
+        self.engine = engine
 
     @property
     def index(self) -> SearchedPhotos:

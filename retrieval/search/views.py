@@ -24,6 +24,7 @@ class DescribedView:
     frames: Frames
     descriptors: NDArray[np.float16]  # (N, D)
     elongation: float = field(default=1.0, kw_only=True)  # of the photo whose sides `frames` are in units of
+    size: tuple[int, int] = field(default=(1000, 1000), kw_only=True)  # its width and height, pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,4 +139,4 @@ def joined(views: Sequence[View]) -> View:
     signed = [view.signed for view in views if view.signed is not None]
     together = join_signed(signed) if len(signed) == len(views) else None
     first, rows = views[0], np.zeros((len(words), 0), np.float16)
-    return View(first.turn, frames, rows, words, words, None, together, elongation=first.elongation)
+    return View(first.turn, frames, rows, words, words, None, together, elongation=first.elongation, size=first.size)

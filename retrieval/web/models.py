@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_origin, get_type_hints
 from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, create_model, model_validator
 
 from index.errors import CairnError
+from index.extensions import extensions
 from index.options.declaration import Declared, options_of
 from retrieval.catalogue.filters import PhotoFilter, filter_of
 from retrieval.metadata.fields import FIELDS, FieldFilter, Metadata
@@ -68,8 +69,11 @@ def _parameters(*names: str, but: Collection[str] = ()) -> dict[str, Any]:
 
 
 def _type_of(one: Declared) -> Any:
-    """The type of a parameter: one of the names, where all are known."""
-    return Literal[tuple(one.option.names)] if one.option.names else one.kind
+    """The type of a parameter: one of the names, where all are known, and of installed extensions."""
+    if not one.option.names:
+        return one.kind
+    added = [extra.name for extra in extensions(one.option.extends)] if one.option.extends else []
+    return Literal[tuple(dict.fromkeys([*one.option.names, *added]))]
 
 
 class _HowToMatch(BaseModel):

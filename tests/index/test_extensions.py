@@ -12,7 +12,7 @@ from index.extensions import ExtensionMissing, find, place_of, refuse_missing, r
 from index.parallel import run
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.search.engines.registry import find_engine
-from tests.support.toy_extensions import PLACE, Means, forget, install
+from tests.support.toy_extensions import PLACE, Means, Nearest, forget, install
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +95,10 @@ def test_worker_processes_have_what_is_registered() -> None:
 def test_names_that_are_no_places_are_left_to_others() -> None:
     for name in ("sift", "T3h-S4-25", "a:b:c", "C:\\x.npz", ":x", "x:", "a b:c"):
         refuse_missing("descriptor", name)
+
+
+def test_an_object_made_otherwise_does_not_hide_the_installed_one(monkeypatch, tmp_path: Path) -> None:
+    install(monkeypatch, tmp_path, {"cairn.verifiers": {"nearest": "tests.support.toy_extensions:Nearest"}})
+    other = Nearest()
+    assert find("verifier", register("verifier", other)).load() is other
+    assert find("verifier", "nearest").load() is not other

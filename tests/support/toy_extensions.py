@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cairn
 from index import extensions
 
 PLACE = "tests.support.toy_extensions:Means"
@@ -56,3 +57,14 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extensions, "_registered", {kind: {} for kind in extensions.KINDS})
     extensions._installed.cache_clear()
     extensions._loaded.cache_clear()
+
+
+class Nearest:
+    """A verifier: nearest descriptors, and Cairn's geometry. That is how a network that matches is plugged in, too."""
+
+    needs_descriptors = True
+
+    def verify(self, query: Any, photo: Any) -> Any:
+        matches = cairn.nearest_matches(query.descriptors, photo.descriptors)
+        found = cairn.verify(query.regions, photo.regions, matches, query.shape, photo.shape, hypotheses="similarity")
+        return found if found.verified else None

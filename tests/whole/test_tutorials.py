@@ -55,7 +55,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_python_on_a_page_compiles_and_uses_public_names(path: Path) -> None:
     for block in _blocks(path):
         compile(block, path.name, "exec")
-        assert {name for name in _public_names(block) if name not in {*cairn.PUBLIC, "__version__"}} == set()
+        assert {name for name in _public_names(block) if name not in {*cairn.PUBLIC, "__version__", "testing"}} == set()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -1,0 +1,177 @@
+"""The contract of verifiers: two photos' features in, the matches that agree and their map out.
+
+An engine verifies by its own means; with another verifier it ranks alone, and that verifies what it ranks best.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.extensions import find, refuse_missing
+from index.text import shown
+from retrieval.matching.evidence import count_places, false_alarms, weigh
+from retrieval.matching.geometries import suited
+from retrieval.matching.verification import NOTHING, Verification, VerificationOptions, verify
+from retrieval.matching.word_matches import QueryWords
+from retrieval.regions.geometry import Frames, ellipses_of_shapes
+
+OWN, WORDS = "own", "words"
+"""The engine's own means; and Cairn's verification by words under this contract."""
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoFeatures:
+    """Features of one photo, in pixels of the upright original, the centre of the top-left one at (0, 0).
+
+    Attributes
+    ----------
+    points : ndarray, shape (N, 2), float32
+        Where they are, x and y.
+    frames : ndarray, shape (N, 2, 2), float32
+        Maps from the unit circle to their regions; made up where a detector gives `points` alone.
+    words : ndarray, shape (N,), int32
+        Their visual words.
+    descriptors : ndarray, shape (N, D), float16, or None
+        None if the verifier does not need them.
+    shape : (int, int)
+        Height and width of the photo.
+    detector : str
+        What found them, as the collection's options name it: ``foreign:points`` are places alone.
+    """
+
+    points: NDArray[np.float32]
+    frames: NDArray[np.float32]
+    words: NDArray[np.int32]
+    descriptors: NDArray[np.float16] | None
+    shape: tuple[int, int]
+    detector: str = ""
+
+    @property
+    def regions(self) -> NDArray[np.float32]:
+        """The regions as ellipses (N, 5), as `cairn.verify` takes them."""
+        return ellipses_of_shapes(self.points.astype(np.float64), self.frames.astype(np.float64))
+
+    @property
+    def side(self) -> float:
+        """Longer side, pixels."""
+        return float(max(self.shape))
+
+    @property
+    def in_sides(self) -> Frames:
+        """The features in units of the longer side, as verification compares them."""
+        return Frames((self.points + np.float32(0.5)) / np.float32(self.side), self.frames / np.float32(self.side))
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What a verifier found of two photos; `cairn.verify` gives an object with the same attributes, which will do.
+
+    Attributes
+    ----------
+    inliers : ndarray, shape (M, 2), int
+        Feature of the query, feature of the photo; each at most once.
+    transform : ndarray, shape (2, 3), float, or None
+        Affine map of the query's pixels to the photo's; None: not verified.
+    log_odds : float, optional
+        Logarithm of the odds that both show the same; weighed by the number of places that agree if it is None.
+    """
+
+    inliers: NDArray[np.integer]
+    transform: NDArray[np.floating] | None
+    log_odds: float | None = None
+
+
+class Verifier(Protocol):
+    """What an extension of the kind ``verifier`` offers; with ``needs_descriptors = True`` it is given these."""
+
+    def verify(self, query: PhotoFeatures, photo: PhotoFeatures) -> Agreement | None:
+        """Find the matches of two photos that agree on a map of the plane; None where they show nothing in common."""
+        ...
+
+
+class WordVerifier:
+    """Cairn's own verification of features of equal words, of two photos alone: it knows no rarity of words."""
+
+    def verify(self, query: PhotoFeatures, photo: PhotoFeatures) -> Agreement | None:
+        """Verify two photos: see `Verifier.verify`."""
+        options = suited(VerificationOptions(), query.detector)
+        order = np.argsort(photo.words, kind="stable")
+        pairs = QueryWords(query.words).match(photo.words[order], options.max_matches)
+        pairs = np.stack([pairs[:, 0], order[pairs[:, 1]]], axis=1).astype(np.int32)
+        found = verify(query.in_sides.at(pairs[:, 0]), photo.in_sides.at(pairs[:, 1]), pairs, options)
+        if found.transform is None:
+            return None
+        matrix = _out_of_sides(photo.side) @ np.vstack([found.transform, [0, 0, 1]]) @ _into_sides(query.side)
+        return Agreement(found.matches, matrix[:2], found.log_odds)
+
+
+def find_verifier(name: str) -> Verifier:
+    """Find a verifier by its name, or an extension by its place too; raises CairnError if there is none."""
+    if name == WORDS:
+        return WordVerifier()
+    extension = find("verifier", name)
+    if extension is None:
+        refuse_missing("verifier", name)
+        raise CairnError(
+            "There is no verifier {name}: take {own}, {words}, or install the package that declares it, in the group "
+            "cairn.verifiers.",
+            name=shown(name),
+            own=OWN,
+            words=WORDS,
+        )
+    found: Verifier = extension.load()
+    return found
+
+
+def verification_of(
+    verifier: Verifier, query: PhotoFeatures, photo: PhotoFeatures, options: VerificationOptions
+) -> Verification:
+    """Verify two photos, and check what the verifier says.
+
+    Raises
+    ------
+    CairnError
+        The verifier fails, or what it gives is not as `Agreement` has it.
+    """
+    try:
+        found: Any = verifier.verify(query, photo)
+        if found is None or found.transform is None or not len(found.inliers):
+            return NOTHING
+        inliers, transform = np.asarray(found.inliers), np.asarray(found.transform, np.float64)
+        log_odds = getattr(found, "log_odds", None)
+    except CairnError:
+        raise
+    except Exception as error:  # code of others fails in any way
+        reason = shown(" ".join(f"{type(error).__name__}: {error}".split()), 200)
+        raise CairnError(f"The verifier {type(verifier).__name__} failed: {reason}.") from error
+    sizes = len(query.points), len(photo.points)
+    if inliers.ndim != 2 or inliers.shape[1] != 2 or inliers.dtype.kind not in "iu" or inliers.min() < 0:
+        raise _refused(verifier, f"inliers are (M, 2) numbers of features, and not {inliers.dtype} {inliers.shape}")
+    for side in (0, 1):
+        if inliers[:, side].max() >= sizes[side] or len(np.unique(inliers[:, side])) < len(inliers):
+            raise _refused(verifier, "a match is of a feature that there is not, or that is in another match")
+    if transform.shape != (2, 3) or not np.isfinite(transform).all() or np.linalg.det(transform[:, :2]) <= 0:
+        raise _refused(verifier, "the map is an affine one (2, 3) that mirrors and flattens nothing")
+    if log_odds is None or not np.isfinite(log_odds):
+        places = min(count_places(one.in_sides.centres[rows], options.threshold) for one, rows in
+                     ((query, inliers[:, 0]), (photo, inliers[:, 1])))  # fmt: skip
+        features = min(sizes)
+        alarms = false_alarms(places, features, features * np.pi * options.threshold**2 / 2)
+        log_odds = weigh(alarms, 1.0, 0.0, options.evidence)
+    matrix = _into_sides(photo.side) @ np.vstack([transform, [0, 0, 1]]) @ _out_of_sides(query.side)
+    return Verification(inliers.astype(np.int32), matrix[:2], float(log_odds))
+
+
+def _refused(verifier: Verifier, reason: str) -> CairnError:
+    return CairnError(f"What the verifier {type(verifier).__name__} gives cannot be used: {reason}.")
+
+
+def _into_sides(side: float) -> NDArray[np.float64]:
+    return np.array([[1 / side, 0, 0.5 / side], [0, 1 / side, 0.5 / side], [0, 0, 1]])
+
+
+def _out_of_sides(side: float) -> NDArray[np.float64]:
+    return np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
