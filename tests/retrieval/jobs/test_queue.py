@@ -191,7 +191,7 @@ def test_a_job_waits_for_a_lock(pretend: None, queue: Queue, tmp_path: Path) -> 
     job = add(queue, "a")
     (tmp_path / "a").mkdir()
     with lock_folder(tmp_path / "a"):
-        until(lambda: ALIVE)[0].end(2, {"error": str(refused(tmp_path / "a"))})
+        until(lambda: ALIVE)[0].end(2, {"error": str(refused(tmp_path / "a")), "kind": "CollectionLocked"})
         assert "waits" in until(lambda: queue.job(job.id).note)
         until(lambda: not ALIVE)
         time.sleep(0.1)
