@@ -509,9 +509,9 @@ def test_a_report_without_matplotlib_is_refused_before_any_work(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--augment", 1], "--pairs, --augment and --test are for labelled patches"),
-        (["--augment", 0], "--pairs, --augment and --test are for labelled patches"),
-        (["--pairs", 100], "--pairs, --augment and --test are for labelled patches"),
+        (["--augment", 1], "--pairs, --pair-file, --augment and --test are for labelled patches"),
+        (["--augment", 0], "--pairs, --pair-file, --augment and --test are for labelled patches"),
+        (["--pairs", 100], "--pairs, --pair-file, --augment and --test are for labelled patches"),
         (["--report", "r.txt"], "let it end with .html"),
         (["--report", "nowhere/r.html"], "nowhere"),
         (["--photos", "nowhere", "--report", "r.html"], "nowhere"),
