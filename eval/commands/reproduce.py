@@ -171,12 +171,14 @@ def _summary(told: dict[str, Any]) -> list[str]:
     """Say of each table how many numbers there are, and how far off the published ones the middle one of them is."""
     from statistics import median
 
+    if told["scale"] != 1:
+        return [f"Run at the scale {told['scale']:g}: its numbers cannot be compared with the published ones."]
     lines = []
     for table in told["tables"]:
         off = [abs(cell["difference"]) for cell in table["cells"] if cell["difference"] is not None]
         if off:
             count = f"{len(off)} published number{'s' * (len(off) > 1)}"
-            lines.append(f"{table['title']}: {count}, ours off by {median(off):.2g} in the median ({table['unit']})")
+            lines.append(f"{table['title']}: {count}, ours off by {median(off):.3g} in the median ({table['unit']})")
     return lines or ["No number was published that ours can be compared with."]
 
 
