@@ -88,6 +88,8 @@ PUBLIC = {
     # Results
     "Answer": "retrieval.library.answers:Answer",
     "Result": "retrieval.library.answers:Result",
+    "Pairs": "retrieval.library.pairs:Pairs",
+    "PhotoFeatures": "retrieval.library.pairs:PhotoFeatures",
     "Match": "retrieval.library.matches:Match",
     "QueryPhoto": "retrieval.library.answers:QueryPhoto",
     "Photo": "retrieval.library.photos:Photo",
@@ -158,6 +160,7 @@ COMMANDS = {
     "hide": ("retrieval.commands.decisions:hide", EVERYDAY),
     "reject": ("retrieval.commands.decisions:reject", EVERYDAY),
     "group": ("retrieval.commands.groups:group", EVERYDAY),
+    "pairs": ("retrieval.commands.pairs:pairs", EVERYDAY),
     "searches": ("retrieval.commands.searches:searches", EVERYDAY),
     "demo": ("eval.commands.evaluate:demo", EVERYDAY),
     "remove": ("retrieval.commands.care:remove", HEALTH),

@@ -36,6 +36,8 @@ from retrieval.library.matches import Match as Match
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
+from retrieval.library.pairs import Pairs as Pairs
+from retrieval.library.pairs import PhotoFeatures as PhotoFeatures
 from retrieval.library.parts.descriptor import Descriptor as Descriptor
 from retrieval.library.parts.features import describe as describe
 from retrieval.library.parts.features import detect as detect
@@ -108,8 +110,10 @@ __all__ = [
     "NewDescriptor",
     "NewSimilarity",
     "NotGrouped",
+    "Pairs",
     "PatchEvaluation",
     "Photo",
+    "PhotoFeatures",
     "PhotoNotFound",
     "PhotoUnusable",
     "Photos",
