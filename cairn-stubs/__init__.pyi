@@ -4,8 +4,12 @@ from collections.abc import Collection as _Names
 
 import typer as _typer
 
+from eval.library.hpatches import HPatchesEvaluation as HPatchesEvaluation
+from eval.library.hpatches import evaluate_hpatches as evaluate_hpatches
 from eval.library.patches import PatchEvaluation as PatchEvaluation
 from eval.library.patches import evaluate_patches as evaluate_patches
+from eval.library.reproduce import Reproduced as Reproduced
+from eval.library.reproduce import reproduce as reproduce
 from eval.library.retrieval import RetrievalEvaluation as RetrievalEvaluation
 from eval.library.retrieval import evaluate_retrieval as evaluate_retrieval
 from index.errors import CairnError as CairnError
@@ -13,7 +17,11 @@ from index.errors import LaterVersion as LaterVersion
 from index.errors import Unreadable as Unreadable
 from index.extensions import ExtensionMissing as ExtensionMissing
 from index.extensions import register as register
+from learning.library.blocks import learn_blocks as learn_blocks
+from learning.library.boosted import learn_boosted as learn_boosted
+from learning.library.compressing import compress as compress
 from learning.library.descriptor import learn_descriptor as learn_descriptor
+from learning.library.embedding import learn_embedding as learn_embedding
 from learning.library.mining import Mined as Mined
 from learning.library.mining import mine as mine
 from learning.library.new_descriptor import NewDescriptor as NewDescriptor
@@ -39,6 +47,8 @@ from retrieval.library.matches import Match as Match
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
+from retrieval.library.pairs import Pairs as Pairs
+from retrieval.library.pairs import PhotoFeatures as PhotoFeatures
 from retrieval.library.parts.descriptor import Descriptor as Descriptor
 from retrieval.library.parts.features import describe as describe
 from retrieval.library.parts.features import detect as detect
@@ -102,6 +112,7 @@ __all__ = [
     "Filter",
     "Group",
     "Groups",
+    "HPatchesEvaluation",
     "Imported",
     "Index",
     "Info",
@@ -113,8 +124,10 @@ __all__ = [
     "NewDescriptor",
     "NewSimilarity",
     "NotGrouped",
+    "Pairs",
     "PatchEvaluation",
     "Photo",
+    "PhotoFeatures",
     "PhotoNotFound",
     "PhotoUnusable",
     "Photos",
@@ -122,6 +135,7 @@ __all__ = [
     "Refreshed",
     "Removed",
     "Repaired",
+    "Reproduced",
     "Result",
     "Retrained",
     "RetrievalEvaluation",
@@ -134,13 +148,18 @@ __all__ = [
     "Vocabulary",
     "as_image",
     "check",
+    "compress",
     "create",
     "describe",
     "detect",
+    "evaluate_hpatches",
     "evaluate_patches",
     "evaluate_retrieval",
     "features_fingerprint",
+    "learn_blocks",
+    "learn_boosted",
     "learn_descriptor",
+    "learn_embedding",
     "learn_similarity",
     "map_regions",
     "mine",
@@ -153,6 +172,7 @@ __all__ = [
     "read_image",
     "register",
     "repair",
+    "reproduce",
     "verify",
     "word_matches",
 ]

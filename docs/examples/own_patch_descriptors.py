@@ -11,19 +11,12 @@ Then: cairn evaluate patches PATCHES --descriptions OUT --binary
 """
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from eval.descriptions import read_descriptions
-from eval.hpatches.options import HPatchesChoices
-from eval.hpatches.release import IMAGES, find_sequences
-from eval.hpatches.rows import read_sequences
-from eval.hpatches.run import evaluate_hpatches
-from eval.patches import evaluate_patches
-from learning.patches.phototour import PatchSet
+import cairn
 
 PLACES = np.random.default_rng(0).integers(0, 64, (2, 64))  # two of 8 x 8 pixels for each bit
 
@@ -48,25 +41,33 @@ def main() -> None:
     arguments = parser.parse_args()
 
     if (arguments.patches / "info.txt").is_file():
-        patches = PatchSet.open(arguments.patches)
-        parts = np.array_split(np.arange(len(patches)), len(patches) // 1024 + 1)
-        rows = np.concatenate([describe(patches.read(part), arguments.numbers) for part in parts])
-        np.save(arguments.out, rows)
-        mine = read_descriptions(arguments.out, binary=not arguments.numbers)
-        report = evaluate_patches(patches, mine, max_pairs=arguments.pairs)
-        print(f"FPR95 {100 * report.fpr95:.2f}% over {report.pairs} pairs")
+        # Sheets of 16 x 16 patches of 64 x 64 pixels; a line of info.txt for each patch that there is.
+        number = len((arguments.patches / "info.txt").read_text().splitlines())
+        rows = []
+        for sheet in sorted(arguments.patches.glob("*.bmp")):
+            image = cv2.imread(str(sheet), cv2.IMREAD_GRAYSCALE)
+            cut = image.reshape(16, 64, 16, 64).swapaxes(1, 2).reshape(-1, 64, 64)
+            rows.append(describe(cut[: number - 256 * len(rows)], arguments.numbers))
+        np.save(arguments.out, np.concatenate(rows))
+        mine = np.load(arguments.out)
+        found = cairn.evaluate_patches(mine, arguments.patches, binary=not arguments.numbers, max_pairs=arguments.pairs)
+        print(f"FPR95 {100 * found.fpr95:.2f}% over {len(found.same)} pairs")
         return
 
-    for name, sequence in find_sequences(arguments.patches).items():
-        (arguments.out / name).mkdir(parents=True, exist_ok=True)
-        for image in IMAGES:
-            rows = describe(sequence.read(image), arguments.numbers)
-            np.savetxt(arguments.out / name / f"{image}.csv", rows, "%.7g", delimiter=",")
-    reading = partial(read_sequences, arguments.out, distance="l2" if arguments.numbers else "hamming")
-    found = evaluate_hpatches(arguments.patches, reading, HPatchesChoices(max_pairs=arguments.pairs))
-    told = found.as_json()
+    for picture in sorted(arguments.patches.rglob("*.png")):
+        # Patches of 65 x 65 pixels, one below the other.
+        patches = cv2.imread(str(picture), cv2.IMREAD_GRAYSCALE).reshape(-1, 65, 65)
+        path = arguments.out / picture.parent.name / f"{picture.stem}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savetxt(path, describe(patches, arguments.numbers), "%.7g", delimiter=",")
+    measured = cairn.evaluate_hpatches(
+        arguments.patches,
+        descriptions=arguments.out,
+        distance="l2" if arguments.numbers else "hamming",
+        max_pairs=arguments.pairs,
+    )
     for task in ("verification", "matching", "retrieval"):
-        print(f"{task}: mAP {100 * told[task]['mAP']:.2f}%")
+        print(f"{task}: mAP {100 * getattr(measured, task):.2f}%")
 
 
 if __name__ == "__main__":

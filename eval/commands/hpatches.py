@@ -1,6 +1,5 @@
 """Command: evaluate hpatches."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,15 +7,13 @@ import typer
 
 from eval.commands.patches import DEFAULT, Binary
 from eval.hpatches.options import HPatchesChoices
-from index.options.declaration import build
 from retrieval.collection.options import CollectionOptions
-from retrieval.commands.console import note, print_json, progress_bars, say
+from retrieval.commands.console import note, print_json, say
 from retrieval.commands.option_groups import OptionsOf, grouped, shown_option
 from retrieval.commands.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from eval.hpatches.run import Describe, HPatchesReport
-    from index.progress import Progress
+    from eval.hpatches.run import HPatchesReport
 
 
 @grouped
@@ -40,36 +37,29 @@ def hpatches(
     json: bool = Json,
 ) -> None:
     """Measure a descriptor on HPatches: verification, matching and retrieval of patches."""
-    from eval.hpatches.run import evaluate_hpatches
-    from eval.hpatches.tasks import TASKS
+    from eval.library.hpatches import evaluate_hpatches
 
-    titles = {"describe": "Describing", **{name: name.capitalize() for name in TASKS}}
-    asked = build(HPatchesChoices, options)
-    with progress_bars(quiet or json, titles) as tell:
-        describe = _describing(descriptor, descriptions, binary, l1, tell)
-        report = evaluate_hpatches(root, describe, asked, tell)
+    distance = _distance(descriptor, descriptions, binary, l1)
+    found = evaluate_hpatches(
+        root, descriptor, descriptions=descriptions, distance=distance, progress=not (quiet or json), **options
+    )
     if json:
-        print_json(report.as_json())
+        print_json(found.to_dict())
     else:
-        _print(report)
+        _print(found.report)
 
 
-def _describing(descriptor: str, descriptions: Path | None, binary: bool, l1: bool, tell: "Progress") -> "Describe":
-    """Give what describes the patches of sequences: a descriptor, or rows in files."""
-    from eval.hpatches.rows import describe_sequences, read_sequences
+def _distance(descriptor: str, descriptions: Path | None, binary: bool, l1: bool) -> str:
+    """How descriptions are compared; CairnError where options do not go together."""
     from index.errors import CairnError
-    from retrieval.descriptors.registry import find_descriptor
 
     if descriptions is None and (binary or l1):
         raise CairnError("--binary and --l1 tell how --descriptions are compared: name their folder, or leave it out.")
     if binary and l1:
         raise CairnError("--binary and --l1 exclude each other: packed bits are compared by Hamming distance.")
-    if descriptions is None:
-        return partial(describe_sequences, descriptor=find_descriptor(descriptor), progress=tell)
-    if descriptor != DEFAULT:
+    if descriptions is not None and descriptor != DEFAULT:
         raise CairnError("--descriptor and --descriptions exclude each other: name one of them.")
-    distance = "hamming" if binary else "l1" if l1 else "l2"
-    return partial(read_sequences, descriptions, distance=distance, progress=tell)
+    return "hamming" if binary else "l1" if l1 else "l2"
 
 
 def _print(report: "HPatchesReport") -> None:

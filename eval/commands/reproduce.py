@@ -1,6 +1,5 @@
 """Command: reproduce."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,43 +121,35 @@ def _print_commands(experiments: "list[Experiment]", bench: "Bench", *, json: bo
 
 def _run(experiments: "list[Experiment]", bench: "Bench", out: Path, scale: float, *, quiet: bool, json: bool) -> int:
     """Run experiments; the exit code is 1 where one of several failed."""
-    from pkgutil import resolve_name
-
-    from eval.reproduce.log import LOG, append_log
-    from eval.reproduce.pages import DIFFERS, Outcome, check_pages, write_contents, write_outcome
-    from eval.reproduce.running import run_steps
+    from eval.library.reproduce import run_experiments
+    from eval.reproduce.pages import CONTENTS, DIFFERS
     from index.errors import CairnError
 
-    check_pages(experiments)
-    version = resolve_name("cairn:version")()
-    outcomes, failed = [], []
-    for number, experiment in enumerate(experiments, start=1):
-        try:
-            bench.check_data(experiment.data)
-            if not quiet:
-                note(f"{experiment.name} ({number} of {len(experiments)}): {experiment.title}")
-            log = partial(append_log, out / LOG, experiment.name)
-            results = run_steps(bench, experiment.steps, (lambda standing: None) if quiet else _tell, log)
-        except CairnError as error:
-            if len(experiments) == 1:
-                raise
-            failed.append({"experiment": experiment.name, "reason": str(error)})
-            note(f"{experiment.name}: {error}")
-            continue
-        outcome = Outcome(experiment, results, scale, version)
-        page = write_outcome(outcome, bench, out)
-        outcomes.append(outcome)
+    failed: list[dict[str, str]] = []
+
+    def begin(experiment: "Experiment") -> None:
         if not quiet:
-            say(f"{page}:")
-            for line in _summary(outcome.as_json()):
+            note(f"{experiment.name} ({experiments.index(experiment) + 1} of {len(experiments)}): {experiment.title}")
+
+    def fail(experiment: "Experiment", error: CairnError) -> None:
+        if len(experiments) == 1:
+            raise error
+        failed.append({"experiment": experiment.name, "reason": str(error)})
+        note(f"{experiment.name}: {error}")
+
+    told = []
+    tell = (lambda standing: None) if quiet else _tell
+    for one in run_experiments(experiments, bench, out, scale, tell, fail, begin):
+        told.append(one.to_dict())
+        if not quiet:
+            say(f"{one.page}:")
+            for line in _summary(told[-1]):
                 say(f"  {line}")
             say(f"  {DIFFERS}:")
-            for sentence in experiment.differs:
+            for sentence in one.differs:
                 say(f"  - {sentence}")
-    contents = write_contents(outcomes, out)
     if json:
-        told = [{**one.as_json(), "page": str(out / f"{one.experiment.name}.html")} for one in outcomes]
-        print_json({"experiments": told, "contents": str(contents), "failed": failed})
+        print_json({"experiments": told, "contents": str(out / CONTENTS), "failed": failed})
     return 1 if failed else 0
 
 

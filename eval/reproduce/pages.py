@@ -16,6 +16,8 @@ from index.errors import CairnError
 from learning.reports.figures import image_bytes, new_figure, require_matplotlib
 from learning.reports.html import document, write_html
 
+CONTENTS = "index.html"
+"""Page that leads to those of the experiments."""
 _STYLE = """
 :root { color-scheme: light dark; --line: #ccc; --soft: #666; }
 @media (prefers-color-scheme: dark) { :root { --line: #444; --soft: #aaa; } }
@@ -179,7 +181,7 @@ def write_contents(outcomes: Sequence[Outcome], folder: Path) -> Path:
         f'<li><a href="{escape(name)}.html">{escape(name)}</a>: {escape(title)}{_share(share)}</li>'
         for name, (title, share) in sorted(told.items(), key=lambda one: _in_order(one[0]))
     ]
-    page = folder / "index.html"
+    page = folder / CONTENTS
     folder.mkdir(parents=True, exist_ok=True)
     contents = ["<h1>Experiments</h1>", "<ul>", *lines, "</ul>"]
     write_html(page, document("Experiments", _STYLE, contents), "page")

@@ -21,7 +21,7 @@ from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, c
 from index.postings.word_lists import coded_lists
 from index.segments.description import COLUMN_PREFIX, ELONGATIONS, META, NOTES, PARTS, SIGNATURES, verify_segment
 
-_FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "descriptor")  # in this order, then any others
+_FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "keypoint", "descriptor")  # in this order, then any others
 _SPARE = ".again.npy"
 
 

@@ -25,7 +25,7 @@ def compress(
     compare, and need at least as many bits as the descriptor has dimensions; product-quantised ones are closer to the
     original at the same size.
     """
-    from learning.library.compressing import compress_descriptor
+    from learning.library.compressing import compress as compress_descriptor
 
     learnt = compress_descriptor(descriptor, out, **options, progress=not (quiet or json))
     told, code = learnt.to_dict(), learnt.model.code

@@ -18,7 +18,7 @@ TITLES = {"describe": "Patches"}
 
 
 @takes_options(CodeChoices)
-def compress_descriptor(
+def compress(
     descriptor: AnyPath, out: AnyPath | None = None, *, progress: Telling = None, **options: Any
 ) -> "NewDescriptor":
     """Compress a learnt descriptor into a binary or a product-quantised code.

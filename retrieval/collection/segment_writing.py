@@ -18,7 +18,7 @@ from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.options import CollectionOptions
 from retrieval.collection.segment_notes import write_notes
 from retrieval.collection.segments import segment_row
-from retrieval.features.encoding import as_encoded_now, encode_geometry
+from retrieval.features.encoding import KEYPOINT, as_encoded_now, encode_geometry
 from retrieval.features.extraction import Features
 
 
@@ -92,7 +92,7 @@ def write_photos(
         The photos, by ascending number; at least one.
     features : sequence of ImageFeatures
         The words and columns of each; all have the same columns, when the geometry of earlier versions is brought up
-        to date.
+        to date, but for keypoints of another program, which earlier versions did not keep: all have them, or none.
     folder : Path, optional
         Of the segment; the next one of the collection where it is left out.
     vocabulary, descriptor : str, optional
@@ -104,11 +104,13 @@ def write_photos(
     """
     parent = collection.folder / SEGMENTS
     columns = [as_encoded_now(one.columns) for one in features]
+    # Earlier versions did not keep keypoints of other programs: a segment has those of all its photos, or none.
+    names = [name for name in columns[0] if name != KEYPOINT or all(KEYPOINT in some for some in columns)]
     segment = write_segment(
         folder or parent / collection.catalogue.next_folder(parent),
         image_numbers=np.array([row.number for row in rows], np.uint32),
         words=[one.words for one in features],
-        columns={name: [some[name] for some in columns] for name in columns[0]},
+        columns={name: [some[name] for some in columns] for name in names},
         vocabulary_fingerprint=vocabulary or collection.vocabulary.fingerprint,
         descriptor_fingerprint=descriptor or collection.extractor.fingerprint,
         notes=write_notes(rows),

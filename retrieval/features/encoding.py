@@ -21,6 +21,11 @@ _BITS = (11, 11, 7, 5, 6)
 _FIRST = (0.0, 0.0, -15.0, -1.25, -2.0)
 _LAST = (1.0, 1.0, 0.0, 1.25, 2.0)
 _BYTES = sum(_BITS) // 8
+KEYPOINT = "keypoint"
+"""Column of keypoints as another program gave them, (N, 3 or 7) float32: the row in its file, x and y in pixels of the
+upright original, and where more than places is known, a11, a12, a21, a22 of the map from the unit circle to the region.
+"""
+_KEYPOINT_WIDTHS = (3, 7)
 _STEPS = 2 ** np.array(_BITS) - 1
 _WIDTHS = np.array(_BITS, np.int64)
 _SHIFTS = np.cumsum((0, *_BITS[:-1])).astype(np.uint64)
@@ -53,6 +58,11 @@ def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
     for name, (dtype, shape) in _FORMS.items():
         if name in columns and (columns[name].dtype != dtype or columns[name].shape[1:] != shape):
             yield name
+    keypoint = columns.get(KEYPOINT)
+    if keypoint is not None and (
+        keypoint.dtype != np.float32 or keypoint.ndim != 2 or keypoint.shape[1] not in _KEYPOINT_WIDTHS
+    ):
+        yield KEYPOINT
     if "geometry" not in columns:
         yield from (name for name in ("position", "shape") if name not in columns)
     descriptor = columns.get("descriptor")
@@ -87,11 +97,15 @@ def encode_geometry(features: "Features", side: float, *, upright: bool) -> dict
     dict of str to ndarray
         geometry : (N, 5) uint8, a number of 40 bits, lowest byte first: the centre's x and y, each in 11 bits, and the
         upright frame: scale (7 bits), stretch (5) and shear (6); angle : (N,) float16, radians, where patches are not
-        upright.
+        upright; keypoint : see `KEYPOINT`, where another program gave them.
     """
-    columns = {"geometry": encode_frames(frames_of(replace(features, angles=np.zeros_like(features.angles)), side))}
+    columns: dict[str, NDArray[Any]] = {
+        "geometry": encode_frames(frames_of(replace(features, angles=np.zeros_like(features.angles)), side))
+    }
     if not upright:
         columns["angle"] = features.angles.astype(np.float16)
+    if features.keypoints is not None:
+        columns[KEYPOINT] = features.keypoints
     return columns
 
 

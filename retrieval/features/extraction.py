@@ -29,6 +29,7 @@ class Features:
     ellipses: NDArray[np.float32]  # (N, 5) float32 detected regions, pixels of the upright original
     angles: NDArray[np.float32]  # (N,) float32, rotation of the patch from its upright frame, radians
     descriptors: NDArray[np.float16]  # (N, D), the precision in which they are kept, so that keeping changes nothing
+    keypoints: NDArray[np.float32] | None = None  # as another program gave them, with their rows: see `KEYPOINT`
 
     def __len__(self) -> int:
         return len(self.ellipses)

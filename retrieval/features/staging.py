@@ -23,6 +23,8 @@ from retrieval.metadata.pages import file_of
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.remarks import NONE, Remarks
 
+_FACTS = 6  # columns of each photo's geometry; keypoints of another program come after them
+
 
 @dataclass(frozen=True)
 class Staged:
@@ -89,8 +91,12 @@ class Staging:
         except CairnError as error:
             return Staged(0, 0, 0, str(error), unseen=not file_of(path).exists())
         features = self.extractor.extract(photo)
-        size = np.array([[photo.width, photo.height, *photo.remarks.numbers()]], np.float32)
-        rows = np.column_stack([features.ellipses, features.angles]).astype(np.float32)
+        parts = [features.ellipses, features.angles[:, None]]
+        if features.keypoints is not None:
+            parts.append(features.keypoints)
+        rows = np.concatenate(parts, axis=1, dtype=np.float32)
+        size = np.zeros((1, rows.shape[1]), np.float32)
+        size[0, :_FACTS] = photo.width, photo.height, *photo.remarks.numbers()
         self.folder.mkdir(parents=True, exist_ok=True)  # it may have gone with an earlier run
         save_array(self.descriptors(key), features.descriptors)
         # The geometry last: a photo is staged when both files are there.
@@ -101,7 +107,10 @@ class Staging:
         """Read the features of a staged photo; raises CairnError if they are not there."""
         rows = load_array(self._geometry(key))[1:]
         return Features(
-            np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5]), load_array(self.descriptors(key))
+            np.ascontiguousarray(rows[:, :5]),
+            np.ascontiguousarray(rows[:, 5]),
+            load_array(self.descriptors(key)),
+            np.ascontiguousarray(rows[:, _FACTS:]) if rows.shape[1] > _FACTS else None,
         )
 
     def take(self, folder: Path, key: str = "*") -> None:
@@ -130,7 +139,7 @@ class Staging:
         rows = load_array(self._geometry(key), mmap=True)
         if not self.descriptors(key).is_file():
             raise CairnError(f"{self.descriptors(key)} is missing.")
-        remarks = Remarks.of_numbers(rows[0, 2:].tolist())
+        remarks = Remarks.of_numbers(rows[0, 2:_FACTS].tolist())
         return Staged(len(rows) - 1, int(rows[0, 0]), int(rows[0, 1]), remarks=remarks)
 
 

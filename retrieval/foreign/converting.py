@@ -56,6 +56,13 @@ def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry
     return replace(entry, centres=np.clip(entry.centres, -0.5, size - 0.5))
 
 
+def as_stored(entry: Entry, width: int, height: int, orientation: int) -> Entry:
+    """Return features of an upright photo of some size in the pixels of the photo as it is stored: undoes `placed`."""
+    back = {6: 8, 8: 6}.get(orientation, orientation)  # the other turns and mirrors undo themselves
+    entry = replace(entry, size=(width, height))
+    return _upright(entry, (width, height), back) if orientation > 1 else entry
+
+
 def _scaled(entry: Entry, width: int, height: int) -> Entry:
     assert entry.size is not None
     if not _is_of(entry.size, (width, height)):
@@ -115,17 +122,23 @@ def features_of(
     """
     if not len(entry):
         return Features(
-            np.zeros((0, 5), np.float32), np.zeros(0, np.float32), np.zeros((0, descriptor.dim), np.float16)
+            np.zeros((0, 5), np.float32),
+            np.zeros(0, np.float32),
+            np.zeros((0, descriptor.dim), np.float16),
+            np.zeros((0, 3 if geometry == POINTS else 7), np.float32),
         )
     if entry.geometry != geometry:
         raise Unfit(
             f"they have {GEOMETRIES[entry.geometry]}, and those of the collection {GEOMETRIES[geometry]}: describe all "
             "photos in the same way"
         )
+    chosen = np.arange(len(entry))
     if most and len(entry) > most:
-        entry = _best(entry, most)
+        chosen = _best(entry, most)
+        entry = _some(entry, chosen)
     rows = rows_of(entry.descriptors, descriptor)
     linear = entry.linear
+    keypoints = np.column_stack([chosen, entry.centres, *([] if linear is None else [linear.reshape(-1, 4)])])
     if geometry == POINTS or linear is None:
         linear = np.broadcast_to(np.eye(2) * _RADIUS * max(width, height), (len(entry), 2, 2))
     ellipses = ellipses_of_shapes(entry.centres, linear)
@@ -133,7 +146,7 @@ def features_of(
     if geometry in TURNED:
         turn = np.linalg.inv(upright_frames(ellipses)) @ linear
         angles = np.arctan2(turn[:, 1, 0] - turn[:, 0, 1], turn[:, 0, 0] + turn[:, 1, 1]).astype(np.float32)
-    return Features(ellipses, angles, rows)
+    return Features(ellipses, angles, rows, keypoints.astype(np.float32))
 
 
 def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.float16]:
@@ -224,9 +237,13 @@ def are_bytes(rows: NDArray[Any]) -> bool:
     return bool(rows.min() >= 0 and rows.max() <= 255 and (rows == np.rint(rows)).all())
 
 
-def _best(entry: Entry, most: int) -> Entry:
+def _best(entry: Entry, most: int) -> NDArray[np.int64]:
+    """Rows (most,) of the best features, ascending."""
     order = np.argsort(-entry.scores, kind="stable") if entry.scores is not None else np.arange(len(entry))
-    rows = np.sort(order[spread_choice(entry.centres[order], most)])
+    return np.sort(order[spread_choice(entry.centres[order], most)])
+
+
+def _some(entry: Entry, rows: NDArray[np.int64]) -> Entry:
     return replace(
         entry,
         centres=entry.centres[rows],

@@ -135,7 +135,7 @@ def link_photos(
 def ask_photos(collection: Collection, numbers: list[int], *, workers: int = 1) -> Iterator[tuple[int, list[Link]]]:
     """Ask with each of some photos; return its number and its links to all others, in the order of the numbers."""
     if workers == 1 or len(numbers) <= _BATCH:
-        engine = _load_engine(collection)
+        engine = linking_engine(collection)
         yield from ((number, _ask(engine, number)) for number in numbers)
         return
     # Each process opens the collection once in this run; in the next one it may have changed.
@@ -153,7 +153,7 @@ def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -
         some = list(numbers[start : start + AT_ONCE])
         with joins.ask([indexed_view(image) for image in features.features_of(some)]) as asked:
             others = [
-                _others(number, Scores(best.numbers, best.table[0]), depth)
+                best_others(number, Scores(best.numbers, best.table[0]), depth)
                 for number, best in zip(some, asked.best(depth + 1), strict=True)
             ]
             links: list[list[Link]] = [[] for _ in some]
@@ -299,10 +299,11 @@ def _ask_alone(folder: Path, catalogue: str, once: str, number: int) -> list[Lin
 def _open_engine(folder: Path, catalogue: str, once: str) -> Engine:
     """Open a collection in a process of its own; the catalogue is closed when the index is there."""
     with Collection.open(folder, catalogue=catalogue) as collection:
-        return _load_engine(collection)
+        return linking_engine(collection)
 
 
-def _load_engine(collection: Collection) -> Engine:
+def linking_engine(collection: Collection) -> Engine:
+    """Return the engine that links are found by."""
     return load_engine(_OPTIONS.engine)(collection, settle(_OPTIONS, collection))
 
 
@@ -312,7 +313,7 @@ def _ask(engine: Engine, number: int) -> list[Link]:
     depth = engine.options.verification.depth
     links: list[Link] = []
     with one_thread():
-        others = _others(number, Scores(engine.index.image_numbers, engine.score(view)), depth)
+        others = best_others(number, Scores(engine.index.image_numbers, engine.score(view)), depth)
         for start in range(0, len(others), _LOOK):
             some = others[start : start + _LOOK]
             found = _linked(number, some, engine.verify_many(view, some))
@@ -322,8 +323,8 @@ def _ask(engine: Engine, number: int) -> list[Link]:
     return links
 
 
-def _others(number: int, scores: Scores, depth: int) -> list[int]:
-    """Numbers of the other photos of the best scores, the best first."""
+def best_others(number: int, scores: Scores, depth: int) -> list[int]:
+    """Return numbers of the other photos of the best scores, the best first."""
     best = rank(scores, depth + 1).image_numbers
     others: list[int] = best[best != number][:depth].tolist()
     return others

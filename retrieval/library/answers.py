@@ -232,6 +232,16 @@ class Answer(_Drawn, Sequence[Result]):
         """The results that are found for sure."""
         return tuple(one for one in self.results if one.found)
 
+    def to_pairs(self) -> list[tuple[str, str]]:
+        """Return the names of query and result of each result, as lists of pairs for hloc have them.
+
+        Returns
+        -------
+        list of (str, str)
+            In the order of the results; of several queries, the one that the result matches.
+        """
+        return [(self.queries[one.query_index].name, one.name) for one in self.results]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as ``cairn query --json`` prints it; ``rejected`` is in it only where there are any."""
         boxes = [_rounded(one.box) for one in self.queries]

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
     from retrieval.library.matches import Match
+    from retrieval.library.pairs import Pairs, PhotoFeatures
     from retrieval.library.searches import Searches
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
@@ -428,6 +429,85 @@ class Collection(Decisions):
 
         row = row_of(self.opened, photo)
         return photos_of(self.opened.catalogue, [row], cache_of(self.folder))[0]
+
+    def features(self, photo: "str | int | np.integer | os.PathLike[str] | InCollection") -> "PhotoFeatures":
+        """Return the features of a photo of the collection as they are kept.
+
+        Parameters
+        ----------
+        photo : str, path-like, int, Photo or Result
+            Its name, file or number, or what a search or a list gave.
+
+        Returns
+        -------
+        PhotoFeatures
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo.
+        """
+        from retrieval.features.kept import kept_features
+        from retrieval.library.given import row_of
+        from retrieval.library.pairs import make_features
+
+        def read() -> "PhotoFeatures":
+            row = row_of(self.opened, photo)
+            image = self.opened.index.images.features(row.number)
+            return make_features(row, kept_features(image, max(row.width or 1, row.height or 1)))
+
+        with self._lock:
+            return self._steadily(read)
+
+    def pairs(
+        self,
+        top: int = 20,
+        *,
+        verified: bool = False,
+        inliers: int = 15,
+        workers: int = 0,
+        progress: Telling = None,
+    ) -> "Pairs":
+        """Pair each photo with those most like it, for structure from motion: no photo is read again.
+
+        Hidden photos are left out, and so are pairs that somebody called no match.
+
+        Parameters
+        ----------
+        top : int
+            Others that each photo is paired with, at most.
+        verified : bool
+            Pair photos only with those that geometry verifies, the most inliers first; otherwise the best scores count.
+        inliers : int
+            Fewest verified matches of a pair, where pairs are to be verified.
+        workers : int
+            Processes that verify, where no cluster does the work; 0: one for each core.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Pairs
+            Each pair once.
+
+        Raises
+        ------
+        CairnError
+            The collection has no photos yet, or a number is out of range.
+        """
+        from retrieval.groups.pairs import PairOptions, choose_pairs
+        from retrieval.library.pairs import TITLES, Pairs
+
+        options = PairOptions(whole("top", top), verified, whole("inliers", inliers))
+
+        def choose() -> "Pairs":
+            with telling(progress, TITLES) as tell:
+                asker = self._cluster.asker(self.opened) if self._cluster is not None else None
+                found = choose_pairs(self.opened, options, workers=processes(workers), asker=asker, progress=tell)
+                return Pairs(lambda: self.opened, self._lock, found)
+
+        with self._lock:
+            return self._steadily(choose)
 
     def group(
         self,

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.text import likely
-from retrieval.features.encoding import decode_geometry
+from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
+from retrieval.features.kept import nearest_frames, places_of
 from retrieval.library.answers import QueryPhoto, Shown, _Drawn, query_photo
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography
@@ -17,7 +18,9 @@ from retrieval.search.outlines import found_region
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from index.segments.segment import ImageFeatures
     from retrieval.catalogue.schema import ImageRow
+    from retrieval.regions.geometry import Frames
     from retrieval.search.answers import QueryImage
     from retrieval.search.picture import PictureOptions
     from retrieval.search.query import Query
@@ -59,6 +62,9 @@ class Match(_Drawn):
         Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
     page : int or None
         Which page of the file, from 1, where it has several; None for the page that stands for it.
+    indices : ndarray, shape (N, 2), int32
+        Matched features: row of the query's, row of the photo's, as `Collection.features` gives them. The query's are
+        -1 where it is no photo of the collection.
     """
 
     query: QueryPhoto
@@ -77,6 +83,7 @@ class Match(_Drawn):
     query_ellipses: NDArray[np.float32] = field(repr=False)
     photo_ellipses: NDArray[np.float32] = field(repr=False)
     page: int | None = None
+    indices: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 2), np.int32), repr=False)
 
     def __repr__(self) -> str:
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
@@ -193,9 +200,29 @@ def make_match(searcher: "Searcher", asked: "QueryImage", query: "Query", row: "
         query_ellipses=query.ellipses(hit.view, matches[:, 0]),
         photo_ellipses=frames.ellipses(max(row.width or 1, row.height or 1)),
         page=page,
+        indices=_indices(searcher, asked, query.views[hit.view].frames, matches, image),
     )
     vars(match)["_shown"] = Shown(searcher, [(query, hit, row)], query, [asked])
     return match
+
+
+def _indices(
+    searcher: "Searcher",
+    asked: "QueryImage",
+    frames: "Frames",
+    matches: NDArray[np.integer],
+    image: "ImageFeatures",
+) -> NDArray[np.int32]:
+    """Rows (N, 2) of matched features in the order of `kept_features`."""
+    indices = np.full((len(matches), 2), -1, np.int32)
+    indices[:, 1] = places_of(image)[matches[:, 1]]
+    if asked.row is not None:
+        own = searcher.index.images.features(asked.row.number)
+        # A query may have been described again, in another order, or within a box: its features are known by place.
+        kept = decode_geometry(own.columns, np.arange(len(own.words)))
+        rows = nearest_frames(frames.at(matches[:, 0]), kept, 2 * CENTRE_ERROR)
+        indices[:, 0] = np.where(rows < 0, -1, places_of(own)[rows])
+    return indices
 
 
 def _short(ellipses: NDArray[np.float32]) -> list[list[float]]:

@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.web import problems
 from retrieval.web.access.network import surround
-from retrieval.web.access.rights import describe_signing_in
 from retrieval.web.curation_models import NewSearch
+from retrieval.web.documenting import complete
 from retrieval.web.models import MatchRequest, Problem, SearchRequest
 from retrieval.web.routes.every import ROUTERS
 from retrieval.web.routes.pages import Static
@@ -97,8 +97,7 @@ def create_app(folder: Path, options: ServeOptions | None = None) -> FastAPI:
         if app.openapi_schema is None:
             document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
             add_models(document, (SearchRequest, MatchRequest, NewSearch, HowToImport))
-            describe_signing_in(document)
-            app.openapi_schema = document
+            app.openapi_schema = complete(document)
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]

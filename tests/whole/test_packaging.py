@@ -182,13 +182,19 @@ def test_a_type_checker_finds_the_types_of_an_installed_wheel(built: Built, tmp_
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")  # NumPy and the like
     (tmp_path / "client").mkdir()
     (tmp_path / "client" / "client.py").write_text(CLIENT)
+    programs = sorted((ROOT / "docs" / "examples" / "programs").glob("*.py"))
+    for path in programs:
+        shutil.copy(path, tmp_path / "client")
     python = tmp_path / "venv" / "bin" / "python"
-    command = [sys.executable, "-P", "-m", "mypy", "--strict", "--python-executable", str(python), "client.py"]
+    names = ["client.py", *(path.name for path in programs)]
+    command = [sys.executable, "-P", "-m", "mypy", "--strict", "--ignore-missing-imports"]
+    command += ["--python-executable", str(python), *names]
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
     done = subprocess.run(
         command, cwd=tmp_path / "client", env=environment, capture_output=True, text=True, timeout=300
     )
     found = re.findall(r"^client\.py:(\d+): error: (.*?)  \[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    assert done.stdout.count(": error: ") == len(found), done.stdout  # none in a program
     last = len(CLIENT.splitlines())
     assert [(int(line), kind) for line, _, kind in found] == [
         (last - 2, "arg-type"),

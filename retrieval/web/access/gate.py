@@ -23,6 +23,8 @@ from retrieval.web.problems import ProblemError, problem
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 """Methods that change nothing."""
+OWN = "X-Cairn"
+"""Header of requests that no other site has a browser send."""
 LOGIN, LOGOUT, METRICS = "/login", "/logout", "/metrics"
 ACCOUNT, SESSIONS = "/account", "/api/sessions"
 """Page of where one is signed in, and what it asks."""
@@ -100,7 +102,7 @@ class Gate:
         if answer is None and shared is not None:
             self._enter_by_link(request, shared[1])
         if answer is None and request.method not in SAFE and path not in SIGNING and not self._is_own(request):
-            raise ProblemError(403, "A request that changes something needs the header X-Cairn.")
+            raise ProblemError(403, "A request that is not GET or HEAD needs the header X-Cairn, or a token.")
         return answer
 
     def _judge_machine(self, request: Request, path: str) -> Response | None:
@@ -196,7 +198,7 @@ class Gate:
     def _is_own(self, request: Request) -> bool:
         """Whether no other site can have made a browser send this request."""
         headers = request.headers
-        if "x-cairn" in headers or _token(headers) is not None:
+        if OWN.lower() in headers or _token(headers) is not None:
             return True
         if "sec-fetch-site" in headers:
             return headers["sec-fetch-site"] == "same-origin"

@@ -155,7 +155,7 @@ class Remove(BaseModel):
         return self
 
 
-class Move(BaseModel):
+class MoveRoot(BaseModel):
     """Say where the photos of a folder are that is not there."""
 
     kind: Literal["move"]
@@ -170,7 +170,7 @@ class Plain(BaseModel):
     kind: Literal[*kinds.PLAIN]  # type: ignore[valid-type]
 
 
-Asked = Annotated[Index | GroupPhotos | Retrain | Remove | Move | Plain, Body(discriminator="kind")]
+Asked = Annotated[Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain, Body(discriminator="kind")]
 
 
 @router.get("")
@@ -254,12 +254,14 @@ def forget_job(request: Request, number: JobNumber) -> Response:
     return Response(status_code=204)
 
 
-def begin(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> tuple[Service, QueuedJob]:
+def begin(
+    service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain
+) -> tuple[Service, QueuedJob]:
     """Queue what is asked for; ProblemError where that cannot be."""
     return service, service.begin(_work(service, asked))
 
 
-def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move | Plain) -> kinds.JobKind:
+def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
     match asked:
         case Index():
             return kinds.index_of(_places(service, asked))
@@ -269,7 +271,7 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move
             return kinds.RetrainJob(drop_missing=asked.drop_missing)
         case Remove(missing=True):
             return kinds.RemoveJob(missing=True)
-        case Move():
+        case MoveRoot():
             old = next((folder for folder, _ in service.away() if folder_id(folder) == asked.folder), None)
             if old is None:
                 raise ProblemError(409, "This folder is there again, or has no photos any more.")

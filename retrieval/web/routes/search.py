@@ -33,6 +33,7 @@ Asked = Annotated[
     ),
 ]
 Format = Annotated[Literal["json", "csv", "jpg"], Query(description="csv and jpg are files to keep.")]
+_FILES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}, "image/jpeg": {}}}}
 COLUMNS = (
     *("query_x", "query_y", "photo_x", "photo_y"),
     *("query_a", "query_b", "query_c", "photo_a", "photo_b", "photo_c"),
@@ -79,14 +80,20 @@ async def search_uploads(request: Request) -> Any:
         return await _search(request, SearchRequest.model_validate_json(_field(form)), form)
 
 
-@router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer)
+@router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer, responses=_FILES)
 async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
     """Explain why a photo of the collection, or a box in one, matches another."""
     fields = asked.model_dump(exclude={"q"})
     return await _match(request, MatchRequest(queries=_parse([asked.q]), **fields), None, format)
 
 
-@router.post("/match", dependencies=SEARCHING, response_model=MatchAnswer, openapi_extra=_form(MatchRequest))
+@router.post(
+    "/match",
+    dependencies=SEARCHING,
+    response_model=MatchAnswer,
+    responses=_FILES,
+    openapi_extra=_form(MatchRequest),
+)
 async def match_upload(request: Request, format: Format = "json") -> Any:
     """Explain why an uploaded photo, or a box in one, matches a photo of the collection."""
     service = service_of(request)

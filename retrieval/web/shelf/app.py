@@ -9,8 +9,8 @@ from fastapi import FastAPI
 
 from retrieval.web import problems
 from retrieval.web.access.network import surround
-from retrieval.web.access.rights import describe_signing_in
 from retrieval.web.app import PROBLEMS
+from retrieval.web.documenting import complete
 from retrieval.web.routes.pages import Static
 from retrieval.web.service import ServeOptions
 from retrieval.web.shelf import routes
@@ -68,7 +68,7 @@ def create_shelf_app(home: Path, options: ServeOptions | None = None) -> FastAPI
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            describe_signing_in(plain())  # which is kept
+            complete(plain())  # which is kept
         return plain()
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import cairn as library
 from eval.hpatches.lists import ListedPatches, draw_lists
 from eval.hpatches.options import HPatchesChoices
 from eval.hpatches.release import IMAGES, find_sequences
@@ -315,3 +316,19 @@ def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, t
         (lists / "retr_queries_split-a.csv").write_text(f"s,idx\n{row}\n")
         with pytest.raises(CairnError, match=said):
             evaluate_hpatches(root, partial(read_sequences, folder), wanted)
+
+
+def test_python_measures_what_the_command_prints(root: Path, folder: Path, cairn: Cairn) -> None:
+    printed = cairn("evaluate", "hpatches", root, "--descriptions", folder, "--l1", "--seed", 3, "--json").json
+    found = library.evaluate_hpatches(root, descriptions=folder, distance="l1", seed=3)
+    told = found.to_dict()
+    assert {key: one for key, one in told.items() if key != "seconds"} == {
+        key: one for key, one in printed.items() if key != "seconds"
+    }
+    for task in ("verification", "matching", "retrieval"):
+        assert getattr(found, task) == pytest.approx(printed[task]["mAP"], abs=1e-6)
+    only = library.evaluate_hpatches(root, library.Descriptor.load("ssd"), task=["matching"])
+    assert only.verification is None and only.retrieval is None and 0 < (only.matching or 0) <= 1
+    assert not only.comparable_with_published
+    with pytest.raises(CairnError, match="compared by l2, l1 or hamming"):
+        library.evaluate_hpatches(root, descriptions=folder, distance="cosine")

@@ -10,7 +10,7 @@ import pytest
 from index.errors import CairnError
 from learning.library.blocks import learn_blocks
 from learning.library.boosted import learn_boosted
-from learning.library.compressing import compress_descriptor
+from learning.library.compressing import compress as compress_descriptor
 from learning.library.embedding import learn_embedding
 from learning.library.new_descriptor import NewDescriptor
 from learning.patches.phototour import PatchSet

@@ -13,7 +13,7 @@ from retrieval.descriptors.registry import find_descriptor
 from retrieval.features.encoding import frames_of
 from retrieval.features.options import FeatureOptions
 from retrieval.foreign.contract import AFFINE, ORIENTED, POINTS, TURNED, Entry, Unfit
-from retrieval.foreign.converting import described_as, features_of, placed, rows_of
+from retrieval.foreign.converting import as_stored, described_as, features_of, placed, rows_of
 from retrieval.foreign.extractor import DescribedPhoto, ForeignExtractor
 from retrieval.photos.decoding import read_photo
 from retrieval.photos.options import ImageOptions
@@ -148,6 +148,10 @@ def test_keypoints_of_a_stored_photo_are_turned_with_it(orientation: int, tmp_pa
     assert upright[round(y), round(x)] == 255
     end = np.array([x, y]) + along
     assert upright[round(end[1]), round(end[0])] == 10 and np.linalg.det(photo.entry.linear[0]) > 0
+    back = as_stored(photo.entry, photo.width, photo.height, orientation)
+    assert back.size == (60, 40) and back.linear is not None and np.linalg.det(back.linear[0]) > 0
+    np.testing.assert_array_equal(back.centres, [[30.0, 10.0]])
+    np.testing.assert_allclose(back.linear[0] @ [1, 0], [10, 0], atol=1e-9)
     if orientation >= 5:  # the size of the upright photo tells that the other program has turned it
         turned = Entry(ORIENTED, np.array([[3.0, 55.0]]), np.eye(2)[None], np.ones((1, 4)), None, (40, 60), False, True)
         np.testing.assert_array_equal(placed(turned, 40, 60, orientation).centres, turned.centres)

@@ -1,0 +1,153 @@
+"""Experiments of papers that are run anew, as a function of `import cairn`; `cairn reproduce` calls the same."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from learning.library.paths import AnyPath, as_path
+from retrieval.library.progress import Telling, telling
+
+if TYPE_CHECKING:
+    from eval.reproduce.plan import Experiment
+    from eval.reproduce.running import Bench, Standing
+
+MOST_SEEDS = 100
+_STEP = "reproduce"
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduced:
+    """An experiment that was run anew.
+
+    Attributes
+    ----------
+    name, title : str
+        Of the experiment, such as simonyan14/table1.
+    page : Path
+        Its page; the same numbers lie beside it as CSV and JSON.
+    tables : list of dict
+        Title, unit and cells of each table: row, column, ours, published, difference.
+    differs : tuple of str
+        Where it differs from the paper, in sentences.
+    """
+
+    name: str
+    title: str
+    page: Path
+    tables: list[dict[str, Any]] = field(repr=False)
+    differs: tuple[str, ...] = field(repr=False)
+    _told: dict[str, Any] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it, as ``cairn reproduce --json`` prints it."""
+        return {**self._told, "page": str(self.page)}
+
+
+def reproduce(
+    names: str | Sequence[str],
+    root: AnyPath = ".",
+    *,
+    out: AnyPath = "cairn-reproduced",
+    scale: float = 1.0,
+    seeds: int = 1,
+    workers: int = 0,
+    progress: Telling = None,
+) -> list[Reproduced]:
+    """Run experiments of papers anew, and put the published numbers beside ours.
+
+    What experiments have in common is computed once, and a call that was stopped goes on where it was. At full scale
+    most take hours or days: ``cairn reproduce list`` tells how many.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Experiments, such as simonyan14/table1; all of a paper, such as brown11; or all.
+    root : path
+        Folder of the published sets.
+    out : path
+        Folder of the pages, and of all that is computed on the way.
+    scale : float
+        Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.
+    seeds : int
+        Runs of all that is random, each with other seeds: tables then have the mean and the standard deviation.
+    workers : int
+        Processes; 0: one for each core.
+    progress : None, bool or callable
+        Progress: none, bars, or a function of (step, done, of).
+
+    Returns
+    -------
+    list of Reproduced
+
+    Raises
+    ------
+    CairnError
+        There is no such experiment, its set is not there, or one of its commands failed. What is done is kept.
+    """
+    from eval.papers.registry import chosen
+    from eval.reproduce.plan import repeated
+    from eval.reproduce.running import Bench
+    from eval.reproduce.steps import Scale
+
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise CairnError("{--seeds} is from 1 to {most}, and not {seeds}.", most=MOST_SEEDS, seeds=seeds)
+    found = chosen([names] if isinstance(names, str) else list(names), Scale(scale))
+    experiments = [repeated(one, seeds) for one in found]
+    folder = as_path(out, "out")
+    bench = Bench(as_path(root, "root"), folder / "steps", workers)
+    with telling(progress, {_STEP: "Commands"}) as tell:
+        return list(
+            run_experiments(experiments, bench, folder, scale, lambda one: tell(_STEP, one.done, one.of), _raise)
+        )
+
+
+def run_experiments(
+    experiments: "Sequence[Experiment]",
+    bench: "Bench",
+    out: Path,
+    scale: float,
+    tell: "Callable[[Standing], None]",
+    failed: "Callable[[Experiment, CairnError], None]",
+    begin: "Callable[[Experiment], None]" = lambda experiment: None,
+) -> Iterator[Reproduced]:
+    """Run experiments one after the other, and write their pages and the contents.
+
+    Parameters
+    ----------
+    experiments, bench, out, scale
+        What is run, and where.
+    tell : callable
+        See `run_steps`.
+    failed : callable
+        Told of an experiment that failed, and why; the others are run unless it raises.
+    begin : callable
+        Told of an experiment before it is run.
+    """
+    from pkgutil import resolve_name
+
+    from eval.reproduce.log import LOG, append_log
+    from eval.reproduce.pages import Outcome, check_pages, write_contents, write_outcome
+    from eval.reproduce.running import run_steps
+
+    check_pages(experiments)
+    version = resolve_name("cairn:version")()
+    outcomes = []
+    for experiment in experiments:
+        try:
+            bench.check_data(experiment.data)
+            begin(experiment)
+            results = run_steps(bench, experiment.steps, tell, partial(append_log, out / LOG, experiment.name))
+        except CairnError as error:
+            failed(experiment, error)
+            continue
+        outcomes.append(Outcome(experiment, results, scale, version))
+        page, told = write_outcome(outcomes[-1], bench, out), outcomes[-1].as_json()
+        yield Reproduced(experiment.name, experiment.title, page, told["tables"], experiment.differs, told)
+    write_contents(outcomes, out)
+
+
+def _raise(experiment: "Experiment", error: CairnError) -> None:
+    raise error

@@ -1,0 +1,81 @@
+"""The command pairs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands.console import print_json, say
+from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers
+
+
+def pairs(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    top: Annotated[int, typer.Option(help="Others that each photo is paired with, at most.", min=1)] = 20,
+    verified: Annotated[
+        bool,
+        typer.Option("--verified", help="Pair photos only with those that geometry verifies, the most inliers first."),
+    ] = False,
+    inliers: Annotated[int, typer.Option(help="With --verified, fewest verified matches of a pair.", min=1)] = 15,
+    out: Annotated[Path | None, typer.Option(help="Write the pairs, two names a line, as hloc reads them.")] = None,
+    colmap: Annotated[
+        Path | None,
+        typer.Option(help="Match the pairs, and write a new database that COLMAP's mapper can begin with."),
+    ] = None,
+    h5: Annotated[
+        Path | None,
+        typer.Option(help="Match the pairs, and write features and matches into a new HDF5 file as hloc does."),
+    ] = None,
+    workers: Workers = 0,
+    cluster: ClusterAddress = None,
+    catalogue: CatalogueAddress = None,
+    quiet: bool = Quiet,
+    json: bool = Json,
+) -> None:
+    """Pair each photo with those most like it, for structure from motion by hloc or COLMAP.
+
+    Pairs are chosen by the features that the collection keeps, and no photo is read again. With --colmap or --h5 they
+    are matched, too: by descriptors where the collection keeps them, as after cairn index --keep-descriptors, or else
+    by words and signatures, which find a part of the matches. Features of another program keep their keypoints and
+    their order. Without any of the three, the pairs are printed.
+    """
+    from time import perf_counter
+
+    from retrieval.foreign.exporting import check_file, require_h5py
+    from retrieval.library.cluster import joined
+    from retrieval.library.opening import open_named
+
+    began = perf_counter()
+    for path, new in ((out, False), (colmap, True), (h5, True)):
+        if path is not None:
+            check_file(path, new)
+    if h5 is not None:
+        require_h5py()
+    progress = not (quiet or json)
+    with joined(cluster) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
+        found = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=progress)
+        if out is not None:
+            found.save(out)
+        if colmap is not None:
+            found.save_colmap(colmap, progress=progress)
+        if h5 is not None:
+            found.save_h5(h5, progress=progress)
+    written = {"out": out, "colmap": colmap, "h5": h5}
+    if json:
+        print_json(
+            {
+                "collection": str(collection),
+                "verified": verified,
+                "pairs": [list(pair) for pair in found],
+                **{name: str(path) if path is not None else None for name, path in written.items()},
+                "seconds": round(perf_counter() - began, 3),
+            }
+        )
+        return
+    if not any(written.values()):
+        for pair in found:
+            print(*pair)
+        return
+    say(f"{collection}: {len(found)} pairs in {perf_counter() - began:.1f} s.")
+    for path in filter(None, written.values()):
+        say(f"Written: {path}")

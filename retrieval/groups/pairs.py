@@ -1,0 +1,193 @@
+"""Pairs of photos that may show the same, for structure from motion: which, and what matches in them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.errors import CairnError
+from index.inverted import Scores
+from index.parallel import one_thread
+from index.progress import Progress
+from retrieval.catalogue.curation.hidden import hidden_photos
+from retrieval.catalogue.curation.rejections import rejected_pairs
+from retrieval.catalogue.photos import rows_of
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.features.kept import KeptFeatures, kept_features
+from retrieval.foreign.contract import POINTS, Entry
+from retrieval.foreign.converting import as_stored
+from retrieval.foreign.exporting import ExportedPair, ExportedPhoto
+from retrieval.groups.links import Asker, best_others, link_photos, linking_engine
+from retrieval.matching.nearest import match_descriptors
+from retrieval.matching.two_views import RATIO, match_signed, two_views
+from retrieval.photos.decoding import read_orientation
+from retrieval.search.views import indexed_view
+
+CHOOSE, MATCH = "verify", "match"
+"""Steps of the progress: choosing pairs, which verifying takes the time of, and matching them."""
+
+_KEPT = 256  # photos whose features are kept
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """Which pairs of photos are chosen."""
+
+    top: int = 20  # others that each photo is paired with, at most
+    verified: bool = False  # only with those that geometry verifies, the most inliers first; else the best scores
+    inliers: int = 15  # fewest verified matches, where pairs are to be verified
+
+    def __post_init__(self) -> None:
+        if self.top < 1 or self.inliers < 1:
+            raise CairnError("A photo is paired with one other at least, by one verified match at least.")
+
+
+def choose_pairs(
+    collection: Collection,
+    options: PairOptions,
+    *,
+    workers: int = 1,
+    asker: Asker | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[int, int]]:
+    """Choose pairs of photos: each with the others that are most like it, by its features as they are indexed.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    options : PairOptions
+    workers, asker, progress
+        See `link_photos`, which verifies.
+
+    Returns
+    -------
+    list of (int, int)
+        Numbers, the smaller first, each pair once, ascending. Hidden photos are left out, and so are pairs that
+        somebody called no match.
+
+    Raises
+    ------
+    CairnError
+        The collection has no photos yet.
+    """
+    with collection.catalogue.reading() as session:
+        hidden, rejected = hidden_photos(session), rejected_pairs(session)
+    best: dict[int, list[tuple[float, int]]] = {}
+    if options.verified:
+        links = link_photos(collection, min_inliers=options.inliers, workers=workers, asker=asker, progress=progress)
+        for (one, other), link in links.items():
+            best.setdefault(one, []).append((-link.inliers, other))
+            best.setdefault(other, []).append((-link.inliers, one))
+    else:
+        engine = linking_engine(collection)
+        numbers = engine.index.image_numbers
+        for done, number in enumerate(numbers.tolist(), 1):
+            with one_thread():
+                scores = engine.score(indexed_view(engine.index.images.features(number)))
+            others = best_others(number, Scores(numbers, scores), options.top + len(hidden))
+            some = scores[np.searchsorted(numbers, others)].tolist()
+            best[number] = [(-score, other) for score, other in zip(some, others, strict=True) if score > 0]
+            if progress is not None:
+                progress(CHOOSE, done, len(numbers))
+    pairs: set[tuple[int, int]] = set()
+    for number, ranked in best.items():
+        left = [
+            other
+            for _, other in sorted(ranked)
+            if not {number, other} & hidden and (min(number, other), max(number, other)) not in rejected
+        ]
+        pairs.update((min(number, other), max(number, other)) for other in left[: options.top])
+    return sorted(pairs)
+
+
+class PairMatcher:
+    """Matches pairs of photos of a collection by what it keeps of their features.
+
+    By their descriptors where it keeps them; or else by words, and by signatures where features have them.
+
+    Parameters
+    ----------
+    collection : Collection
+        Open, with a vocabulary.
+    pairs : sequence of (int, int)
+        Numbers of the photos.
+    """
+
+    def __init__(self, collection: Collection, pairs: Sequence[tuple[int, int]]) -> None:
+        self._collection = collection
+        self._pairs = pairs
+        numbers = sorted({number for pair in pairs for number in pair})
+        self.rows: dict[int, ImageRow] = {row.number: row for row in collection.catalogue.read(rows_of, numbers)}
+        self._photo = lru_cache(_KEPT)(self._read)  # pairs of a photo follow each other
+
+    def names(self) -> list[tuple[str, str]]:
+        """The names of the pairs."""
+        return [(self.rows[one].name or "", self.rows[other].name or "") for one, other in self._pairs]
+
+    def photos(self) -> Iterator[ExportedPhoto]:
+        """The photos of the pairs, by number."""
+        return (self._photo(number)[0] for number in self.rows)
+
+    def matched(self, progress: Progress | None = None) -> Iterator[ExportedPair]:
+        """Match the pairs, in their order, and fit the geometry of each."""
+        for done, pair in enumerate(self._pairs, 1):
+            (one, one_kept), (other, other_kept) = map(self._photo, pair)
+            if one_kept.descriptors is not None and other_kept.descriptors is not None:
+                with one_thread():
+                    matches = match_descriptors(one_kept.descriptors, other_kept.descriptors, RATIO)
+            else:
+                matches = match_signed((one_kept.words, other_kept.words), self._signatures(pair, one_kept, other_kept))
+            side = float(max(one.width, one.height, other.width, other.height))
+            found = two_views(matches, one.keypoints, other.keypoints, side)
+            if found is None:
+                yield ExportedPair(one.name, other.name, matches, np.zeros((0, 2), np.int32))
+            else:
+                yield ExportedPair(one.name, other.name, matches, found.inliers, found.fundamental, found.homography)
+            if progress is not None:
+                progress(MATCH, done, len(self._pairs))
+
+    def _signatures(
+        self, pair: tuple[int, int], one: KeptFeatures, other: KeptFeatures
+    ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+        if self._collection.signature is None:
+            return None
+        first, second = self._collection.index.images.signatures_of(pair)
+        return first[one.order], second[other.order]
+
+    def _read(self, number: int) -> tuple[ExportedPhoto, KeptFeatures]:
+        row = self.rows[number]
+        kept = kept_features(self._collection.index.images.features(number), max(row.width or 1, row.height or 1))
+        return exported_photo(row, kept, _orientation(row)), kept
+
+
+def exported_photo(row: ImageRow, kept: KeptFeatures, orientation: int) -> ExportedPhoto:
+    """Return a photo of the collection as it is stored, with its features there."""
+    width, height = row.width or 1, row.height or 1
+    entry = as_stored(
+        Entry(
+            POINTS,
+            kept.centres.astype(np.float64),
+            kept.linear.astype(np.float64) if kept.linear is not None else None,
+            np.zeros((len(kept.centres), 0)),
+        ),
+        width,
+        height,
+        orientation,
+    )
+    if orientation >= 5:
+        width, height = height, width
+    linear = entry.linear.astype(np.float32) if entry.linear is not None else None
+    return ExportedPhoto(row.name or "", width, height, entry.centres.astype(np.float32), linear, kept.descriptors)
+
+
+def _orientation(row: ImageRow) -> int:
+    """How a photo is stored, as its EXIF says; upright if its file cannot be read now."""
+    try:
+        return read_orientation(Path(row.path))
+    except CairnError:
+        return 1

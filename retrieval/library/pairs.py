@@ -1,0 +1,199 @@
+"""Pairs of photos and their features, for structure from motion and other programs, as `import cairn` gives them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.progress import Progress
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection, CollectionChanged
+from retrieval.features.kept import KeptFeatures
+from retrieval.foreign.exporting import require_h5py, write_colmap, write_hloc, write_pairs
+from retrieval.groups.pairs import PairMatcher
+from retrieval.library.progress import Telling, telling
+
+TITLES = {"verify": "Choosing (photos)", "match": "Matching (pairs)"}
+"""Titles of the steps of the progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoFeatures:
+    """The features of a photo of a collection, as it keeps them.
+
+    The order stays until the collection is retrained: `Match.indices` count in it. Features of another program are in
+    the order of its file, those of Cairn ordered by word.
+
+    Attributes
+    ----------
+    name : str
+        Of the photo.
+    width, height : int
+        Pixels of the upright original.
+    keypoints : ndarray, shape (N, 2), float32
+        Places, pixels of the upright original, the centre of the top-left one at (0, 0). Those of another program are
+        exactly as they were given, wherever the photo is stored upright and is as large as the picture that was
+        described; those of Cairn are kept to half of 1/2047 of the longer side.
+    regions : ndarray, shape (N, 5), float32
+        Ellipses: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1; circles where places alone are known.
+    words : ndarray, shape (N,), int32
+        Visual words.
+    descriptors : ndarray, shape (N, D), float16, or None
+        As they are compared; None where the collection does not keep them (``keep_descriptors``).
+    rows : ndarray, shape (N,), int64, or None
+        Rows in the file of the other program, where one gave the features: 0, 1, 2 ..., unless only the best were
+        taken.
+    """
+
+    name: str
+    width: int
+    height: int
+    keypoints: NDArray[np.float32]
+    regions: NDArray[np.float32]
+    words: NDArray[np.int32]
+    descriptors: NDArray[np.float16] | None
+    rows: NDArray[np.int64] | None
+
+    def __len__(self) -> int:
+        return len(self.keypoints)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} features of {self.name!r}>"
+
+
+def make_features(row: ImageRow, kept: KeptFeatures) -> PhotoFeatures:
+    """Return the features of a photo of a collection."""
+    width, height = row.width or 1, row.height or 1
+    return PhotoFeatures(
+        row.name or "",
+        width,
+        height,
+        kept.centres,
+        kept.ellipses(max(width, height)),
+        kept.words,
+        kept.descriptors,
+        kept.rows,
+    )
+
+
+class Pairs(Sequence[tuple[str, str]]):
+    """Pairs of photos that may show the same: a sequence of two names each, by the numbers of the photos.
+
+    ``pandas.DataFrame(pairs)`` has a row for each. `save` writes them for hloc; `save_h5` and `save_colmap` match the
+    photos, too, by what the collection keeps: by descriptors where it does (``keep_descriptors``), or else by words and
+    signatures, which find a part of the matches.
+    """
+
+    def __init__(
+        self, opened: Callable[[], Collection], lock: AbstractContextManager[object], numbers: Sequence[tuple[int, int]]
+    ) -> None:
+        """Take what gives the open collection, what keeps other threads from it, and the numbers of the photos."""
+        self._opened, self._lock = opened, lock
+        self._numbers = list(numbers)
+        self._pairs = PairMatcher(opened(), self._numbers).names()
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} pair{'' if len(self) == 1 else 's'} of photos>"
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[str, str]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[str, str]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[str, str] | list[tuple[str, str]]:
+        return self._pairs[place]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the pairs, two names a line, as hloc and COLMAP's lists of matches have them.
+
+        Parameters
+        ----------
+        path : path-like
+            Output file; it is replaced where it exists.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CairnError
+            A name has a space, or the file cannot be written.
+        """
+        write_pairs(Path(path), self._pairs)
+        return Path(path)
+
+    def save_h5(self, path: str | Path, *, progress: Telling = None) -> Path:
+        """Match the pairs, and write features and matches in hloc's layout: one file, which hloc takes for both.
+
+        Keypoints are in pixels of the photos as they are stored, whatever their EXIF says of turns. Of ``matches0``
+        those that agree with the geometry of the two views have the score 1, others 0.5.
+
+        Parameters
+        ----------
+        path : path-like
+            New file.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CairnError
+            The file is there or cannot be written, or h5py is not installed.
+        """
+        require_h5py()
+        with self._matching(progress) as (matcher, tell):
+            write_hloc(Path(path), matcher.photos(), matcher.matched(tell))
+        return Path(path)
+
+    def save_colmap(self, path: str | Path, *, progress: Telling = None) -> Path:
+        """Match the pairs, and write a database that COLMAP's mapper can begin with.
+
+        It has a camera for each photo (simple radial, 1.2 times the longer side for its focal length), keypoints,
+        descriptors where they have 128 entries, matches, and the geometry of two views with 15 inliers or more:
+        fundamental matrices by MAGSAC, and homographies where a plane explains 80% of the inliers.
+
+        Parameters
+        ----------
+        path : path-like
+            New file.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        CairnError
+            The file is there or cannot be written.
+        """
+        with self._matching(progress) as (matcher, tell):
+            write_colmap(Path(path), matcher.photos(), matcher.matched(tell))
+        return Path(path)
+
+    @contextmanager
+    def _matching(self, progress: Telling) -> Iterator[tuple[PairMatcher, Progress]]:
+        """What matches the pairs, and what is told of it."""
+        with self._lock, telling(progress, TITLES) as tell:
+            opened = self._opened()
+            try:
+                yield PairMatcher(opened, self._numbers), tell
+            except KeyError:  # a photo was removed
+                raise CollectionChanged(
+                    f"{opened.folder} has changed since the pairs were chosen: choose them again."
+                ) from None
