@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import cairn as library
+from retrieval.foreign import extractor
 from tests.conftest import Indexed, Ran
 from tests.support.points_seen import SIZE, Seen, see_points
 
@@ -170,3 +172,24 @@ def test_features_of_cairn_are_where_it_detected_them(indexed: Indexed, cairn: C
     for plane, shift in ((true, 0.0), (np.frombuffer(matrix).reshape(3, 3), 0.5)):
         mapped = np.column_stack([places[0] + shift, np.ones(len(places[0]))]) @ plane.T
         assert np.median(np.abs(mapped[:, :2] / mapped[:, 2:] - places[1] - shift)) < 2
+
+
+def test_photos_of_an_earlier_version_have_their_keypoints_roughly(
+    seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their segments have no keypoints, and neither has one that they are merged into."""
+    with library.create(tmp_path / "own.cairn", features=seen.features, photos=seen.photos, words=60) as collection:
+        with monkeypatch.context() as patch:
+            plain = extractor.features_of
+            patch.setattr(extractor, "features_of", lambda *given: replace(plain(*given), keypoints=None))
+            collection.add(seen.photos, exclude=["a"], workers=1)
+        collection.add(seen.photos, include=["a"], workers=1)
+        for rough, exact in ((["b/0.png"], ["a/0.png"]), (["b/0.png", "a/0.png"], [])):
+            for name in exact:
+                assert np.array_equal(collection.features(name).keypoints, seen.keypoints[name])
+            for name in rough:
+                features = collection.features(name)
+                assert features.rows is None and len(features) == len(seen.keypoints[name])
+                near = np.abs(features.keypoints[:, None] - seen.keypoints[name][None]).max(axis=2).min(axis=1)
+                assert near.max() < 640 / 2047
+            collection.compact()
