@@ -134,8 +134,8 @@ class MeanOfListed(Measure):
 
 
 @dataclass(frozen=True)
-class Gain(Measure):
-    """By how many percent one number is above another."""
+class _OfTwo(Measure):
+    """Made of two numbers."""
 
     part: Measure
     base: Measure
@@ -144,6 +144,11 @@ class Gain(Measure):
     def steps(self) -> list[Step]:
         """See `Measure`."""
         return [*self.part.steps, *self.base.steps]
+
+
+@dataclass(frozen=True)
+class Gain(_OfTwo):
+    """By how many percent one number is above another."""
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
@@ -152,17 +157,10 @@ class Gain(Measure):
 
 
 @dataclass(frozen=True)
-class Difference(Measure):
+class Difference(_OfTwo):
     """By how much one number is above another, times a factor."""
 
-    part: Measure
-    base: Measure
     factor: float = 1.0
-
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [*self.part.steps, *self.base.steps]
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
@@ -171,16 +169,8 @@ class Difference(Measure):
 
 
 @dataclass(frozen=True)
-class PerOne(Measure):
+class PerOne(_OfTwo):
     """One number over another, such as features over photos."""
-
-    part: Measure
-    base: Measure
-
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [*self.part.steps, *self.base.steps]
 
     def of(self, results: Results) -> float | None:
         """See `Measure`."""

@@ -279,6 +279,12 @@ def check_extractor(extractor: Any) -> None:
     features(np.full((64, 64), 128.0))
 
 
+def _check_recognises(kind: str, form: Any, path: Path) -> None:
+    check_contract(kind, form)
+    _expect(form.recognises(path) is True, f"recognises({path}) is not True")
+    _expect(not form.recognises(path.with_name("no such file")), "what is not there is recognised")
+
+
 def check_features(form: Any, path: Path, photo: Path) -> None:
     """Check that a format of features reads those of a photo.
 
@@ -301,9 +307,7 @@ def check_features(form: Any, path: Path, photo: Path) -> None:
     """
     from retrieval.foreign.contract import GEOMETRIES, names_of
 
-    check_contract("features", form)
-    _expect(form.recognises(Path(path)) is True, f"recognises({path}) is not True")
-    _expect(not form.recognises(Path(path).with_name("no such features")), "what is not there is recognised")
+    _check_recognises("features", form, Path(path))
     source = deepcopy(form.open(Path(path)))  # it is sent to other processes
     _expect(Path(source.path) == Path(path), "open(path).path is another")
     entry = source.entry(photo, list(names_of(photo, [photo.parent])))
@@ -334,9 +338,7 @@ def check_protocol(protocol: Any, path: Path) -> None:
     AssertionError
         The contract is not kept; the message says in what.
     """
-    check_contract("protocol", protocol)
-    _expect(protocol.recognises(Path(path)) is True, f"recognises({path}) is not True")
-    _expect(not protocol.recognises(Path(path).with_name("no such truth")), "what is not there is recognised")
+    _check_recognises("protocol", protocol, Path(path))
     queries = protocol.read(Path(path))
     _expect(bool(queries), "it reads no queries")
     for name, query in queries.items():
