@@ -254,6 +254,7 @@ class SearchesJob(JobKind):
 
 
 STEPS = {
+    "Fetching": said("Fetching pages"),
     "Looking": said("Looking"),
     "Features": said("Reading photos"),
     "Vocabulary": said("Learning patterns"),

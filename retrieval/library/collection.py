@@ -155,6 +155,8 @@ class Collection(Decisions):
         include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
+        iiif_folder: str | os.PathLike[str] | None = None,
+        allow_hosts: Iterable[str] = (),
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -165,7 +167,8 @@ class Collection(Decisions):
         Parameters
         ----------
         photos : path-like or iterable of them
-            Photos, and folders of photos.
+            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, and of collections of these,
+            whose pages are fetched.
         vocabulary : path-like, optional
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
@@ -177,6 +180,10 @@ class Collection(Decisions):
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
+        iiif_folder : path-like, optional
+            Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
+        allow_hosts : iterable of str
+            Hosts that may be asked though their addresses are not those of the public Internet.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -190,15 +197,22 @@ class Collection(Decisions):
         CollectionLocked
             Another process is changing the collection.
         CairnError
-            A path does not exist, or the vocabulary does not fit.
+            A path does not exist, the vocabulary does not fit, or nothing can be had of any address.
         """
         from retrieval.indexing.adding import index_photos
 
+        paths, addresses = _paths_and_addresses(photos)
         with self._lock:
             with telling(progress, INDEXING) as tell:
+                pages = None
+                if addresses:
+                    from retrieval.library.manifests import fetch_pages
+
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, tell)
+                    paths.append(pages.root)
                 report = index_photos(
                     self.opened,
-                    paths_of(photos),
+                    paths,
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
                     exclude=_patterns(exclude),
@@ -208,6 +222,9 @@ class Collection(Decisions):
                     time_limit=time_limit,
                     progress=tell,
                 )
+            if pages is not None:
+                pages.keep_metadata(self.opened)
+                report.notes += pages.notes
             facts = count_collection(self.opened)
         return Added(
             added=report.added,
@@ -233,6 +250,7 @@ class Collection(Decisions):
             bytes_per_feature=facts["bytes_per_feature"],
             seconds=rounded(report.seconds),
             notes=report.notes,
+            manifests=pages.told() if pages is not None else [],
             _failed_before=frozenset(report.failed_before),
         )
 
@@ -889,6 +907,15 @@ def paths_of(given: Paths) -> list[Path]:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
         raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+
+
+def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:
+    """Part paths of photos from addresses of manifests."""
+    if isinstance(given, (str, os.PathLike)) or not isinstance(given, Iterable):
+        given = [given]
+    some = list(given)
+    addresses = [one for one in some if isinstance(one, str) and one.lower().startswith(("http://", "https://"))]
+    return paths_of([one for one in some if one not in addresses]), addresses
 
 
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:
