@@ -35,6 +35,7 @@ MOST_MANIFESTS, MOST_LISTINGS = 20_000, 2_000
 
 _MANIFEST, _STATE = ".manifest.json", ".iiif.json"
 _FORMAT = 1
+_TEXTS = ("address", "etag", "modified", "digest")
 _SAVED_EVERY = 16  # pages
 _THREADS, _AHEAD = 4, 8
 _COMMON = frozenset(("manifest", "iiif", "presentation", "presentation2", "presentation3", "index", "info"))
@@ -146,6 +147,7 @@ class _State:
     address: str = ""
     etag: str = ""
     modified: str = ""
+    digest: str = ""  # SHA-256 of the manifest that is kept
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)  # by canvas: file, picture, side
 
     @classmethod
@@ -157,8 +159,8 @@ class _State:
             return state
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             return state
-        texts = (found.get(key) for key in ("address", "etag", "modified"))
-        state.address, state.etag, state.modified = (one if isinstance(one, str) else "" for one in texts)
+        for key in _TEXTS:
+            setattr(state, key, found[key] if isinstance(found.get(key), str) else "")
         pages = found.get("pages")
         for canvas, one in pages.items() if isinstance(pages, dict) else ():
             if (
@@ -172,8 +174,8 @@ class _State:
         return state
 
     def save(self) -> None:
-        told = {"address": self.address, "etag": self.etag, "modified": self.modified, "pages": self.pages}
-        save_json(self.folder / _STATE, {"format": _FORMAT, **told})
+        told = {key: getattr(self, key) for key in _TEXTS}
+        save_json(self.folder / _STATE, {"format": _FORMAT, **told, "pages": self.pages})
 
     def has(self, page: Page, limit: int) -> bool:
         """Whether the picture of a page is there, and large enough."""
@@ -193,7 +195,7 @@ def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tup
     known: bytes | None = None
     with suppress(OSError, CairnError):
         known = read_regular(folder / _MANIFEST)
-    if state.address != download.manifest:
+    if known is not None and (state.address, state.digest) != (download.manifest, hashlib.sha256(known).hexdigest()):
         known = None
     if known is not None:
         download.folder = folder
@@ -207,6 +209,7 @@ def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tup
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
         make_folders(top, *names)
         state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
+        state.digest = hashlib.sha256(content).hexdigest()
         save_bytes(folder / _MANIFEST, content)
         state.save()
     return found

@@ -395,11 +395,12 @@ def _plain_host(host: str) -> str:
     """A host as addresses have it; raises RefusedError if it is none."""
     bare = host.strip().removeprefix("[").removesuffix("]")
     try:
-        return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
+        if not re.search(r"[/?#\\@]", bare):
+            return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
     except RefusedError:
-        raise RefusedError(
-            "{host} is no name of a host: give {--allow-host|allow_hosts} a name alone.", host=repr(host)
-        ) from None
+        pass
+    sentence = "{host} is no name of a host: give {--allow-host|allow_hosts} a name alone."
+    raise RefusedError(sentence, host=repr(host))
 
 
 def _seconds(answer: http.client.HTTPResponse) -> float | None:
