@@ -166,6 +166,7 @@ COMMANDS = {
     "hide": ("retrieval.commands.decisions:hide", EVERYDAY),
     "reject": ("retrieval.commands.decisions:reject", EVERYDAY),
     "group": ("retrieval.commands.groups:group", EVERYDAY),
+    "annotations": ("retrieval.commands.annotations:annotations", EVERYDAY),
     "searches": ("retrieval.commands.searches:searches", EVERYDAY),
     "demo": ("eval.commands.evaluate:demo", EVERYDAY),
     "remove": ("retrieval.commands.care:remove", HEALTH),

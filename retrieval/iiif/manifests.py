@@ -39,6 +39,8 @@ class Page:
     image: str  # address of the picture as a file; "": there is none
     version: int  # of the Image API, where the manifest says it; 0: it does not
     sections: tuple[str, ...] = ()  # labels of the ranges that it is in
+    width: int = 0  # of the canvas; 0: not known
+    height: int = 0
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,8 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
         image = _id(body) if is_address(_id(body)) else ""
         if service or image:
             label = _joined(_texts(canvas.get("label")))
-            return Page(identifier, label, service, image, version, sections.get(identifier, ()))
+            sides = _side(canvas.get("width")), _side(canvas.get("height"))
+            return Page(identifier, label, service, image, version, sections.get(identifier, ()), *sides)
     return None
 
 

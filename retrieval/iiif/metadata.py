@@ -20,8 +20,8 @@ from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
 
-MANIFEST, CANVAS = "IIIF manifest", "IIIF canvas"
-"""Columns with the identifiers of a page."""
+MANIFEST, CANVAS, SIZE = "IIIF manifest", "IIIF canvas", "IIIF size"
+"""Columns with the identifiers of a page, and the size of its canvas, such as ``3000x4000``."""
 
 Values = dict[str, tuple[str, ...]]
 
@@ -100,4 +100,6 @@ def page_values(address: str, manifest: Manifest, page: Page, labels: dict[str, 
     add("Source", [manifest.homepage])
     add(MANIFEST, [address])
     add(CANVAS, [page.canvas])
+    if page.width and page.height:
+        add(SIZE, [f"{page.width}x{page.height}"])
     return values

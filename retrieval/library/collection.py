@@ -519,6 +519,42 @@ class Collection(Decisions):
                 return make_groups(self.opened, read_groups(self.opened))
         raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
 
+    def save_annotations(self, path: str | os.PathLike[str], *, progress: Telling = None) -> int:
+        """Write the matches within groups as W3C Web Annotations (JSON-LD).
+
+        Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
+        they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
+
+        Parameters
+        ----------
+        path : path-like
+            Output file.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        int
+            How many annotations it has.
+
+        Raises
+        ------
+        NotGrouped
+            Groups were never looked for.
+        CairnError
+            It cannot be written there.
+        """
+        from index.arrays import save_json
+        from retrieval.library.annotations import annotation_page
+
+        with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
+            page = annotation_page(self, self.groups(), tell)
+        try:
+            save_json(Path(path), page)
+        except OSError as error:
+            raise CairnError(f"{os.fspath(path)} cannot be written ({error.strerror}): choose another name.") from None
+        return len(page["items"])
+
     def remove(
         self,
         names: "str | InCollection | Iterable[str | InCollection]" = (),
