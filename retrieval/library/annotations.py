@@ -8,7 +8,7 @@ canvas's own pixels; another is its name, as an address relative to where the fi
 import json
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.progress import Progress
+from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.link_store import links_in
 from retrieval.groups.links import decode_links
 from retrieval.iiif.metadata import CANVAS, SIZE
 
 if TYPE_CHECKING:
-    from retrieval.library.collection import Collection
     from retrieval.library.groups import Group, Groups
     from retrieval.library.matches import Match
     from retrieval.library.photos import Photo
@@ -41,14 +41,18 @@ _MEDIA = "http://www.w3.org/TR/media-frags/"
 _SIZE = re.compile(r"([1-9][0-9]{0,6})x([1-9][0-9]{0,6})")
 
 
-def annotation_page(collection: "Collection", groups: "Groups", tell: Progress) -> dict[str, Any]:
+def annotation_page(
+    catalogue: Catalogue, groups: "Groups", compare: Callable[["Photo", "Photo"], "Match"], tell: Progress
+) -> dict[str, Any]:
     """Make annotations of the matches within groups.
 
     Parameters
     ----------
-    collection : Collection
+    catalogue : Catalogue
     groups : Groups
-        Of the collection.
+        Of its collection.
+    compare : callable
+        Matches two photos.
     tell : callable
         Told how many pairs are done.
 
@@ -58,10 +62,10 @@ def annotation_page(collection: "Collection", groups: "Groups", tell: Progress) 
         An ``AnnotationPage``, as JSON-LD. Each item has besides: group, inliers, probability, and map, the homography
         (3 rows of 3) that takes points of the target to points of the body, both in the units of their selectors.
     """
-    pairs = [(group, *pair) for group in groups for pair in _pairs(collection, group, groups.inliers)]
+    pairs = [(group, *pair) for group in groups for pair in _pairs(catalogue, group, groups.inliers)]
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
-        match = collection.match(one, other)
+        match = compare(one, other)
         if match.inliers:
             items.append(_annotation(group.number, one, other, match))
         tell("annotate", done, len(pairs))
@@ -70,9 +74,8 @@ def annotation_page(collection: "Collection", groups: "Groups", tell: Progress) 
     return {"@context": list(_CONTEXT), "id": f"urn:uuid:{name}", "type": "AnnotationPage", "items": items}
 
 
-def _pairs(collection: "Collection", group: "Group", inliers: int) -> Iterator[tuple["Photo", "Photo"]]:
+def _pairs(catalogue: Catalogue, group: "Group", inliers: int) -> Iterator[tuple["Photo", "Photo"]]:
     """Photos of a group that are linked, in the order of their numbers."""
-    catalogue = collection.opened.catalogue
     photos = {one.number: one for one in group.photos}
     rejected = catalogue.read(rejected_pairs)
     linked = set()

@@ -548,7 +548,7 @@ class Collection(Decisions):
         from retrieval.library.annotations import annotation_page
 
         with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
-            page = annotation_page(self, self.groups(), tell)
+            page = annotation_page(self.opened.catalogue, self.groups(), self.match, tell)
         try:
             save_json(Path(path), page)
         except OSError as error:
