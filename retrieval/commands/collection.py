@@ -54,7 +54,10 @@ def index(
     ] = None,
     workers: Workers = 0,
     strict: Annotated[
-        bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
+        bool,
+        typer.Option(
+            "--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed, or was not fetched."
+        ),
     ] = False,
     again: Annotated[
         bool,
@@ -230,7 +233,8 @@ def index(
             return
         report = run()
     report_index(collection, report, json)
-    if report.failed and (strict or not report.images):
+    not_fetched = any(one["failed"] or one["reason"] for one in report.manifests)
+    if (report.failed or not_fetched) and (strict or not report.images):
         raise typer.Exit(FAILED)
 
 

@@ -5,9 +5,12 @@ manifest as it was fetched (``.manifest.json``), and what is known of the pages 
 under another name first, so that a page is there whole or not at all. What is read from such a folder is not trusted.
 """
 
+import errno
 import hashlib
 import json
+import os
 import re
+import shutil
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,10 +27,11 @@ from index.files.names import is_plain_name
 from index.files.reading import read_regular
 from index.files.rights import make_folders
 from index.progress import Progress
+from retrieval.curation.uploads import SPARE
 from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
 from retrieval.iiif.manifests import Manifest, NotIiifError, Page, image_target, read_document
 
-LARGEST_MANIFEST, LARGEST_INFO, LARGEST_PICTURE = 64 << 20, 1 << 20, 128 << 20
+LARGEST_MANIFEST, LARGEST_INFO, LARGEST_PICTURE = 32 << 20, 1 << 20, 128 << 20
 """Bytes of what is fetched."""
 
 MOST_MANIFESTS, MOST_LISTINGS = 20_000, 2_000
@@ -245,6 +249,8 @@ def _fetch_pages(
             if Path(file).suffix != suffix:  # a picture that has changed its format
                 file = _file_name(number, page, suffix, taken)
             taken.add(file.casefold())
+            if shutil.disk_usage(download.folder).free < SPARE + len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             save_bytes(download.folder / file, content)
             state.pages[page.canvas] = {"file": file, "picture": _picture(page), "side": size.limit}
             download.fetched += 1

@@ -16,6 +16,7 @@ import ssl
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class FetchPolicy:
     seconds: float = 120.0  # for a request, from the connection to the last byte
     longest_wait: float = 120.0  # seconds that a host may ask for before it is asked again
     at_once: int = 2  # requests to one host
+    failures: int = 10  # requests in a row that a host may fail until it is asked no more
     sleep: Callable[[float], object] | None = None  # in place of waiting, for tests
 
 
@@ -227,6 +229,7 @@ class Fetcher:
         self._not_before: dict[str, float] = {}  # by host
         self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
         self._active: set[_Plain] = set()
+        self._failed: Counter[str] = Counter()  # requests in a row, by host
         self._stopped = threading.Event()
 
     def __enter__(self) -> "Fetcher":
@@ -280,18 +283,25 @@ class Fetcher:
         there = parse_address(address)
         redirects = attempts = 0
         while True:
+            if self._failed[there.host] >= self.policy.failures:
+                raise FetchError(
+                    f"{there.host} failed {self.policy.failures} times in a row, and is asked no more: run the same "
+                    "command again later"
+                )
             try:
                 found = self._ask(there, headers, most)
             except _LaterError as error:
                 attempts += 1
                 wait = error.wait if error.wait is not None else 2.0 ** (attempts - 1)
                 if attempts >= self.policy.attempts or wait > self.policy.longest_wait:
+                    self._failed[there.host] += 1
                     later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
                     raise FetchError(f"{error}{later}: run the same command again later") from None
                 with self._lock:
                     until = max(self._not_before.get(there.host, 0.0), time.monotonic() + wait)
                     self._not_before[there.host] = until
                 continue
+            self._failed[there.host] = 0
             if isinstance(found, Fetched):
                 return found
             redirects += 1
@@ -383,10 +393,8 @@ class Fetcher:
         public = all_of if there.host in self._allowed else [one for one in all_of if is_public(one)]
         if not public:
             raise RefusedError(
-                "{host} is at {address}, which is no address of the public Internet: {--allow-host|allow_hosts} {host} "
-                "allows it",
+                "{host} has no address of the public Internet: {--allow-host|allow_hosts} {host} allows it",
                 host=there.host,
-                address=all_of[0] if all_of else "no address",
             )
         return public[:4]
 

@@ -19,7 +19,7 @@ MOST_PAGES = 20_000
 """Pages of one manifest."""
 
 _MOST_PAIRS, _MOST_VALUES, _MOST_NODES = 100, 100, 200_000
-_LONGEST_LABEL, _LONGEST_TEXT = 64, 10_000
+_LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters: they are kept for each page
 _LARGEST_SIDE = 1_000_000  # pixels
 _DEEPEST = 8  # of texts and services within one another
 _TAG = re.compile(r"<[^<>]{0,2000}>")
@@ -286,12 +286,14 @@ def _members(found: Mapping[str, Any]) -> Iterator[str]:
 
 def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
     pairs: dict[str, tuple[str, ...]] = {}
+    left = _LONGEST_PAIRS
     for one in _list(found)[: 10 * _MOST_PAIRS]:
         if not isinstance(one, dict):
             continue
         label = clean(_joined(_texts(one.get("label"))), _LONGEST_LABEL)
         values = _texts(one.get("value"))
-        if label and values and (label in pairs or len(pairs) < _MOST_PAIRS):
+        left -= sum(map(len, values))
+        if label and values and left >= 0 and (label in pairs or len(pairs) < _MOST_PAIRS):
             pairs[label] = tuple(dict.fromkeys((*pairs.get(label, ()), *values)))[:_MOST_VALUES]
     return pairs
 

@@ -79,6 +79,7 @@ def test_pages_go_into_the_folder_that_is_named_and_lists_are_read(
     assert ran.code == 0 and ran.json["added"] == 3 and ran.json["manifests"][0]["pages"] == 3
     assert len(list(pages.rglob("*.jpg"))) == 3 and not (tmp_path / "c" / "uploads").exists()
     server.files.clear()
+    assert cairn("index", tmp_path / "c", *told[:6], "--strict").code == 1
     ran = cairn("index", tmp_path / "c", *told[:6])
     assert ran.code == 0 and "the manifest was withdrawn, its pages stay" in ran.out
 

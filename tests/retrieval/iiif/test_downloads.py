@@ -1,7 +1,9 @@
 """Downloads of manifests: what goes on, what changes, and what goes wrong."""
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -174,3 +176,11 @@ def test_a_folder_that_came_along_is_not_trusted(server: IiifServer, tmp_path: P
     (found.folder / ".manifest.json").write_text("{}")
     (mended,) = _fetch(top, address)
     assert mended.pages == 3
+
+
+def test_a_full_disk_ends_the_run(server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _book(server)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=downloads.SPARE))
+    with pytest.raises(OSError, match="No space left"):
+        _fetch(tmp_path, f"{server.address}/book/manifest.json")
+    assert _files(tmp_path) == []

@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -166,6 +167,17 @@ def test_a_busy_host_is_left_alone_for_as_long_as_it_asks_for(server: IiifServer
             fetcher.fetch(f"{server.address}/a", 100)
         assert len(server.first["/a"]) == 5  # four attempts
     assert len(waits) == 6
+
+
+def test_a_host_that_fails_again_and_again_is_asked_no_more(server: IiifServer) -> None:
+    server.files["/a"], server.files["/b"] = Reply(status=503), Reply(b"here")
+    with _fetcher(attempts=1, failures=3) as fetcher:
+        for path in ("a", "b", "a", "a", "a", "b"):
+            with suppress(FetchError):
+                fetcher.fetch(f"{server.address}/{path}", 100)
+        assert server.asked == ["/a", "/b", "/a", "/a", "/a"]
+        with pytest.raises(FetchError, match="failed 3 times in a row"):
+            fetcher.fetch(f"{server.address}/b", 100)
 
 
 def test_a_connection_is_kept_and_one_that_was_closed_meanwhile_is_no_failure(server: IiifServer) -> None:

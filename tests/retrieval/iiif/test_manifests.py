@@ -229,3 +229,10 @@ def test_a_circle_of_ranges_ends() -> None:
     for _ in range(300):
         deep = {"type": "Range", "label": {"en": ["x"]}, "items": [deep, deep] if _ < 2 else [deep]}
     assert isinstance(_read({"type": "Manifest", "structures": [deep], "items": []}), Manifest)
+
+
+def test_texts_are_bounded_as_they_are_kept_for_each_page() -> None:
+    pairs = [{"label": f"{number}", "value": "x" * 9000} for number in range(50)]
+    found = _read({"type": "Manifest", "label": "y" * 9000, "metadata": pairs})
+    assert isinstance(found, Manifest) and len(found.label) <= 5000
+    assert sum(len(text) for texts in found.pairs.values() for text in texts) <= 20_000
