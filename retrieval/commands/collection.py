@@ -384,6 +384,14 @@ def query(
     picture: Annotated[
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
     ] = None,
+    annotations: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            metavar="FILE",
+            help="Write what is found as W3C Web Annotations (.jsonld), as cairn annotations does of groups.",
+        ),
+    ] = None,
     catalogue: CatalogueAddress = None,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
@@ -410,4 +418,6 @@ def query(
         answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
         if picture is not None:
             answer.save_picture(picture)
+        if annotations is not None:
+            opened.save_annotations(annotations, answer=answer)
     print_answer(answer, picture, json)

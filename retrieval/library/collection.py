@@ -519,8 +519,10 @@ class Collection(Decisions):
                 return make_groups(self.opened, read_groups(self.opened))
         raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
 
-    def save_annotations(self, path: str | os.PathLike[str], *, progress: Telling = None) -> int:
-        """Write the matches within groups as W3C Web Annotations (JSON-LD).
+    def save_annotations(
+        self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
+    ) -> int:
+        """Write the matches within groups, or what a search has found, as W3C Web Annotations (JSON-LD).
 
         Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
         they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
@@ -529,6 +531,9 @@ class Collection(Decisions):
         ----------
         path : path-like
             Output file.
+        answer : Answer, optional
+            Of a search of this collection, in place of the groups: results that are found, or likely, each from the
+            query's box, or all of it, to where that lies.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -545,10 +550,13 @@ class Collection(Decisions):
             It cannot be written there.
         """
         from index.arrays import save_json
-        from retrieval.library.annotations import annotation_page
+        from retrieval.library.annotations import annotation_page, answer_page
 
-        with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
-            page = annotation_page(self.opened.catalogue, self.groups(), self.match, tell)
+        if answer is not None:
+            page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
+        else:
+            with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
+                page = annotation_page(self.opened.catalogue, self.groups(), self.match, tell)
         try:
             save_json(Path(path), page)
         except OSError as error:
@@ -949,9 +957,10 @@ def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:
     """Part paths of photos from addresses of manifests."""
     if isinstance(given, (str, os.PathLike)) or not isinstance(given, Iterable):
         given = [given]
+    from retrieval.iiif.fetching import is_address
+
     some = list(given)
-    addresses = [one for one in some if isinstance(one, str) and one.lower().startswith(("http://", "https://"))]
-    return paths_of([one for one in some if one not in addresses]), addresses
+    return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]
 
 
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:

@@ -102,7 +102,10 @@ def read_addresses(path: str | os.PathLike[str]) -> list[str]:
 
     try:
         with open_regular(Path(path)) as file:
-            text = file.read(_LONGEST_LIST).decode("utf-8-sig")
+            content = file.read(_LONGEST_LIST + 1)
+        if len(content) > _LONGEST_LIST:
+            raise CairnError(f"{os.fspath(path)} has more than {_LONGEST_LIST >> 20} MB: split it into parts.")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise CairnError(f"There is no list of manifests {os.fspath(path)!r}; check the name.") from None
     except (OSError, ValueError) as error:

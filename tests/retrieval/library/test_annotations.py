@@ -67,5 +67,11 @@ def test_photos_of_folders_are_told_by_their_names(tmp_path: Path, cairn: Callab
     assert cairn("annotations", tmp_path / "c", "--out", out, "--json").json["annotations"] == 1
     (item,) = json.loads(out.read_text())["items"]
     assert {item["target"]["source"], item["body"]["source"]} == {"%C3%A4.png", "b.png"}
+    found = ["query", tmp_path / "c", "b.png", "--box", 40, 40, 240, 240, "--annotations", out]
+    assert cairn(*found).code == 0
+    (item,) = json.loads(out.read_text())["items"]
+    assert [item[key]["source"] for key in ("target", "body")] == ["b.png", "%C3%A4.png"]
+    assert _box(item["target"]) == [40, 40, 201, 201] and item["probability"] > 0.8
+    assert np.allclose(_box(item["body"]), [40, 40, 200, 200], atol=3)  # it shows the same part, cut at the same corner
     ran = cairn("annotations", tmp_path / "c", "--out", tmp_path / "none" / "out.jsonld")
     assert ran.code == 2 and "cannot be written" in ran.err
