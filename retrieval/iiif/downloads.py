@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ from index.files.names import is_plain_name
 from index.files.reading import read_regular
 from index.files.rights import make_folders
 from index.progress import Progress
+from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
 from retrieval.iiif.manifests import Manifest, NotIiifError, Page, image_target, read_document
@@ -42,6 +44,7 @@ _FORMAT = 1
 _TEXTS = ("address", "etag", "modified", "digest")
 _SAVED_EVERY = 16  # pages
 _THREADS, _AHEAD = 4, 8
+_ABANDONED = 24 * 3600.0  # seconds
 _COMMON = frozenset(("manifest", "iiif", "presentation", "presentation2", "presentation3", "index", "info"))
 _JSON = (
     'application/ld+json;profile="http://iiif.io/api/presentation/3/context.json", application/json;q=0.9, */*;q=0.5'
@@ -210,8 +213,8 @@ def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tup
     if not isinstance(found, Manifest):
         return found.members
     download.label, download.pages, download.folder = found.label, len(found.pages), folder
+    make_folders(top, *names)  # in each run: what came along may have links in their place
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
-        make_folders(top, *names)
         state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
         state.digest = hashlib.sha256(content).hexdigest()
         save_bytes(folder / _MANIFEST, content)
@@ -224,6 +227,7 @@ def _fetch_pages(
 ) -> None:
     """Fetch the pictures of a manifest that are not there."""
     assert download.folder is not None
+    _remove_leftovers(download.folder)
     state = _State.read(download.folder)
     there = {page.canvas for page in manifest.pages}
     gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
@@ -263,6 +267,14 @@ def _fetch_pages(
         pool.shutdown(cancel_futures=True)
         if download.fetched:
             state.save()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what runs that were killed had begun to write, a day ago: another run may be writing now."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            if UNFINISHED.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED:
+                path.unlink()
 
 
 def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

@@ -66,6 +66,7 @@ def fetch_pages(
     CairnError
         The folder cannot be written to, or nothing can be had of any address.
     """
+    from index.files.rights import make_folders
     from retrieval.curation.uploads import uploads_folder
     from retrieval.iiif.downloads import NeededSize, fetch_manifests
     from retrieval.iiif.fetching import Fetcher, FetchPolicy
@@ -76,7 +77,7 @@ def fetch_pages(
     allowed = (allow_hosts,) if isinstance(allow_hosts, str) else tuple(allow_hosts)
     with Fetcher(FetchPolicy(allowed_hosts=allowed)) as fetcher:
         try:
-            top = root if folder is not None else root / FOLDER
+            top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell)
         except OSError as error:
             raise CairnError(

@@ -1,6 +1,7 @@
 """Downloads of manifests: what goes on, what changes, and what goes wrong."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,8 +87,13 @@ def test_a_run_that_was_stopped_goes_on(server: IiifServer, tmp_path: Path, monk
         with pytest.raises(KeyboardInterrupt):
             _fetch(tmp_path, f"{server.address}/book/manifest.json")
     assert len(_files(tmp_path)) == 2
+    left, new = (kept[0].with_name(f".0009.jpg.{number}abcdef0.tmp") for number in (1, 2))
+    for path in (left, new):
+        path.touch()
+    os.utime(left, (0, 0))
     (again,) = _fetch(tmp_path, f"{server.address}/book/manifest.json")
     assert (again.fetched, again.unchanged) == (4, 2) and len(_files(tmp_path)) == 6
+    assert new.exists() and not left.exists()
 
 
 def test_what_goes_wrong_with_a_page_is_told_and_nothing_is_kept_of_it(server: IiifServer, tmp_path: Path) -> None:
@@ -176,6 +182,13 @@ def test_a_folder_that_came_along_is_not_trusted(server: IiifServer, tmp_path: P
     (found.folder / ".manifest.json").write_text("{}")
     (mended,) = _fetch(top, address)
     assert mended.pages == 3
+    elsewhere = tmp_path / "elsewhere"
+    found.folder.rename(elsewhere)
+    found.folder.symlink_to(elsewhere)
+    (elsewhere / "0001-f._0r.jpg").unlink()
+    with pytest.raises(FileExistsError):
+        _fetch(top, address)
+    assert not (elsewhere / "0001-f._0r.jpg").exists()
 
 
 def test_a_full_disk_ends_the_run(server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
