@@ -14,7 +14,6 @@ import re
 import socket
 import ssl
 import threading
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from time import monotonic
 from typing import NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -178,7 +178,7 @@ class _Plain(http.client.HTTPConnection):
         if self.was_cut:
             raise TimeoutError
         self._secure()
-        self.sock.settimeout(self._policy.seconds)
+        self.sock.settimeout(2 * self._policy.seconds)  # not before it is cut
 
     def _secure(self) -> None:
         """Nothing, but with TLS."""
@@ -298,7 +298,7 @@ class Fetcher:
                     later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
                     raise FetchError(f"{error}{later}: run the same command again later") from None
                 with self._lock:
-                    until = max(self._not_before.get(there.host, 0.0), time.monotonic() + wait)
+                    until = max(self._not_before.get(there.host, 0.0), monotonic() + wait)
                     self._not_before[there.host] = until
                 continue
             self._failed[there.host] = 0
@@ -320,7 +320,7 @@ class Fetcher:
     def _wait(self, host: str) -> None:
         """Leave a host alone for as long as it has asked for."""
         with self._lock:
-            left = self._not_before.get(host, 0.0) - time.monotonic()
+            left = self._not_before.get(host, 0.0) - monotonic()
         if left > 0:
             (self.policy.sleep or self._stopped.wait)(left)
             with self._lock:

@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -149,16 +150,19 @@ def test_a_slow_answer_is_cut(server: IiifServer) -> None:
     server.files["/slow"] = Reply(b"x", headers={"Content-Length": "100"})
     with _fetcher(seconds=0.2) as fetcher, pytest.raises(FetchError, match="took more than"):
         fetcher.fetch(f"{server.address}/slow", 100)
-    assert server.asked == ["/slow"]
+    assert len(server.asked) <= 1  # it is not asked again
 
 
-def test_a_busy_host_is_left_alone_for_as_long_as_it_asks_for(server: IiifServer) -> None:
+def test_a_busy_host_is_left_alone_for_as_long_as_it_asks_for(
+    server: IiifServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "monotonic", lambda: 1000.0)
     server.files["/a"] = Reply(b"here")
     server.first["/a"] = [Reply(status=429, headers={"Retry-After": "7"}), Reply(status=503), Reply(b"here", cut=1)]
     waits: list[float] = []
     with _fetcher(waits) as fetcher:
         assert fetcher.fetch(f"{server.address}/a", 100).content == b"here"
-        assert [round(one) for one in waits] == [7, 2, 4]
+        assert waits == [7, 2, 4]
         server.first["/a"] = [Reply(status=429, headers={"Retry-After": "86400"})]
         with pytest.raises(FetchError, match=r"86400 s: run the same command again later"):
             fetcher.fetch(f"{server.address}/a", 100)
@@ -203,7 +207,7 @@ def test_what_is_not_given_out_is_told(server: IiifServer) -> None:
 
 
 def test_one_host_is_asked_for_two_things_at_a_time(server: IiifServer) -> None:
-    held = threading.Barrier(2, timeout=5)
+    held = threading.Barrier(2, timeout=60)
     plain = server.reply
 
     def reply(path: str, headers: Any) -> Reply:
@@ -237,7 +241,7 @@ def test_a_fetcher_that_is_closed_ends_what_others_wait_for(server: IiifServer) 
     thread = threading.Thread(target=fetch)
     thread.start()
     while not server.asked:
-        pass
+        time.sleep(0.005)
     fetcher.close()
     thread.join()
     assert len(found) == 1
