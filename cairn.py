@@ -177,6 +177,7 @@ COMMANDS = {
     "reject": ("retrieval.commands.decisions:reject", EVERYDAY),
     "group": ("retrieval.commands.groups:group", EVERYDAY),
     "pairs": ("retrieval.commands.pairs:pairs", EVERYDAY),
+    "annotations": ("retrieval.commands.annotations:annotations", EVERYDAY),
     "searches": ("retrieval.commands.searches:searches", EVERYDAY),
     "demo": ("eval.commands.evaluate:demo", EVERYDAY),
     "remove": ("retrieval.commands.care:remove", HEALTH),

@@ -11,7 +11,7 @@ import typer
 
 from index.errors import CairnError
 from index.options.declaration import build, values_of
-from index.options.panels import FILTERS, OUTPUT, SEARCH, VOCABULARY, WATCH
+from index.options.panels import FILTERS, IIIF, OUTPUT, SEARCH, VOCABULARY, WATCH
 from retrieval.collection.options import CollectionOptions
 from retrieval.commands.console import FAILED, print_json, say, tell_error
 from retrieval.commands.described import FeatureFiles, QueryFeatures, make_collection
@@ -42,7 +42,10 @@ def index(
     collection: Annotated[Path, typer.Argument(help="Folder of the collection; made where it is missing.")],
     files: FeatureFiles,
     options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
-    photos: Annotated[list[Path] | None, typer.Argument(help="Photos, and folders of photos.")] = None,
+    photos: Annotated[
+        list[str] | None,
+        typer.Argument(help="Photos, folders of photos, and addresses (https://…) of IIIF manifests."),
+    ] = None,
     vocabulary: Annotated[
         Path | None,
         typer.Option(
@@ -51,7 +54,10 @@ def index(
     ] = None,
     workers: Workers = 0,
     strict: Annotated[
-        bool, typer.Option("--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed.")
+        bool,
+        typer.Option(
+            "--strict", rich_help_panel=OUTPUT, help="End with code 1 if any photo failed, or was not fetched."
+        ),
     ] = False,
     again: Annotated[
         bool,
@@ -73,6 +79,37 @@ def index(
             "--include",
             metavar="PATTERN",
             help="Take files and folders of this name or path all the same, from now on; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    manifests: Annotated[
+        Path | None,
+        typer.Option(
+            "--manifests",
+            rich_help_panel=IIIF,
+            metavar="FILE",
+            help="Fetch the pages of the IIIF manifests, and of the collections of these, whose addresses are in a "
+            "text file, one a line.",
+            show_default=False,
+        ),
+    ] = None,
+    iiif_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--iiif-folder",
+            rich_help_panel=IIIF,
+            metavar="FOLDER",
+            help="Fetch pages into this folder, which is indexed (default: one that the collection owns).",
+            show_default=False,
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            rich_help_panel=IIIF,
+            metavar="HOST",
+            help="Ask this host although its address is not one of the public Internet; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -125,14 +162,17 @@ def index(
     list. An interrupted run is picked up by running the same command again. Options that shape the collection
     (descriptor, words, max-side, max-features, detector) count when it is made; where they are others later, that is
     said. With --watch and --json, each run that finds something prints an object on a line of its own. With --features,
-    keypoints and descriptors are those of another program; photos without any are listed as failed.
+    keypoints and descriptors are those of another program; photos without any are listed as failed. Pages of IIIF
+    manifests are fetched at the size that indexing needs; a second run asks only for what has changed.
     """
     from dataclasses import replace
 
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
+    from retrieval.iiif.fetching import is_address
     from retrieval.library.cluster import joined
     from retrieval.library.collection import Collection
+    from retrieval.library.manifests import read_addresses
     from retrieval.library.opening import open_named
     from retrieval.photos.listing import list_photos
 
@@ -143,12 +183,20 @@ def index(
         raise CairnError("--time-limit goes without --watch, which goes on until Ctrl-C.")
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"--time-limit must be more than 0 minutes, not {time_limit:g}.")
-    if not photos:
-        photos = _removed_for_good(collection, catalogue) if again else []
-    if not photos:
-        raise CairnError("Say what to index: photos, or folders of photos.")
+    addresses = [one for one in photos or () if is_address(one)]
+    paths = [Path(one) for one in photos or () if not is_address(one)]
+    if manifests is not None:
+        addresses += read_addresses(manifests)
+    if addresses and watch:
+        raise CairnError("--watch goes without addresses: a manifest is asked for again by the same command.")
+    if not addresses and (iiif_folder is not None or allow_host):
+        raise CairnError("--iiif-folder and --allow-host go with the address of a manifest.")
+    if not paths and not addresses:
+        paths = _removed_for_good(collection, catalogue) if again else []
+    if not paths and not addresses:
+        raise CairnError("Say what to index: photos, folders of photos, or the address of an IIIF manifest.")
     if not (collection / OPTIONS).is_file():
-        list_photos([path for path in photos if not path.exists()])  # says which is not there, before anything is made
+        list_photos([path for path in paths if not path.exists()])  # says which is not there, before anything is made
     if vocabulary is not None and not vocabulary.exists():
         raise CairnError(f"There is no collection or vocabulary {str(vocabulary)!r}; check the name.")
     keep_memory()
@@ -158,7 +206,7 @@ def index(
             # With options of its own, before its first photo too.
             made = open_named(collection, catalogue=catalogue, cluster=work)
         else:
-            made = make_collection(collection, wanted, files, photos, catalogue, work)
+            made = make_collection(collection, wanted, files, paths, catalogue, work)
             _tell_unused(context, given(context, *options), made.opened, wanted)
             if given(context, "max_pixels"):  # a limit of this run, as the workers of a cluster or a server have
                 image = replace(made.opened.options.image, max_pixels=wanted.image.max_pixels)
@@ -168,22 +216,25 @@ def index(
 
         def run() -> "Added":
             return made.add(
-                photos,
+                [*paths, *addresses],
                 vocabulary=vocabulary,
                 again=again,
                 exclude=exclude or (),
                 include=include or (),
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
+                iiif_folder=iiif_folder,
+                allow_hosts=allow_host or (),
                 progress=not (quiet or json),
             )
 
         if watch:
-            _keep_indexing(collection, photos, run, every, json)
+            _keep_indexing(collection, paths, run, every, json)
             return
         report = run()
     report_index(collection, report, json)
-    if report.failed and (strict or not report.images):
+    not_fetched = any(one["failed"] or one["reason"] for one in report.manifests)
+    if (report.failed or not_fetched) and (strict or not report.images):
         raise typer.Exit(FAILED)
 
 
@@ -333,6 +384,14 @@ def query(
     picture: Annotated[
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
     ] = None,
+    annotations: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=OUTPUT,
+            metavar="FILE",
+            help="Write what is found as W3C Web Annotations (.jsonld), as cairn annotations does of groups.",
+        ),
+    ] = None,
     catalogue: CatalogueAddress = None,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
@@ -359,4 +418,6 @@ def query(
         answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
         if picture is not None:
             answer.save_picture(picture)
+        if annotations is not None:
+            opened.save_annotations(annotations, answer=answer)
     print_answer(answer, picture, json)

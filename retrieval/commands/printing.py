@@ -32,6 +32,8 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         f"{report.images} photos, {report.features} features, {report.words} words "
         f"in {report.seconds['total']:.1f} s."
     )
+    for one in report.manifests:
+        _say_manifest(one)
     if report.reread:
         say(f"Read again what the files say of {report.reread} of the unchanged photos.")
     if report.left:
@@ -61,6 +63,21 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         say(f"Not looked into: {named} (--include takes one in).")
     if report.passed_over:
         say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
+
+
+def _say_manifest(told: Mapping[str, Any]) -> None:
+    """Say what came of a manifest, if that is not nothing."""
+    name = printable_name(told["label"] or told["manifest"])
+    if told["reason"]:
+        say(f"not fetched: {printable_name(told['manifest'])}: {printable_name(told['reason'])}")
+    if told["fetched"] or told["failed"] or told["withdrawn"]:
+        say(f"{name}: {told['pages']} pages, {told['fetched']} fetched, {len(told['failed'])} failed.")
+    for entry in told["failed"][:_SHOWN]:
+        say(f"not fetched: {printable_name(entry['page'])}: {printable_name(entry['reason'])}")
+    for photo in told["withdrawn"][:_SHOWN]:
+        say(f"withdrawn by its library, and kept here: {printable_name(photo)}")
+    if max(len(told["failed"]), len(told["withdrawn"])) > _SHOWN:
+        say(f"{name}: --json lists all pages.")
 
 
 def _never_found(count: int) -> str:

@@ -83,6 +83,14 @@ def safe_folder(path: str) -> PurePosixPath:
     return PurePosixPath(*parts[:_DEEPEST])
 
 
+def uploads_folder(collection: Path) -> Path:
+    """Make the folder of photos that a collection keeps; raises as `incoming_folder`."""
+    folder = collection / UPLOADS
+    with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
+        _make_own(folder, collection)
+    return folder
+
+
 def incoming_folder(collection: Path) -> Path:
     """Make a folder on the disk where uploads stay, to receive them in; what killed servers left there is removed.
 
@@ -93,9 +101,8 @@ def incoming_folder(collection: Path) -> Path:
     LeadsElsewhereError
         The folder of uploads leads elsewhere.
     """
-    folder = collection / UPLOADS
+    folder = uploads_folder(collection)
     with _refusing(said("The server cannot keep photos ({strerror}): see why there.")):
-        _make_own(folder, collection)
         for left in folder.glob(f"{INCOMING}*"):
             with contextlib.suppress(FileNotFoundError):  # another server removes it, or its own at its end
                 if time.time() - left.stat().st_mtime > _ABANDONED:

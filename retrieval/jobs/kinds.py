@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from index.errors import CairnError
 from index.messages import said
 from retrieval.collection.layout import UPLOADS
+from retrieval.iiif.fetching import parse_address
 from retrieval.photos.listing import stays_below
 
 MOST = 10_000
@@ -50,8 +51,17 @@ def _plain(text: str) -> str:
     return text
 
 
+def _fetchable(address: str) -> str:
+    try:
+        parse_address(address)
+    except CairnError:
+        raise ValueError("it is no address that may be asked") from None
+    return address
+
+
 Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST), AfterValidator(_plain)]
 Place = Annotated[Text, AfterValidator(_absolute)]
+Address = Annotated[Text, AfterValidator(_fetchable)]
 
 
 class JobKind(BaseModel):
@@ -97,18 +107,27 @@ class JobKind(BaseModel):
 
 
 class IndexJob(JobKind):
-    """Add photos: files, and folders of them."""
+    """Add photos: files, folders of them, and pages of IIIF manifests of the public Internet."""
 
     kind = "index"
     effort = 1
     title = said("Add photos")
     changes_photos = True
     parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
-    places: list[Place] = Field(min_length=1, max_length=MOST)
+    places: list[Place] = Field(default=[], max_length=MOST)
+    manifests: list[Address] = Field(default=[], max_length=MOST)
+
+    @model_validator(mode="after")
+    def _something(self) -> "IndexJob":
+        if not self.places and not self.manifests:
+            raise ValueError("it needs places or manifests")
+        return self
 
     @property
     def about(self) -> str:
-        """The name of a folder that is alone, but for that of uploads."""
+        """The name of a folder that is alone, but for that of uploads; the host of a manifest."""
+        if not self.places:
+            return parse_address(self.manifests[0]).host
         name = Path(self.places[0]).name
         return name if len(self.places) == 1 and name != UPLOADS else ""
 
@@ -118,12 +137,20 @@ class IndexJob(JobKind):
         if not all(stays_below(place, below) for place in self.places):
             raise outside()
         limits = [word for folder in below for word in ("--below", str(folder.absolute()))]
-        return [*limits, "--", *self.places]
+        return [*limits, "--", *self.places, *self.manifests]
 
 
 def index_of(places: Iterable[Path]) -> IndexJob:
     """Say that photos are added from some places."""
     return IndexJob(places=[str(place.absolute()) for place in places])
+
+
+def index_of_manifest(address: str) -> IndexJob:
+    """Say that the pages of a manifest are added; raises CairnError if that is no address which may be asked."""
+    try:
+        return IndexJob(manifests=[address.strip()])
+    except ValidationError:
+        raise CairnError(said("This is no address of a manifest: it begins with https:// or http://.")) from None
 
 
 class GroupJob(JobKind):
@@ -254,6 +281,7 @@ class SearchesJob(JobKind):
 
 
 STEPS = {
+    "Fetching": said("Fetching pages"),
     "Looking": said("Looking"),
     "Features": said("Reading photos"),
     "Vocabulary": said("Learning patterns"),

@@ -156,6 +156,8 @@ class Collection(Decisions):
         include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
+        iiif_folder: str | os.PathLike[str] | None = None,
+        allow_hosts: Iterable[str] = (),
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -166,7 +168,8 @@ class Collection(Decisions):
         Parameters
         ----------
         photos : path-like or iterable of them
-            Photos, and folders of photos.
+            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, and of collections of these,
+            whose pages are fetched.
         vocabulary : path-like, optional
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
@@ -178,6 +181,10 @@ class Collection(Decisions):
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
+        iiif_folder : path-like, optional
+            Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
+        allow_hosts : iterable of str
+            Hosts that may be asked though their addresses are not those of the public Internet.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -191,15 +198,22 @@ class Collection(Decisions):
         CollectionLocked
             Another process is changing the collection.
         CairnError
-            A path does not exist, or the vocabulary does not fit.
+            A path does not exist, the vocabulary does not fit, or nothing can be had of any address.
         """
         from retrieval.indexing.adding import index_photos
 
+        paths, addresses = _paths_and_addresses(photos)
         with self._lock:
             with telling(progress, INDEXING) as tell:
+                pages = None
+                if addresses:
+                    from retrieval.library.manifests import fetch_pages
+
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, tell)
+                    paths.append(pages.root)
                 report = index_photos(
                     self.opened,
-                    paths_of(photos),
+                    paths,
                     vocabulary=Path(vocabulary) if vocabulary is not None else None,
                     again=again,
                     exclude=_patterns(exclude),
@@ -209,6 +223,9 @@ class Collection(Decisions):
                     time_limit=time_limit,
                     progress=tell,
                 )
+            if pages is not None:
+                pages.keep_metadata(self.opened)
+                report.notes += pages.notes
             facts = count_collection(self.opened)
         return Added(
             added=report.added,
@@ -234,6 +251,7 @@ class Collection(Decisions):
             bytes_per_feature=facts["bytes_per_feature"],
             seconds=rounded(report.seconds),
             notes=report.notes,
+            manifests=pages.told() if pages is not None else [],
             _failed_before=frozenset(report.failed_before),
         )
 
@@ -580,6 +598,50 @@ class Collection(Decisions):
             with self._lock, suppress(KeyError):  # where a photo is removed by another process meanwhile
                 return make_groups(self.opened, read_groups(self.opened))
         raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
+
+    def save_annotations(
+        self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None
+    ) -> int:
+        """Write the matches within groups, or what a search has found, as W3C Web Annotations (JSON-LD).
+
+        Each pair of photos that geometry links is one: a region of each (``FragmentSelector``), the probability that
+        they show the same, and the map between them. A photo that came by IIIF is named by its canvas.
+
+        Parameters
+        ----------
+        path : path-like
+            Output file.
+        answer : Answer, optional
+            Of a search of this collection, in place of the groups: results that are found, or likely, each from the
+            query's box, or all of it, to where that lies.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+
+        Returns
+        -------
+        int
+            How many annotations it has.
+
+        Raises
+        ------
+        NotGrouped
+            Groups were never looked for.
+        CairnError
+            It cannot be written there.
+        """
+        from index.arrays import save_json
+        from retrieval.library.annotations import annotation_page, answer_page
+
+        if answer is not None:
+            page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
+        else:
+            with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
+                page = annotation_page(self.opened.catalogue, self.groups(), self.match, tell)
+        try:
+            save_json(Path(path), page)
+        except OSError as error:
+            raise CairnError(f"{os.fspath(path)} cannot be written ({error.strerror}): choose another name.") from None
+        return len(page["items"])
 
     def remove(
         self,
@@ -969,6 +1031,16 @@ def paths_of(given: Paths) -> list[Path]:
         return [Path(given)] if isinstance(given, (str, os.PathLike)) else [Path(one) for one in given]
     except TypeError:
         raise CairnError(f"Photos are added by the paths of files and folders, and not by {given!r:.80}.") from None
+
+
+def _paths_and_addresses(given: Paths) -> tuple[list[Path], list[str]]:
+    """Part paths of photos from addresses of manifests."""
+    if isinstance(given, (str, os.PathLike)) or not isinstance(given, Iterable):
+        given = [given]
+    from retrieval.iiif.fetching import is_address
+
+    some = list(given)
+    return paths_of([one for one in some if not is_address(one)]), [str(one) for one in some if is_address(one)]
 
 
 def _patterns(given: Iterable[str]) -> tuple[str, ...]:

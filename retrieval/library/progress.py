@@ -39,6 +39,7 @@ RECENT = 120.0
 """Seconds of which the rate of a step is told: what an earlier run did is counted at once, and is no rate."""
 
 INDEXING = {
+    "fetch": "Fetching (pages)",
     "look": "Looking (files)",
     "extract": "Features (photos)",
     "vocabulary": "Vocabulary (%)",

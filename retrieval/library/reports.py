@@ -57,6 +57,9 @@ class Added(Report):
         Time of the steps.
     notes : list of str
         What else is to be known of the collection, a sentence each.
+    manifests : list of dict
+        Of each IIIF manifest: manifest (its address), label, pages, fetched and unchanged (how many), withdrawn (names
+        of photos whose pages it has no longer), failed (page and reason), reason (why it could not be had, or "").
     """
 
     added: int
@@ -82,6 +85,7 @@ class Added(Report):
     bytes_per_feature: float
     seconds: dict[str, float]
     notes: list[str]
+    manifests: list[dict[str, Any]] = field(default_factory=list)
     _failed_before: frozenset[str] = field(default=frozenset(), repr=False)  # paths
 
     @property

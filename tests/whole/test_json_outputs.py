@@ -86,6 +86,7 @@ def test_what_commands_print_has_the_keys_of_the_page(
             [own, "--write-sidecars"],
         ],
         "cairn group": [[living, "--workers", 1]],
+        "cairn annotations": [[living, "--out", tmp_path / "matches.jsonld"]],
         "cairn remove": [[living, "cat_002.jpg"]],
         "cairn compact": [[living]],
         "cairn check": [[living]],

@@ -33,6 +33,7 @@ ROOMS = (
     "retrieval/groups",
     "retrieval/integrity",
     "retrieval/curation",
+    "retrieval/iiif",
     "retrieval/library",
     "retrieval/jobs",
     "retrieval/commands",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
+from index.errors import CairnError
 from retrieval.catalogue.failures import failures_in
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
@@ -111,18 +112,21 @@ class Index(BaseModel):
     """Add photos."""
 
     kind: Literal["index"]
-    source: Literal["folder", "known", "uploads", "failed"] = Field(
+    source: Literal["folder", "known", "uploads", "failed", "manifest"] = Field(
         "folder",
         description="folder: one below a root; known: those that were indexed before; uploads: what was uploaded; "
-        "failed: photos that could not be indexed.",
+        "failed: photos that could not be indexed; manifest: the pages of an IIIF manifest, which the job fetches.",
     )
     root: int | None = Field(None, ge=0, le=10_000, description="Of a folder: which root, as /api/roots lists them.")
     path: str = Field("", max_length=4096, description="Of a folder: its path below the root; empty: the root itself.")
+    address: str = Field("", max_length=4096, description="Of a manifest, on the public Internet: https://….")
 
     @model_validator(mode="after")
     def _one_place(self) -> "Index":
         if (self.source == "folder") != (self.root is not None):
             raise ValueError("a folder needs a root, and nothing else has one")
+        if (self.source == "manifest") != bool(self.address):
+            raise ValueError("a manifest needs an address, and nothing else has one")
         return self
 
 
@@ -263,6 +267,11 @@ def begin(
 
 def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | MoveRoot | Plain) -> kinds.JobKind:
     match asked:
+        case Index(source="manifest"):
+            try:
+                return kinds.index_of_manifest(asked.address)
+            except CairnError as error:
+                raise ProblemError(400, error.message) from None
         case Index():
             return kinds.index_of(_places(service, asked))
         case GroupPhotos():

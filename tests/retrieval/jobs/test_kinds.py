@@ -1,8 +1,21 @@
 """Kinds of jobs: what pages and requests are told of them follows from the kinds themselves."""
 
 import typing
+from pathlib import Path
 
-from retrieval.jobs.kinds import KINDS, PLAIN, Compact, needs_nothing
+import pytest
+
+from index.errors import CairnError
+from retrieval.jobs.kinds import (
+    KINDS,
+    PLAIN,
+    Compact,
+    IndexJob,
+    UnreadableError,
+    index_of_manifest,
+    needs_nothing,
+    read,
+)
 from retrieval.web.routes.jobs import Asked, Plain
 
 
@@ -17,3 +30,21 @@ def test_what_is_told_nothing_can_be_begun_by_its_kind() -> None:
 def test_kinds_say_whether_photos_are_listed_otherwise_afterwards() -> None:
     assert {name for name, one in KINDS.items() if one.changes_photos} == {"index", "remove", "metadata", "retrain"}
     assert not Compact.changes_photos
+
+
+def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_addresses_alone(tmp_path: Path) -> None:
+    job = index_of_manifest(" https://Example.org/m ")
+    assert job.about == "example.org" and read("index", job.model_dump_json()) == job
+    command = job.command(tmp_path, [])
+    assert command[-2:] == ["--", "https://Example.org/m"]
+    assert not {"--allow-host", "--iiif-folder"} & set(command)
+
+
+@pytest.mark.parametrize(
+    "address", ("file:///etc/passwd", "--help", "https://a:b@example.org/", "/etc/passwd", "http://")
+)
+def test_what_is_no_address_of_a_manifest_is_no_job(address: str) -> None:
+    with pytest.raises(CairnError, match="no address of a manifest"):
+        index_of_manifest(address)
+    with pytest.raises(UnreadableError):
+        read("index", IndexJob.model_construct(places=[], manifests=[address]).model_dump_json())

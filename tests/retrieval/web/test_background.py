@@ -98,6 +98,8 @@ def test_only_folders_below_a_root_are_listed(own: tuple[httpx.Client, Path], ro
         {"kind": "demo"},
         {"kind": "index"},
         {"kind": "index", "source": "known", "root": 0},
+        {"kind": "index", "source": "manifest"},
+        {"kind": "index", "source": "known", "address": "https://example.org/m"},
         {"kind": "index", "root": -1},
         {"kind": "remove"},
         {"kind": "remove", "missing": True, "photos": [1]},
@@ -153,6 +155,18 @@ def test_a_folder_is_indexed_and_what_failed_is_tried_again(own: tuple[httpx.Cli
     assert client.delete(f"/api/jobs/{number}").status_code == 204
     assert client.get(f"/api/jobs/{number}").status_code == 404
     assert client.post("/api/jobs/9999999/pause").status_code == 404
+
+
+def test_a_manifest_is_asked_for_on_the_public_internet_alone(own: tuple[httpx.Client, Path]) -> None:
+    client, _ = own
+    asked = {"kind": "index", "source": "manifest", "address": "file:///etc/passwd"}
+    answer = client.post("/api/jobs", json=asked)
+    assert answer.status_code == 400 and "no address of a manifest" in answer.json()["detail"]
+    answer = client.post("/api/jobs", json=asked | {"address": "http://127.0.0.1:9/manifest.json"})
+    assert answer.status_code == 201, answer.text
+    job = ended(client, answer.json()["id"])
+    assert (job["state"], job["about"]) == ("failed", "127.0.0.1")
+    assert "no address of the public Internet" in job["error"]
 
 
 @pytest.mark.slow

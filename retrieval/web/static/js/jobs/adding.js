@@ -163,6 +163,25 @@ function choosing(roots, progress, complain) {
   return el("div", { class: "stack" }, chooser, button);
 }
 
+/** A field for the address of a manifest, whose pages the server fetches. */
+function fetching(progress, complain) {
+  const field = el("input", { type: "url", required: true, maxlength: 4096, id: "add-manifest", placeholder: "https://…/manifest.json" });
+  const button = el("button", { class: "primary" }, t("Add these pages"));
+  return el("form", { class: "stack", onsubmit: async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    complain(null);
+    try {
+      await follow(progress, await begin("index", { source: "manifest", address: field.value.trim() }));
+    } catch (error) {
+      complain(error);
+    } finally {
+      button.disabled = false;
+    }
+  } }, el("label", { for: "add-manifest" }, t("Address of an IIIF manifest")), field,
+    el("p", { class: "hint" }, t("The server fetches the pages, and keeps them with the collection.")), button);
+}
+
 /**
  * Put into a node what photos are added with: a place to drop and choose files, and folders of the server's machine where
  * it allows some. When photos were added the event `added` comes from within the node; its detail is the job.
@@ -184,6 +203,7 @@ export async function adding(node) {
   } else {
     files.append(el("p", { class: "hint" }, t("No folder of the server can be chosen: whoever runs this server may name some with --photos.")));
   }
+  ways.append(el("section", { class: "panel", "aria-label": t("Pages of a library") }, el("h3", {}, t("From a library (IIIF)")), fetching(progress, complain)));
   const there = known.filter((one) => one.there);
   if (!there.length) return;
   const names = there.map((one) => one.name || t("uploads"));

@@ -1,0 +1,360 @@
+"""Downloads of manifests: a folder for each, with a picture for each page, that the next run goes on with.
+
+A folder is called ``HOST/NAME-HASH`` by the address of its manifest. In it are the pages, ``0001-LABEL.jpg``, the
+manifest as it was fetched (``.manifest.json``), and what is known of the pages (``.iiif.json``). Files are written
+under another name first, so that a page is there whole or not at all. What is read from such a folder is not trusted.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from index.arrays import load_json, save_bytes, save_json
+from index.errors import CairnError
+from index.files.names import is_plain_name
+from index.files.reading import read_regular
+from index.files.rights import make_folders
+from index.progress import Progress
+from retrieval.collection.layout import UNFINISHED
+from retrieval.curation.uploads import SPARE
+from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
+from retrieval.iiif.manifests import Manifest, NotIiifError, Page, image_target, read_document
+
+LARGEST_MANIFEST, LARGEST_INFO, LARGEST_PICTURE = 32 << 20, 1 << 20, 128 << 20
+"""Bytes of what is fetched."""
+
+MOST_MANIFESTS, MOST_LISTINGS = 20_000, 2_000
+"""Manifests of one run, and collections of them."""
+
+_MANIFEST, _STATE = ".manifest.json", ".iiif.json"
+_FORMAT = 1
+_TEXTS = ("address", "etag", "modified", "digest")
+_SAVED_EVERY = 16  # pages
+_THREADS, _AHEAD = 4, 8
+_ABANDONED = 24 * 3600.0  # seconds
+_COMMON = frozenset(("manifest", "iiif", "presentation", "presentation2", "presentation3", "index", "info"))
+_JSON = (
+    'application/ld+json;profile="http://iiif.io/api/presentation/3/context.json", application/json;q=0.9, */*;q=0.5'
+)
+_KINDS = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG\r\n\x1a\n", ".png"), (b"II*\0", ".tif"), (b"MM\0*", ".tif"))
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class NeededSize:
+    """The size at which pictures are needed."""
+
+    limit: int  # longer side, in pixels; 0: as they are
+    of: Callable[[int, int], int]  # longer side, of a picture of some width and height
+
+
+@dataclass
+class Download:
+    """What came of a manifest in one run."""
+
+    manifest: str  # its address
+    label: str = ""
+    folder: Path | None = None  # None: nothing of it was ever fetched
+    pages: int = 0  # that the manifest has now
+    fetched: int = 0  # that are new, or have changed
+    unchanged: int = 0
+    withdrawn: list[Path] = field(default_factory=list)  # files of pages that the manifest has no longer
+    failed: list[dict[str, str]] = field(default_factory=list)  # page and reason
+    reason: str = ""  # why the manifest could not be had; its pages stay
+
+
+def fetch_manifests(
+    addresses: Sequence[str], folder: Path, fetcher: Fetcher, size: NeededSize, tell: Progress
+) -> tuple[list[Download], list[str]]:
+    """Bring downloads of manifests, and of all manifests of collections, up to date.
+
+    Parameters
+    ----------
+    addresses : sequence of str
+        Of manifests and collections.
+    folder : Path
+        Of the downloads; made where it is missing.
+    fetcher : Fetcher
+    size : NeededSize
+    tell : callable
+        Told how many pages are there, and of how many that are known so far.
+
+    Returns
+    -------
+    downloads : list of Download
+        In order, one for each manifest, and for each address that could not be had.
+    notes : list of str
+        What else is to be known.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written to.
+    """
+    make_folders(folder)
+    left, seen = deque(dict.fromkeys(addresses)), set(addresses)
+    downloads: list[Download] = []
+    notes: list[str] = []
+    listings, counted = 0, [0, 0]  # pages that are done, and that are known
+    while left:
+        if len(downloads) >= MOST_MANIFESTS:
+            notes.append(f"Only the first {MOST_MANIFESTS:,} manifests were fetched: name the others in another run.")
+            break
+        download = Download(left.popleft())
+        try:
+            found = _manifest(download, folder, fetcher)
+            if isinstance(found, Manifest):
+                _fetch_pages(download, found, fetcher, size, counted, tell)
+            else:
+                listings += 1
+                if listings > MOST_LISTINGS:
+                    notes.append(f"Only the first {MOST_LISTINGS:,} collections of manifests were looked into.")
+                    break
+                new = [one for one in found if one not in seen][: 10 * MOST_MANIFESTS - len(seen)]
+                seen.update(new)
+                left.extend(new)
+                continue
+        except CairnError as error:
+            download.reason = _sentence(error, "the manifest was withdrawn, its pages stay")
+        downloads.append(download)
+    return downloads, notes
+
+
+def manifest_in(folder: Path) -> tuple[str, Manifest, dict[str, Page]] | None:
+    """Read what was fetched into the folder of a manifest: its address, the manifest, and its pages by their files."""
+    state = _State.read(folder)
+    with suppress(OSError, CairnError):
+        found = read_document(read_regular(folder / _MANIFEST))
+        if isinstance(found, Manifest):
+            files = {page.canvas: page for page in found.pages}
+            return state.address, found, {one["file"]: files[key] for key, one in state.pages.items() if key in files}
+    return None
+
+
+@dataclass
+class _State:
+    """What is known of the downloads of a manifest."""
+
+    folder: Path
+    address: str = ""
+    etag: str = ""
+    modified: str = ""
+    digest: str = ""  # SHA-256 of the manifest that is kept
+    pages: dict[str, dict[str, Any]] = field(default_factory=dict)  # by canvas: file, picture, side
+
+    @classmethod
+    def read(cls, folder: Path) -> "_State":
+        state = cls(folder)
+        try:
+            found = load_json(folder / _STATE)
+        except (OSError, CairnError):
+            return state
+        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+            return state
+        for key in _TEXTS:
+            setattr(state, key, found[key] if isinstance(found.get(key), str) else "")
+        pages = found.get("pages")
+        for canvas, one in pages.items() if isinstance(pages, dict) else ():
+            if (
+                isinstance(one, dict)
+                and is_plain_name(one.get("file"))
+                and not one["file"].startswith(".")
+                and isinstance(one.get("picture"), str)
+                and isinstance(one.get("side"), int)
+            ):
+                state.pages[canvas] = {key: one[key] for key in ("file", "picture", "side")}
+        return state
+
+    def save(self) -> None:
+        told = {key: getattr(self, key) for key in _TEXTS}
+        save_json(self.folder / _STATE, {"format": _FORMAT, **told, "pages": self.pages})
+
+    def has(self, page: Page, limit: int) -> bool:
+        """Whether the picture of a page is there, and large enough."""
+        known = self.pages.get(page.canvas)
+        if known is None or known["picture"] != _picture(page):
+            return False
+        is_enough = known["side"] == 0 or 0 < limit <= known["side"]
+        file = self.folder / known["file"]
+        return is_enough and file.is_file() and not file.is_symlink()
+
+
+def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tuple[str, ...]:
+    """Fetch a manifest, or the addresses of the members of a collection; keep a manifest in its folder."""
+    names = _names(download.manifest)
+    folder = top.joinpath(*names)
+    state = _State.read(folder) if folder.is_dir() else _State(folder)
+    known: bytes | None = None
+    with suppress(OSError, CairnError):
+        known = read_regular(folder / _MANIFEST)
+    if known is not None and (state.address, state.digest) != (download.manifest, hashlib.sha256(known).hexdigest()):
+        known = None
+    if known is not None:
+        download.folder = folder
+    since = {"etag": state.etag, "modified": state.modified} if known is not None else {}
+    answer = fetcher.fetch(download.manifest, LARGEST_MANIFEST, accept=_JSON, **since)
+    content = known if answer.is_same and known is not None else answer.content
+    found = read_document(content)
+    if not isinstance(found, Manifest):
+        return found.members
+    download.label, download.pages, download.folder = found.label, len(found.pages), folder
+    make_folders(top, *names)  # in each run: what came along may have links in their place
+    if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
+        state.address, state.etag, state.modified = download.manifest, answer.etag, answer.modified
+        state.digest = hashlib.sha256(content).hexdigest()
+        save_bytes(folder / _MANIFEST, content)
+        state.save()
+    return found
+
+
+def _fetch_pages(
+    download: Download, manifest: Manifest, fetcher: Fetcher, size: NeededSize, counted: list[int], tell: Progress
+) -> None:
+    """Fetch the pictures of a manifest that are not there."""
+    assert download.folder is not None
+    _remove_leftovers(download.folder)
+    state = _State.read(download.folder)
+    there = {page.canvas for page in manifest.pages}
+    gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
+    download.withdrawn = [download.folder / file for file in sorted(gone)]
+    lacking = [(n, page) for n, page in enumerate(manifest.pages, 1) if not state.has(page, size.limit)]
+    download.unchanged = len(manifest.pages) - len(lacking)
+    counted[0] += download.unchanged
+    counted[1] += len(manifest.pages)
+    tell("fetch", counted[0], counted[1])
+    taken = {one["file"].casefold() for one in state.pages.values()}
+    pool = ThreadPoolExecutor(_THREADS)
+    try:
+        for number, page, content in _ahead(pool, lambda one: (*one, _picture_of(one[1], fetcher, size)), lacking):
+            counted[0] += 1
+            tell("fetch", counted[0], counted[1])
+            if isinstance(content, str):
+                download.failed.append({"page": page.label or page.canvas, "reason": content})
+                continue
+            suffix = _suffix(content)
+            assert suffix is not None
+            before = state.pages.get(page.canvas)
+            file = before["file"] if before else _file_name(number, page, suffix, taken)
+            if Path(file).suffix != suffix:  # a picture that has changed its format
+                file = _file_name(number, page, suffix, taken)
+            taken.add(file.casefold())
+            if shutil.disk_usage(download.folder).free < SPARE + len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            save_bytes(download.folder / file, content)
+            state.pages[page.canvas] = {"file": file, "picture": _picture(page), "side": size.limit}
+            download.fetched += 1
+            if download.fetched % _SAVED_EVERY == 0:
+                state.save()
+    except BaseException:
+        fetcher.close()  # what other threads wait for
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if download.fetched:
+            state.save()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what runs that were killed had begun to write, a day ago: another run may be writing now."""
+    for path in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            if UNFINISHED.fullmatch(path.name) and time.time() - path.lstat().st_mtime > _ABANDONED:
+                path.unlink()
+
+
+def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Do something with each item, in order, a few ahead of what is taken: pictures wait in memory."""
+    waiting: deque[Future[R]] = deque()
+    for item in items:
+        waiting.append(pool.submit(do, item))
+        if len(waiting) > _AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _picture_of(page: Page, fetcher: Fetcher, size: NeededSize) -> bytes | str:
+    """Fetch the picture of a page, or tell why it cannot be had."""
+    try:
+        content = None
+        if page.service:
+            try:
+                info = fetcher.fetch(f"{page.service}/info.json", LARGEST_INFO, accept="application/ld+json, */*;q=0.5")
+                target = image_target(_json(info.content), size.of, page.version)
+                content = fetcher.fetch(f"{page.service}/{target}", LARGEST_PICTURE).content
+            except (GoneError, NotIiifError):
+                if not page.image:
+                    raise
+        if content is None:
+            content = fetcher.fetch(page.image, LARGEST_PICTURE, accept="image/jpeg, image/png, image/*;q=0.5").content
+    except CairnError as error:
+        return _sentence(error, "the page was withdrawn")
+    return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
+
+
+def _sentence(error: CairnError, gone: str) -> str:
+    return f"{error}: {gone}" if isinstance(error, GoneError) else str(error)
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise NotIiifError("its info.json is no JSON") from None
+
+
+def _suffix(content: bytes) -> str | None:
+    """The extension of a picture, by its first bytes; None if it is none that is kept."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return ".webp"
+    return next((suffix for start, suffix in _KINDS if content.startswith(start)), None)
+
+
+def _picture(page: Page) -> str:
+    """What tells whether a page has another picture now."""
+    return page.service or page.image
+
+
+def _names(address: str) -> tuple[str, str]:
+    """Names of the folder of a manifest, by its address: the host, and what tells it from others there.
+
+    >>> _names("https://Example.org/iiif/ark:/12148/b%C3%BCch/manifest.json")
+    ('example.org', 'büch-e5dc2f48')
+    """
+    there = parse_address(address)
+    parts = [_slug(unquote(part).removesuffix(".json"), 60) for part in re.split("[/?&=]", there.target)]
+    telling = [part for part in parts if part and part.lower() not in _COMMON]
+    name = telling[-1] if telling else "manifest"
+    port = there.text.split("/")[2].rpartition(":")[2]
+    host = f"{there.host}_{port}" if port.isdecimal() and port != there.host else there.host
+    return _slug(host, 100) or "host", f"{name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+
+
+def _file_name(number: int, page: Page, suffix: str, taken: set[str]) -> str:
+    """Name the file of a page: by its place when it was first seen, and its label."""
+    end = unquote(page.canvas).rstrip("/").rpartition("/")[2]
+    stem = "-".join(filter(None, (f"{number:04}", _slug(page.label or end, 60))))
+    if f"{stem}{suffix}".casefold() in taken:
+        stem = f"{stem}-{hashlib.sha256(page.canvas.encode()).hexdigest()[:8]}"
+    return f"{stem}{suffix}"
+
+
+def _slug(text: str, longest: int) -> str:
+    """What may stand in the name of a file on every system, of any text."""
+    plain = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFC", text))
+    return plain.encode()[:longest].decode("utf-8", "ignore").strip("._-")

@@ -1,0 +1,448 @@
+"""What is fetched from other hosts, by one policy: no other module of Cairn's own searching opens such a connection.
+
+- ``http`` and ``https`` alone, without user names in addresses; no proxy is asked.
+- A host is asked only at addresses that are public, unless it is allowed by name. The connection goes to the very
+  address that was checked, whatever the name stands for a moment later (DNS rebinding); TLS verifies the name.
+- A redirect is an address like any other, and checked again.
+- Sizes, times, redirects, attempts and waits are bounded.
+- One host is asked for a few things at a time, and left alone for as long as it asks for (``Retry-After``).
+"""
+
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from time import monotonic
+from typing import NamedTuple
+from urllib.parse import quote, urljoin, urlsplit
+
+from index.errors import CairnError
+
+LONGEST_ADDRESS = 4096
+"""Characters of an address."""
+
+_PIECE = 1 << 16
+_LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # answers that may be other ones soon
+_MOVED = frozenset((301, 302, 303, 307, 308))
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?", re.ASCII)
+
+
+class FetchError(CairnError):
+    """What an address gives cannot be had."""
+
+
+class GoneError(FetchError):
+    """There is nothing at an address, or no longer."""
+
+
+class RefusedError(FetchError):
+    """The policy does not allow an address to be asked."""
+
+
+class _LaterError(FetchError):
+    """An answer that may be another one soon."""
+
+    def __init__(self, text: str, wait: float | None = None) -> None:
+        super().__init__(text)
+        self.wait = wait  # seconds that the host asks for
+
+
+@dataclass(frozen=True)
+class FetchPolicy:
+    """What may be asked, and how long it may take."""
+
+    allowed_hosts: Collection[str] = ()  # that may have private addresses
+    redirects: int = 5
+    attempts: int = 4
+    connect_seconds: float = 10.0  # for each address of a host
+    seconds: float = 120.0  # for a request, from the connection to the last byte
+    longest_wait: float = 120.0  # seconds that a host may ask for before it is asked again
+    at_once: int = 2  # requests to one host
+    failures: int = 10  # requests in a row that a host may fail until it is asked no more
+    sleep: Callable[[float], object] | None = None  # in place of waiting, for tests
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What an address gave."""
+
+    address: str  # after redirects
+    content: bytes
+    etag: str = ""
+    modified: str = ""
+    is_same: bool = False  # it is what it was: there is no content
+
+
+class _Address(NamedTuple):
+    scheme: str
+    host: str
+    port: int
+    target: str  # path and query
+
+    @property
+    def text(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.target}"
+
+
+_KEPT = "/:@!$&'()*+,;=~%-._"  # characters of an address that are not escaped
+_PORTS = {"http": 80, "https": 443}
+
+
+def is_address(text: object) -> bool:
+    """Whether a text is meant as an address to fetch from, and not as the path of a file.
+
+    >>> is_address("HTTPS://example.org/1"), is_address("https/1.jpg")
+    (True, False)
+    """
+    return isinstance(text, str) and text.lower().startswith(("http://", "https://"))
+
+
+def parse_address(text: str) -> _Address:
+    """Read an address; raises RefusedError if it is none that may be asked."""
+    shown = repr(text[:200])
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+        with suppress(ValueError):  # an address in digits stays what it is
+            host = host if ":" in host else host.encode("idna").decode()
+    except ValueError:
+        raise RefusedError(f"{shown} is no address") from None
+    if parts.scheme not in _PORTS:
+        raise RefusedError(f"{shown} is no address that begins with http:// or https://")
+    if parts.username is not None or parts.password is not None:
+        raise RefusedError(f"{shown} has a user name in it: give an address without")
+    if ":" in host:
+        try:
+            host = str(ipaddress.IPv6Address(host))
+        except ValueError:
+            raise RefusedError(f"{shown} is no address") from None
+    elif not _HOST.fullmatch(host):
+        raise RefusedError(f"{shown} is no address")
+    if len(text) > LONGEST_ADDRESS or port == 0:
+        raise RefusedError(f"{shown} is no address")
+    target = quote(parts.path or "/", safe=_KEPT)
+    if parts.query:
+        target += f"?{quote(parts.query, safe=_KEPT + '?')}"
+    return _Address(parts.scheme, host, port or _PORTS[parts.scheme], target)
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the public Internet, by what it stands for where it has another within it.
+
+    >>> is_public("93.184.215.14"), is_public("127.0.0.1"), is_public("::ffff:10.0.0.1"), is_public("64:ff9b::a00:1")
+    (True, False, False, False)
+    """
+    one = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(one, ipaddress.IPv6Address):
+        within = one.ipv4_mapped or one.sixtofour
+        if within is None and one in _NAT64:
+            within = ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
+        if within is not None:
+            one = within
+    return one.is_global and not (one.is_multicast or one.is_reserved or one.is_unspecified)
+
+
+class _Plain(http.client.HTTPConnection):
+    """A connection to addresses that were checked, which can be cut at any time."""
+
+    def __init__(self, address: _Address, checked: list[str], policy: FetchPolicy) -> None:
+        super().__init__(address.host, address.port, timeout=policy.connect_seconds)
+        self._checked, self._policy = checked, policy
+        self.was_cut = False
+
+    def connect(self) -> None:
+        """Connect to the first of the addresses that answers."""
+        error: OSError | None = None
+        for one in self._checked:
+            try:
+                self.sock = socket.create_connection((one, self.port), self._policy.connect_seconds)
+                break
+            except OSError as refused:
+                error = refused
+        else:
+            raise error or OSError("no address")
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.was_cut:
+            raise TimeoutError
+        self._secure()
+        self.sock.settimeout(2 * self._policy.seconds)  # not before it is cut
+
+    def _secure(self) -> None:
+        """Nothing, but with TLS."""
+
+    def cut(self) -> None:
+        """End whatever another thread reads or writes."""
+        self.was_cut = True
+        sock = self.sock
+        if sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+class _Secure(_Plain):
+    """The same by TLS, which verifies that the host has the name that was asked for."""
+
+    def _secure(self) -> None:
+        wrapped = _tls().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+        self.sock = wrapped
+        wrapped.do_handshake()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+class Fetcher:
+    """Asks other hosts, by one policy. Calls from several threads are safe.
+
+    Parameters
+    ----------
+    policy : FetchPolicy
+    """
+
+    def __init__(self, policy: FetchPolicy | None = None) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        self.policy = policy or FetchPolicy()
+        self._allowed = {_plain_host(host) for host in self.policy.allowed_hosts}
+        try:
+            number = version("cairn-search")
+        except PackageNotFoundError:  # from a checkout that is not installed
+            number = "0"
+        self.agent = f"Cairn/{number} (cairn-search; photo search; reads IIIF when its user asks for it)"
+        self._lock = threading.Lock()
+        self._turns: dict[str, threading.Semaphore] = {}
+        self._not_before: dict[str, float] = {}  # by host
+        self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
+        self._active: set[_Plain] = set()
+        self._failed: Counter[str] = Counter()  # requests in a row, by host
+        self._stopped = threading.Event()
+
+    def __enter__(self) -> "Fetcher":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all requests and waits of other threads, and close the connections that were kept."""
+        self._stopped.set()
+        with self._lock:
+            for one in self._active:
+                one.cut()
+            for some in self._idle.values():
+                for one in some:
+                    one.close()
+            self._idle.clear()
+
+    def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> Fetched:
+        """Fetch what an address gives, if it is not what it was.
+
+        Parameters
+        ----------
+        address : str
+        most : int
+            Bytes that it may have.
+        accept : str
+            Types of content that are wanted.
+        etag, modified : str
+            What was told of an earlier state (``ETag`` and ``Last-Modified``).
+
+        Returns
+        -------
+        Fetched
+
+        Raises
+        ------
+        RefusedError
+            The policy does not allow it.
+        GoneError
+            There is nothing there (status 404 or 410).
+        FetchError
+            It cannot be had now.
+        """
+        headers = {"User-Agent": self.agent, "Accept": accept, "Accept-Encoding": "gzip"}
+        if etag:
+            headers["If-None-Match"] = etag
+        if modified:
+            headers["If-Modified-Since"] = modified
+        there = parse_address(address)
+        redirects = attempts = 0
+        while True:
+            if self._failed[there.host] >= self.policy.failures:
+                raise FetchError(
+                    f"{there.host} failed {self.policy.failures} times in a row, and is asked no more: run the same "
+                    "command again later"
+                )
+            try:
+                found = self._ask(there, headers, most)
+            except _LaterError as error:
+                attempts += 1
+                wait = error.wait if error.wait is not None else 2.0 ** (attempts - 1)
+                if attempts >= self.policy.attempts or wait > self.policy.longest_wait:
+                    self._failed[there.host] += 1
+                    later = f"; it asks to be left alone for {wait:.0f} s" if error.wait else ""
+                    raise FetchError(f"{error}{later}: run the same command again later") from None
+                with self._lock:
+                    until = max(self._not_before.get(there.host, 0.0), monotonic() + wait)
+                    self._not_before[there.host] = until
+                continue
+            self._failed[there.host] = 0
+            if isinstance(found, Fetched):
+                return found
+            redirects += 1
+            if redirects > self.policy.redirects:
+                raise RefusedError(f"{there.text[:200]} leads from one address to another, and to no end")
+            there = found
+
+    def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "Fetched | _Address":
+        """Ask once; the address that it has moved to, where it has."""
+        with self._lock:
+            turn = self._turns.setdefault(there.host, threading.Semaphore(self.policy.at_once))
+        with turn:
+            self._wait(there.host)
+            return self._request(there, headers, most)
+
+    def _wait(self, host: str) -> None:
+        """Leave a host alone for as long as it has asked for."""
+        with self._lock:
+            left = self._not_before.get(host, 0.0) - monotonic()
+        if left > 0:
+            (self.policy.sleep or self._stopped.wait)(left)
+            with self._lock:
+                self._not_before.pop(host, None)
+
+    def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "Fetched | _Address":
+        name = there.text[:200]
+        if self._stopped.is_set():
+            raise FetchError("no more is fetched")
+        connection, is_kept = self._connection(there)
+        with self._lock:
+            self._active.add(connection)
+        timer = threading.Timer(self.policy.seconds, connection.cut)
+        timer.daemon = True
+        timer.start()
+        whole = False
+        try:
+            connection.request("GET", there.target, headers=dict(headers))
+            answer = connection.getresponse()
+            status = answer.status
+            if status in _MOVED and (location := answer.getheader("Location")):
+                return parse_address(urljoin(there.text, location))
+            if status == 304 and ("If-None-Match" in headers or "If-Modified-Since" in headers):
+                answer.read()
+                whole = not answer.will_close
+                return Fetched(there.text, b"", is_same=True)
+            if status in (404, 410):
+                raise GoneError(f"there is nothing at {name} (status {status})")
+            if status in _LATER:
+                raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
+            if status != 200:
+                raise FetchError(f"{name} is not given out (status {status})")
+            content = _read(answer, most, name)
+            whole = not answer.will_close
+            etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
+            return Fetched(there.text, content, etag, modified)
+        except ssl.SSLCertVerificationError as error:
+            raise FetchError(f"{there.host} does not prove that it is that host ({error.verify_message})") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if connection.was_cut:
+                raise FetchError(f"{name} took more than {self.policy.seconds:.0f} s") from None
+            # A host may close a connection that was kept, at any time: that is no failure of it.
+            raise _LaterError(
+                f"the connection to {there.host} failed ({error or type(error).__name__})", 0.0 if is_kept else None
+            ) from None
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._active.discard(connection)
+            if whole and not connection.was_cut:
+                with self._lock:
+                    self._idle.setdefault(there[:3], []).append(connection)
+            else:
+                connection.close()
+
+    def _connection(self, there: _Address) -> tuple[_Plain, bool]:
+        """Return a connection, and whether it was kept of an earlier request."""
+        with self._lock:
+            if kept := self._idle.get(there[:3]):
+                return kept.pop(), True
+        return (_Secure if there.scheme == "https" else _Plain)(there, self._check(there), self.policy), False
+
+    def _check(self, there: _Address) -> list[str]:
+        """Return the addresses of a host that may be asked; raises RefusedError if it has none."""
+        try:
+            found = socket.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise _LaterError(f"there is no host {there.host} ({getattr(error, 'strerror', None) or error})") from None
+        all_of = list(dict.fromkeys(str(one[4][0]) for one in found))
+        public = all_of if there.host in self._allowed else [one for one in all_of if is_public(one)]
+        if not public:
+            raise RefusedError(
+                "{host} has no address of the public Internet: {--allow-host|allow_hosts} {host} allows it",
+                host=there.host,
+            )
+        return public[:4]
+
+
+def _plain_host(host: str) -> str:
+    """A host as addresses have it; raises RefusedError if it is none."""
+    bare = host.strip().removeprefix("[").removesuffix("]")
+    try:
+        if not re.search(r"[/?#\\@]", bare):
+            return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
+    except RefusedError:
+        pass
+    sentence = "{host} is no name of a host: give {--allow-host|allow_hosts} a name alone."
+    raise RefusedError(sentence, host=repr(host))
+
+
+def _seconds(answer: http.client.HTTPResponse) -> float | None:
+    """How long a host asks to be left alone; None if it does not say."""
+    text = (answer.getheader("Retry-After") or "").strip()
+    if re.fullmatch("[0-9]{1,9}", text):
+        return float(text)
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def _read(answer: http.client.HTTPResponse, most: int, name: str) -> bytes:
+    """Read all of an answer; raises FetchError if it is too large, and an HTTPException if it was cut."""
+    too_large = FetchError(f"{name} has more than {most >> 20} MB")
+    length = answer.length
+    if length is not None and length > most:
+        raise too_large
+    packed = (answer.getheader("Content-Encoding") or "identity").strip().lower()
+    if packed not in ("identity", "gzip"):
+        raise FetchError(f"{name} is packed as {packed[:40]!r}, which was not asked for")
+    unpack = zlib.decompressobj(wbits=31) if packed == "gzip" else None
+    content, received = bytearray(), 0
+    while piece := answer.read(_PIECE):
+        received += len(piece)
+        if unpack is not None:
+            try:
+                piece = unpack.decompress(piece, most + 1 - len(content))
+            except zlib.error:
+                raise FetchError(f"{name} is not packed as it says") from None
+        content += piece
+        if len(content) > most or received > most or (unpack is not None and unpack.unconsumed_tail):
+            raise too_large
+    if (length is not None and received != length) or (unpack is not None and not unpack.eof):
+        raise http.client.IncompleteRead(b"", None)
+    return bytes(content)

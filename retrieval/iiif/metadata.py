@@ -1,0 +1,105 @@
+"""What manifests say of their pages, as metadata of the photos that came of these."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from retrieval.catalogue.headers import field_of
+from retrieval.catalogue.metadata_store import (
+    LONGEST_KEY,
+    LONGEST_VALUE,
+    TAG,
+    folded_key,
+    import_values,
+    values_by_number,
+)
+from retrieval.catalogue.schema import IMPORTED, INDEXED
+from retrieval.collection.collection import Collection
+from retrieval.iiif.downloads import manifest_in
+from retrieval.iiif.manifests import Manifest, Page
+from retrieval.metadata.dates import read_date
+from retrieval.metadata.fields import FIELDS
+from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
+
+MANIFEST, CANVAS, SIZE = "IIIF manifest", "IIIF canvas", "IIIF size"
+"""Columns with the identifiers of a page, and the size of its canvas, such as ``3000x4000``."""
+
+Values = dict[str, tuple[str, ...]]
+
+
+def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
+    """Keep what manifests say of the photos of their pages.
+
+    The title, the date and tags are set once, when a page comes in, as people may edit them. Columns follow the
+    manifest.
+
+    Parameters
+    ----------
+    collection : Collection
+    folders : iterable of Path
+        Of manifests that were fetched.
+    """
+    known = collection.catalogue.known()
+    for folder in folders:
+        told = manifest_in(folder)
+        if told is None:
+            continue
+        address, manifest, pages = told
+        of_photo: dict[int, Values] = {}
+        labels: dict[str, str] = {}
+        for file, page in pages.items():
+            photo = known.get(str(folder.resolve() / file))
+            if photo is not None and photo.state == INDEXED:
+                of_photo[photo.number] = page_values(address, manifest, page, labels)
+        earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
+        changed: dict[int, Values] = {}
+        for number, values in of_photo.items():
+            before = {key: tuple(some) for (source, key), some in earlier[number].items() if source == IMPORTED}
+            is_known = folded_key(CANVAS) in before
+            wanted = {key: some for key, some in values.items() if key not in FIELDS or not is_known}
+            differing = {key: some for key, some in wanted.items() if before.get(key) != some}
+            if differing:
+                changed[number] = differing
+        if changed:
+            collection.catalogue.write(import_values, changed, labels=labels)
+
+
+def page_values(address: str, manifest: Manifest, page: Page, labels: dict[str, str]) -> Values:
+    """Return the metadata of a page as `import_values` takes them; how columns are written goes into `labels`."""
+    values: Values = {}
+
+    def add(label: str, texts: Iterable[str]) -> None:
+        label = clean(label, LONGEST_KEY)
+        if folded_key(label) in FIELDS:
+            label = f"{label[: LONGEST_KEY - 9]} (column)"
+        kept = tuple(text for one in texts if (text := clean(one, LONGEST_VALUE)))
+        if kept and label:
+            key = folded_key(label)
+            labels.setdefault(key, label)
+            values[key] = tuple(dict.fromkeys((*values.get(key, ()), *kept)))
+
+    title = clean(", ".join(filter(None, (manifest.label, page.label))), LONGEST_TITLE)
+    if title:
+        values["title"] = (title,)
+    add("Item", [manifest.label])
+    add("Page", [page.label])
+    add("Section", page.sections)
+    tags: list[str] = []
+    for label, texts in manifest.pairs.items():
+        meaning = field_of(label)
+        date = read_date(texts[0]) if meaning == "taken" else None
+        if date is not None and "taken" not in values:
+            values["taken"] = (date,)
+        elif meaning == TAG:
+            tags += (part for text in texts for part in text.split(";"))
+        else:
+            add(label, texts)
+    if kept := clean_tags(tags):
+        values[TAG] = kept
+    add("Attribution", [manifest.attribution])
+    add("Rights", [manifest.rights])
+    add("Source", [manifest.homepage])
+    add(MANIFEST, [address])
+    add(CANVAS, [page.canvas])
+    if page.width and page.height:
+        add(SIZE, [f"{page.width}x{page.height}"])
+    return values

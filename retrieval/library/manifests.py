@@ -1,0 +1,127 @@
+"""Pages of IIIF manifests, fetched into a folder of photos."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from index.errors import CairnError
+from index.progress import Progress
+
+if TYPE_CHECKING:
+    from retrieval.collection.collection import Collection
+    from retrieval.iiif.downloads import Download
+
+FOLDER = "iiif"
+"""Folder of downloads within the uploads of a collection."""
+
+_LONGEST_LIST = 16 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class FetchedPages:
+    """What came of manifests: the folder to be indexed, and what is to be told."""
+
+    root: Path
+    downloads: "list[Download]"
+    notes: list[str]
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what is told of each manifest."""
+        return [
+            {
+                "manifest": one.manifest,
+                "label": one.label,
+                "pages": one.pages,
+                "fetched": one.fetched,
+                "unchanged": one.unchanged,
+                "withdrawn": [path.relative_to(self.root).as_posix() for path in one.withdrawn],
+                "failed": one.failed,
+                "reason": one.reason,
+            }
+            for one in self.downloads
+        ]
+
+    def keep_metadata(self, collection: "Collection") -> None:
+        """Keep what the manifests say of their pages, which are indexed."""
+        from retrieval.collection.sealing import sealed_afterwards
+        from retrieval.iiif.metadata import keep_metadata
+
+        with sealed_afterwards(collection):
+            keep_metadata(collection, [one.folder for one in self.downloads if one.folder is not None])
+
+
+def fetch_pages(
+    collection: "Collection",
+    addresses: Sequence[str],
+    folder: str | os.PathLike[str] | None,
+    allow_hosts: Iterable[str],
+    tell: Progress,
+) -> FetchedPages:
+    """Fetch the pages of manifests at the size that a collection reads photos at.
+
+    Raises
+    ------
+    CairnError
+        The folder cannot be written to, or nothing can be had of any address.
+    """
+    from index.files.rights import make_folders
+    from retrieval.curation.uploads import uploads_folder
+    from retrieval.iiif.downloads import NeededSize, fetch_manifests
+    from retrieval.iiif.fetching import Fetcher, FetchPolicy
+
+    root = Path(folder) if folder is not None else uploads_folder(collection.folder)
+    image = collection.options.image
+    size = NeededSize(image.max_side, image.working_side)
+    allowed = (allow_hosts,) if isinstance(allow_hosts, str) else tuple(allow_hosts)
+    with Fetcher(FetchPolicy(allowed_hosts=allowed)) as fetcher:
+        try:
+            top = root if folder is not None else make_folders(root, FOLDER)[0]
+            downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell)
+        except OSError as error:
+            raise CairnError(
+                f"Pages cannot be kept in {error.filename or root} ({error.strerror or error}): free some room, or "
+                "choose another folder with {--iiif-folder}."
+            ) from None
+    if downloads and all(one.folder is None for one in downloads):
+        first = downloads[0]
+        raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first.manifest, reason=first.reason)
+    return FetchedPages(root, downloads, notes)
+
+
+def read_addresses(path: str | os.PathLike[str]) -> list[str]:
+    """Read a list of manifests: an address a line; empty lines, and those that begin with ``#``, count for nothing.
+
+    Raises
+    ------
+    CairnError
+        It cannot be read, has no address, or a line is none.
+    """
+    from index.files.reading import open_regular
+    from retrieval.iiif.fetching import is_address
+
+    try:
+        with open_regular(Path(path)) as file:
+            content = file.read(_LONGEST_LIST + 1)
+        if len(content) > _LONGEST_LIST:
+            raise CairnError(f"{os.fspath(path)} has more than {_LONGEST_LIST >> 20} MB: split it into parts.")
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise CairnError(f"There is no list of manifests {os.fspath(path)!r}; check the name.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise CairnError(f"The list of manifests {os.fspath(path)!r} cannot be read ({reason}).") from None
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if line and not line.startswith("#"):
+            if not is_address(line):
+                raise CairnError(
+                    f"Line {number} of {os.fspath(path)} is no address that begins with http:// or https://: "
+                    f"{line[:100]!r}."
+                )
+            found.append(line)
+    if not found:
+        raise CairnError(f"There is no address in {os.fspath(path)}: write one a line.")
+    return found

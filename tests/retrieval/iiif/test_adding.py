@@ -1,0 +1,111 @@
+"""Photos of a collection that come from manifests."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import cairn
+from tests.support.iiif_server import IiifServer
+
+HOSTS = ("127.0.0.1",)
+
+
+def _book(server: IiifServer) -> str:
+    random = np.random.default_rng(4)
+    for number in range(3):
+        spots = random.integers(0, 255, (30, 24, 3), dtype=np.uint8)
+        server.pictures[f"p{number}"] = Image.fromarray(spots).resize((192, 240), Image.Resampling.BICUBIC)
+    pairs = {"Author": "Sebastian Brant", "Date": "1494", "Title": "Das Narren schyff", "Subject": "Fools; Satire"}
+    more = {
+        "metadata": [{"label": {"en": [label]}, "value": {"none": [value]}} for label, value in pairs.items()],
+        "rights": "http://rightsstatements.org/vocab/NoC/1.0/",
+        "requiredStatement": {"label": {"en": ["Credit"]}, "value": {"en": ["A library"]}},
+    }
+    manifest = server.manifest("/m", {"p0": "f. 1r", "p1": "f. 1v", "p2": "f. 2r"}, **more)
+    return server.add_json("/m", manifest)
+
+
+def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_path: Path) -> None:
+    address = _book(server)
+    with cairn.create(tmp_path / "c", max_side=160, words=50) as collection:
+        added = collection.add(address, allow_hosts=HOSTS, workers=1)
+        (told,) = added.manifests
+        assert (added.added, told["fetched"], told["reason"]) == (3, 3, "")
+        names = sorted(photo.name for photo in collection)
+        assert [name.rpartition("/")[2] for name in names] == ["0001-f._1r.jpg", "0002-f._1v.jpg", "0003-f._2r.jpg"]
+        photo = collection.photos(where={"words": "brant 1v"})[0]
+        assert photo.title == "Ship of Fools, f. 1v" and photo.taken == "1494" and photo.tags == ("Fools", "Satire")
+        assert dict(photo.others) == {
+            "Attribution": ("A library",),
+            "Author": ("Sebastian Brant",),
+            "IIIF canvas": (f"{server.address}/canvas/p1",),
+            "IIIF manifest": (address,),
+            "Item": ("Ship of Fools",),
+            "Page": ("f. 1v",),
+            "Rights": ("http://rightsstatements.org/vocab/NoC/1.0/",),
+            "Title (column)": ("Das Narren schyff",),
+        }
+        assert len(collection.photos(where={"where": [("Author", "sebastian brant")]})) == 3
+
+        revision = collection.opened.catalogue.revision()
+        assert collection.add(address, allow_hosts=HOSTS, workers=1).unchanged == 3
+        assert collection.opened.catalogue.revision() == revision  # nothing is written
+
+        collection.edit([photo.name], title="My own title")
+        changed = server.manifest(
+            "/m",
+            {"p0": "f. 1r", "p1": "f. 1v"},
+            metadata=[{"label": {"en": ["Author"]}, "value": {"none": ["Brant, S."]}}],
+        )
+        server.add_json("/m", changed)
+        (told,) = collection.add(address, allow_hosts=HOSTS, workers=1).manifests
+        assert told["withdrawn"] == [names[2]] and len(collection) == 3
+        photo = collection.photos(where={"words": "1v"})[0]
+        assert photo.title == "My own title" and photo.others["Author"] == ("Brant, S.",)
+
+
+def test_pages_go_into_the_folder_that_is_named_and_lists_are_read(
+    server: IiifServer, tmp_path: Path, cairn: Callable[..., Any]
+) -> None:
+    address = _book(server)
+    books, pages = tmp_path / "books.txt", tmp_path / "pages"
+    books.write_text(f"# my books\n\n{address}\n")
+    told = ["--manifests", books, "--iiif-folder", pages, "--allow-host", "127.0.0.1", "--max-side", 160, "--words", 50]
+    ran = cairn("index", tmp_path / "c", *told, "--json")
+    assert ran.code == 0 and ran.json["added"] == 3 and ran.json["manifests"][0]["pages"] == 3
+    assert len(list(pages.rglob("*.jpg"))) == 3 and not (tmp_path / "c" / "uploads").exists()
+    server.files.clear()
+    assert cairn("index", tmp_path / "c", *told[:6], "--strict").code == 1
+    ran = cairn("index", tmp_path / "c", *told[:6])
+    assert ran.code == 0 and "the manifest was withdrawn, its pages stay" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    (
+        (["http://127.0.0.1:9/m"], "no address of the public Internet: --allow-host 127.0.0.1 allows it."),
+        (["https://user:secret@example.org/m"], "has a user name in it"),
+        (["https://example.org/m", "--watch"], "--watch goes without addresses"),
+        (["--iiif-folder", "x", "."], "go with the address of a manifest"),
+        (["--manifests", "none.txt"], "There is no list of manifests 'none.txt'"),
+        (["--manifests", "odd.txt"], "Line 2 of odd.txt is no address"),
+        (["https://example.org/m", "--allow-host", "a/b"], "'a/b' is no name of a host"),
+    ),
+)
+def test_what_cannot_be_met_is_one_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, cairn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("odd.txt").write_text("https://example.org/1\nfile:///etc/passwd\n")
+    ran = cairn("index", "c", *arguments)
+    assert ran.code == 2 and sentence in ran.err and ran.err.count("\n") == 1
+
+
+def test_an_address_that_gives_no_manifest_is_refused(server: IiifServer, tmp_path: Path) -> None:
+    address = server.add_json("/m", {"type": "Canvas"})
+    with cairn.create(tmp_path / "c") as collection, pytest.raises(cairn.CairnError, match="no manifest or collection"):
+        collection.add(address, allow_hosts=HOSTS)

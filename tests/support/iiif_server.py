@@ -1,0 +1,142 @@
+"""An IIIF server on this machine: pictures made by Python, manifests of both versions, and all that goes wrong."""
+
+import io
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from PIL import Image
+
+SERVICE = re.compile(r"/image/([^/]+)/(?:info\.json|full/([^/]+)/0/default\.jpg)")
+
+
+@dataclass
+class Reply:
+    """An answer, and what is odd about it."""
+
+    content: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None  # bytes after which the connection ends
+
+
+class IiifServer:
+    """Gives what it was told to, and keeps what it was asked for."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self.files: dict[str, Reply] = {}
+        self.pictures: dict[str, Image.Image] = {}
+        self.info: dict[str, dict[str, Any]] = {}  # what else the info.json of a picture says
+        self.first: dict[str, list[Reply]] = {}  # answers that come before the others, by path
+        self.asked: list[str] = []
+        self.agents: Counter[str | None] = Counter()
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+
+    def add_json(self, path: str, document: Any, **headers: str) -> str:
+        """Give JSON at a path; its address."""
+        self.files[path] = Reply(json.dumps(document).encode(), headers=headers)
+        return self.address + path
+
+    def service(self, name: str, version: int = 3) -> dict[str, Any]:
+        """The Image API of a picture, as a manifest names it."""
+        address = f"{self.address}/image/{name}"
+        if version == 3:
+            return {"id": address, "type": "ImageService3", "profile": "level2"}
+        profile = "http://iiif.io/api/image/2/level2.json"
+        return {"@context": "http://iiif.io/api/image/2/context.json", "@id": address, "profile": profile}
+
+    def canvas(self, name: str, label: str) -> dict[str, Any]:
+        """A canvas of the Presentation API 3 with one picture."""
+        service = self.service(name)
+        body = {"id": f"{service['id']}/full/max/0/default.jpg", "type": "Image", "service": [service]}
+        note = {"type": "Annotation", "motivation": "painting", "body": body}
+        pages = [{"type": "AnnotationPage", "items": [note]}]
+        return {"id": f"{self.address}/canvas/{name}", "type": "Canvas", "label": {"none": [label]}, "items": pages}
+
+    def manifest(self, path: str, names: dict[str, str], **more: Any) -> dict[str, Any]:
+        """A manifest of the Presentation API 3, with a label for each picture."""
+        return {
+            "@context": "http://iiif.io/api/presentation/3/context.json",
+            "id": self.address + path,
+            "type": "Manifest",
+            "label": {"de": ["Narrenschiff"], "en": ["Ship of Fools"]},
+            "items": [self.canvas(name, label) for name, label in names.items()],
+            **more,
+        }
+
+    def count(self, part: str) -> int:
+        """How often paths with a part in them were asked for."""
+        return sum(part in path for path in self.asked)
+
+    def reply(self, path: str, headers: Any) -> Reply:
+        """Answer a request."""
+        if self.first.get(path):
+            return self.first[path].pop(0)
+        if path in self.files:
+            known = self.files[path]
+            tag = known.headers.get("ETag")
+            return Reply(status=304) if tag and headers.get("If-None-Match") == tag else known
+        match = SERVICE.fullmatch(path)
+        picture = self.pictures.get(match[1]) if match else None
+        if match is None or picture is None:
+            return Reply(status=404)
+        if match[2] is None:
+            context = "http://iiif.io/api/image/3/context.json"
+            info = {"@context": context, "width": picture.width, "height": picture.height, "profile": "level2"}
+            return Reply(json.dumps({**info, **self.info.get(match[1], {})}).encode())
+        if match[2] != "max":
+            width = int(match[2].split(",")[0])
+            picture = picture.resize((width, round(picture.height * width / picture.width)))
+        encoded = io.BytesIO()
+        picture.save(encoded, "JPEG")
+        return Reply(encoded.getvalue(), headers={"Content-Type": "image/jpeg"})
+
+
+@contextmanager
+def serve_iiif() -> Iterator[IiifServer]:
+    """Serve from threads of this process."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            with served.lock:
+                served.asked.append(self.path)
+                served.agents[self.headers.get("User-Agent")] += 1
+                served.at_once += 1
+                served.most_at_once = max(served.most_at_once, served.at_once)
+            try:
+                reply = served.reply(self.path, self.headers)
+                head = [f"HTTP/1.1 {reply.status} Status"]
+                headers = {"Content-Length": str(len(reply.content)), **reply.headers}
+                head += [f"{name}: {value}" for name, value in headers.items()]
+                whole = reply.content if reply.cut is None else reply.content[: reply.cut]
+                with served.lock:
+                    served.at_once -= 1
+                self.wfile.write("\r\n".join([*head, "", ""]).encode("latin-1") + whole)
+                self.close_connection = reply.cut is not None
+            except OSError:
+                self.close_connection = True
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    served = IiifServer(server.server_port)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
