@@ -142,9 +142,9 @@ class Maker:
     def _path(self, path: str, operation: dict[str, Any], share: float) -> str:
         for one in operation.get("parameters", []):
             if one["in"] == "path":
-                kinds = {"/api/jobs/": "job", "/api/sessions/": "session"}
+                kinds = {"/api/jobs/": "job", "/api/sessions/": "session", "/api/shared/": "link"}
                 of = next((kind for start, kind in kinds.items() if path.startswith(start)), one["name"])
-                name = of if one["name"] == "number" else one["name"]
+                name = of if one["name"] in ("number", "id") else one["name"]
                 value = self.value(one["schema"], name, share * 2)
                 path = path.replace("{" + one["name"] + "}", self._quoted(value) or "%20")
         return path

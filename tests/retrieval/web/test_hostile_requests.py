@@ -146,6 +146,8 @@ def test_ten_thousand_requests_break_nothing(indexed: Indexed, tmp_path: Path, c
                         outer.known["session"] = [one["id"] for one in listed]
                         outer.known["title"] = [f"Été {place}", "spare"]
                         outer.known["photo"] = inner.known["number"]  # as others may be in the bin
+                        binned = client.get("/api/bin").json()["collections"]
+                        outer.known["folder"] = [one["folder"] for one in binned] or ["x"]
                     maker = outer if place % 10 == 9 else inner
                     asked = maker.make(place // 10 if maker is outer else place - place // 10)
                     drawn = maker.random.random()
@@ -217,7 +219,8 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
         "album": [1],
         "albums": [1, 2],
         "search": [1],
-        "size": [128, 512, 2048],
+        "size": [128, 512, 2048, "max", "100,"],
+        "region": ["full", "square", "pct:10,10,50,50"],
     }
     known |= {
         "q": searched(numbers),
@@ -254,6 +257,8 @@ def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:
         made = client.post(f"{prefix}/albums", json=wanted)
         assert made.status_code == 201, made.text
         albums.append(made.json()["album"])
+    client.post(f"{prefix}/albums/{albums[0]}/shared", json={})
+    links = [one["id"] for one in client.get(f"{prefix}/shared").json()["links"]]
     wanted = {"name": secrets.token_hex(4), "queries": [{"photo": maker.known["photo"][0]}]}
     client.post(f"{prefix}/saved", files={"request": (None, json.dumps(wanted))})
     searches = [one["id"] for one in client.get(f"{prefix}/saved").json()]
@@ -265,6 +270,7 @@ def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:
     if len(listed) < 5:
         client.post(f"{prefix}/jobs", json={"kind": "index", "source": "known"})
     maker.known |= {"album": albums, "albums": albums, "search": searches or [1], "entries": entries or ["x"]}
+    maker.known |= {"link": links or ["x"]}
     maker.known |= {"entry": entries[:1] or ["x"], "job": [job, *(one["id"] for one in jobs[-3:])]}
     if listed:
         numbers = [one["number"] for one in listed]
