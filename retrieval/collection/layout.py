@@ -30,7 +30,7 @@ EARLIER_JOBS = ("jobs.sqlite", "jobs.sqlite-wal", "jobs.sqlite-shm", "jobs.lock"
 """Queue of work as earlier versions kept it in a collection: nothing reads it, and it may be deleted."""
 
 UPLOADS = "uploads"
-"""Folder of photos that were uploaded to be kept, in one for each day: the only files of photos in the collection."""
+"""Folder of photos that were uploaded, in one for each day, and of pages of manifests: the only files of photos."""
 
 INCOMING = ".incoming-"
 """How the names of folders in it begin where uploads arrive."""
