@@ -284,7 +284,8 @@ def _sign(world: World) -> None:
     (world.album / "collection.sums").unlink(missing_ok=True)
     for folder in (world.album / "segments").iterdir():
         with contextlib.suppress(Exception):  # too damaged to be signed
-            describe(world.album, folder.name)
+            if all(path.is_file() for path in folder.iterdir()):  # a pipe would be waited for
+                describe(world.album, folder.name)
 
 
 def _flip_one(draw: random.Random, world: World, file: Path) -> str:

@@ -34,7 +34,7 @@ from retrieval.catalogue.words import make_words
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.places import Near
 
-PHOTOS, FOLDERS, TAGS, FAILED, REMOVED = 60_000, 100, 40, 50, 70
+PHOTOS, FOLDERS, TAGS, FAILED, REMOVED = 30_000, 100, 40, 50, 70
 # Photo i is in folder i % FOLDERS; its tags are i % TAGS and, of every second one, "frequent".
 FILL = (
     f"""INSERT INTO segments (folder, images, features, bytes, vocabulary_fingerprint, descriptor_fingerprint, created)
