@@ -15,11 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import fingerprint, hash_file, load_array, save_array, save_bytes
-from index.errors import CairnError
+from index.errors import CairnError, Unreadable
 from index.postings.plain_lists import plain_postings
 from index.postings.sorted_lists import BLOCK_ENTRIES, SortedLists, blocks_of, concatenated_ranges
 from index.postings.word_lists import coded_lists
-from index.segments.description import COLUMN_PREFIX, ELONGATIONS, META, NOTES, PARTS, SIGNATURES, verify_segment
+from index.segments.description import (
+    COLUMN_PREFIX,
+    ELONGATIONS,
+    META,
+    NOTES,
+    PARTS,
+    SIGNATURES,
+    read_description,
+    verify_segment,
+)
 
 _FIRST_COLUMNS = ("geometry", "position", "shape", "angle", "keypoint", "descriptor")  # in this order, then any others
 _SPARE = ".again.npy"
@@ -61,16 +70,21 @@ def restore_segment(
             return []
         save_bytes(folder / META, contents)
         restored.append(META)
-    meta = json.loads((folder / META).read_bytes())
+    try:
+        meta = read_description(folder)
+    except Unreadable:
+        raise
+    except CairnError:
+        return restored  # it is what was noted down, and yet no description
     entries = meta["files"]
     bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
     for make in (_known, *_MAKERS[meta["format"]]):
         try:
             made = make(folder, entries, known)
+            arrays = {name: made[name].astype(entries[name]["dtype"], copy=False) for name in sorted(bad & made.keys())}
         except (CairnError, ValueError, TypeError, LookupError, MemoryError, OverflowError):
             continue  # what it would be made from is damaged too, in whatever way
-        for name in sorted(bad & made.keys()):
-            array = made[name].astype(np.dtype(entries[name]["dtype"]))
+        for name, array in arrays.items():
             spare = folder / f"{name}{_SPARE}"
             save_array(spare, array)
             if _sha256(spare) == entries[name]["sha256"]:

@@ -1,13 +1,16 @@
 """Files of a segment, made again from the others: byte for byte, and in little memory."""
 
 import hashlib
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from index.arrays import fingerprint
 from index.postings import plain_lists, sorted_lists, word_lists
 from index.segments import repair
 from index.segments.description import META, verify_segment
@@ -104,3 +107,29 @@ def test_lists_are_made_again_in_little_memory(tmp_path: Path, form: int, which:
     tracemalloc.stop()
     assert len(restored) == len(LISTS[form][which])
     assert peak < 30 * 80 * 1500 * 4 // 5 + 50 * 8 * BLOCK
+
+
+@pytest.mark.parametrize("change", [lambda meta: [], lambda meta: {**meta, "format": -(1 << 63)}, lambda meta: {}])
+def test_a_description_that_was_tampered_with_and_noted_down_restores_nothing(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    folder = tmp_path / "s"
+    write(folder, 2, 4, 20, 10)
+    (folder / "offsets.npy").unlink()
+    tampered = json.dumps(change(json.loads((folder / META).read_text()))).encode()
+    (folder / META).write_bytes(tampered)
+    assert restore(folder, hashlib.sha256(tampered).hexdigest()) == []
+    assert (folder / META).read_bytes() == tampered
+
+
+@pytest.mark.parametrize("kind", ["no type", "<U9", "|V8"])
+def test_a_type_that_no_array_can_have_restores_nothing(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "s"
+    write(folder, 2, 4, 20, 10)
+    (folder / "offsets.npy").unlink()
+    meta = json.loads((folder / META).read_text())
+    meta.pop("sha256")
+    meta["files"]["offsets"]["dtype"] = kind
+    tampered = json.dumps({**meta, "sha256": fingerprint({}, meta)}).encode()
+    (folder / META).write_bytes(tampered)
+    assert restore(folder, hashlib.sha256(tampered).hexdigest()) == []
