@@ -73,7 +73,7 @@ def test_words_narrow_the_wall_and_what_is_left_is_counted(visit: Visit) -> None
     assert field.input_value() == "tass"
     passing(page, 1)
     page.get_by_role("link", name="Clear the filter").click()
-    page.wait_for_function("() => !document.querySelector('#words').value")
+    page.wait_for_function("() => document.querySelector('#words')?.value === ''")
 
 
 def test_words_narrow_a_visual_search(visit: Visit) -> None:
