@@ -49,7 +49,7 @@ KINDS = {
     "protocol": Kind("cairn.protocols", ("recognises", "read")),
     "verifier": Kind("cairn.verifiers", ("verify",)),
 }
-"""Every kind of extension by its name. The contracts are those of `cairn.testing`."""
+"""Every kind of extension by its name. The contracts are those of ``cairn.testing``."""
 
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[\w.+-]+")
 
@@ -136,7 +136,7 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     kind : str
         ``descriptor``, ``detector``, ``engine`` (a class), ``extractor``, ``features``, ``protocol`` or ``verifier``.
     extension : object
-        Keeps the contract of its kind, which `cairn.testing` checks.
+        Keeps the contract of its kind, which ``cairn.testing`` checks.
     name : str
         What it is called; its own name, or that of its class, where it is left out.
 
