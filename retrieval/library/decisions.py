@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -247,7 +247,8 @@ class Decisions:
         last = sharing.last_day(days, expires)
         album = self.opened.catalogue.read(_named, name)
         token, link = sharing.share(self.opened.folder, album, last)
-        return self._shared(link, f"/shared/{token}")
+        (made,) = self._shared([link], f"/shared/{token}")
+        return made
 
     def shared_albums(self) -> list[SharedAlbum]:
         """List the links to albums, those that were made last first.
@@ -256,7 +257,7 @@ class Decisions:
         -------
         list of SharedAlbum
         """
-        return [self._shared(one) for one in sharing.links_of(self.opened.folder)]
+        return self._shared(sharing.links_of(self.opened.folder))
 
     def end_shared_album(self, link: str) -> SharedAlbum:
         """End a link to an album: who has it sees nothing from now on.
@@ -276,11 +277,12 @@ class Decisions:
         CairnError
             There is no such link.
         """
-        return self._shared(sharing.end_link(self.opened.folder, link))
+        (ended,) = self._shared([sharing.end_link(self.opened.folder, link)])
+        return ended
 
-    def _shared(self, link: sharing.ShareLink, path: str | None = None) -> SharedAlbum:
-        name = next((one.name for one in self.albums() if one.id == link.album), None)
-        return SharedAlbum(link.id, name, link.created, link.expires, link.is_over, path)
+    def _shared(self, links: Sequence[sharing.ShareLink], path: str | None = None) -> list[SharedAlbum]:
+        names = {one.id: one.name for one in self.albums()}
+        return [SharedAlbum(one.id, names.get(one.album), one.created, one.expires, one.is_over, path) for one in links]
 
     # Hidden photos
 

@@ -298,15 +298,22 @@ def list_jobs(request: Request) -> Jobs:
     """All work that is open, and the last that ended, in the visitor's language."""
     service = service_of(request)
     found = service.queue.jobs(service.in_queue, ended=MOST)
-    return Jobs(jobs=[describe_job(request, service, one, LISTED) for one in found])
+    ahead = _ahead(request, service) if any(one.state == QUEUED for one in found) else None
+    return Jobs(jobs=[_described(request, service, one, ahead, LISTED) for one in found])
 
 
-def describe_job(request: Request, service: Service, job: QueuedJob, most: int | None = None) -> Job:
-    """A job as the API shows it: nothing in it says where files lie. `most`: entries of lists in its result."""
+def describe_job(request: Request, service: Service, job: QueuedJob) -> Job:
+    """A job as the API shows it: nothing in it says where files lie."""
+    return _described(request, service, job, _ahead(request, service) if job.state == QUEUED else None)
+
+
+def _described(
+    request: Request, service: Service, job: QueuedJob, ahead: JobAhead | None, most: int | None = None
+) -> Job:
+    """`ahead`: what queued work waits for; `most`: entries of lists in its result."""
     language = language_of(request)
     facts = {name: getattr(job, name) for name in Job.model_fields if name not in ("result", "waits_for")}
-    ahead = service.queue.running() if job.state == QUEUED else None
-    facts["waits_for"] = None if ahead is None else _ahead(request, service, ahead)
+    facts["waits_for"] = ahead if job.state == QUEUED else None
     facts["title"] = translate(job.title, language)
     facts["title_of_step"] = translate(kinds.STEPS.get(job.title_of_step, job.title_of_step), language)
     facts["note"] = translate(job.note, language) if job.note is not None else None
@@ -319,7 +326,11 @@ def describe_job(request: Request, service: Service, job: QueuedJob, most: int |
     return Job(**facts, result=result)
 
 
-def _ahead(request: Request, service: Service, job: QueuedJob) -> JobAhead:
+def _ahead(request: Request, service: Service) -> JobAhead | None:
+    """What is under way, which queued work waits for."""
+    job = service.queue.running()
+    if job is None:
+        return None
     here = job.collection == service.in_queue
     seen = here or may_see(caller_of(request.scope).collections, job.collection)
     return JobAhead(

@@ -1,5 +1,6 @@
 """Routes of links that show one album to whoever has them, and the pages that such a visitor sees."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Annotated
@@ -73,7 +74,7 @@ def shared_albums(
     if role_of(request) is not Role.WRITE:
         raise ProblemError(403, "You may look at this collection, but not change it.")
     service = service_of(request)
-    return SharedAlbums(links=[_facts(service, one) for one in links_of(service.folder, album)])
+    return SharedAlbums(links=_facts(service, links_of(service.folder, album)))
 
 
 @router.post("/api/albums/{album}/shared", status_code=201, dependencies=WRITING, tags=["albums"])
@@ -83,7 +84,8 @@ def share_album(request: Request, album: AlbumId, asked: ShareRequest) -> NewSha
     with refusing():
         service.collection.catalogue.read(curation.read_album, album)
         token, link = share(service.folder, album, last_day(asked.days), user_of(request))
-    return NewSharedAlbum(**_facts(service, link).model_dump(), path=SHARED + token)
+    (made,) = _facts(service, [link])
+    return NewSharedAlbum(**made.model_dump(), path=SHARED + token)
 
 
 @router.delete("/api/shared/{id}", dependencies=WRITING, tags=["albums"])
@@ -93,7 +95,8 @@ def end_shared_album(
     """End a link: who has it sees nothing from now on."""
     service = service_of(request)
     with refusing(404):
-        return _facts(service, end_link(service.folder, id))
+        (ended,) = _facts(service, [end_link(service.folder, id)])
+    return ended
 
 
 @router.get(f"{SHARED}{{token}}", include_in_schema=False)
@@ -160,10 +163,17 @@ async def shared_picture(request: Request, place: int) -> Response:
     return await image(request, await run_in_threadpool(_photo, request, place), PREVIEW_SIDE)
 
 
-def _facts(service: Service, link: ShareLink) -> SharedAlbum:
-    found = {one.album: one.name for one in service.collection.catalogue.read(curation.list_albums)}
-    facts = {name: value for name, value in asdict(link).items() if name in SharedAlbum.model_fields}
-    return SharedAlbum(**facts, id=link.id, over=link.is_over, name=found.get(link.album))
+def _facts(service: Service, links: Sequence[ShareLink]) -> list[SharedAlbum]:
+    names = {one.album: one.name for one in service.collection.catalogue.read(curation.list_albums)}
+    return [
+        SharedAlbum(
+            **{name: value for name, value in asdict(link).items() if name in SharedAlbum.model_fields},
+            id=link.id,
+            over=link.is_over,
+            name=names.get(link.album),
+        )
+        for link in links
+    ]
 
 
 def _album(request: Request) -> tuple[Service, str, list[int]]:
