@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from index.errors import CairnError
-from index.text import shown
+from index.text import one_line, shown
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def _loaded(extension: Extension) -> Any:
             what=extension.kind,
             name=extension.name,
             place=extension.place,
-            reason=" ".join(f"{type(error).__name__}: {error}".split())[:200],
+            reason=one_line(error)[:200],
         ) from error
     check_contract(extension.kind, found)
     return found

@@ -84,6 +84,11 @@ def shown(text: str, longest: int = 80) -> str:
     return repr(text if len(text) <= longest else f"{text[:longest]}…")
 
 
+def one_line(error: BaseException) -> str:
+    """What an error of code of others says, with its kind, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def printable_name(name: str) -> str:
     """Return a name with control characters escaped, so that it stays on its line and in its colours."""
     return "".join(

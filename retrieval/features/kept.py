@@ -67,7 +67,7 @@ def kept_features(image: ImageFeatures, side: float) -> KeptFeatures:
     """
     words, given = np.asarray(image.words).astype(np.int32), image.columns.get(KEYPOINT)
     descriptors = image.columns.get("descriptor")
-    order = np.arange(len(words))
+    order = _order(image)
     if given is None:
         frames: Frames = decode_geometry(image.columns, order)
         centres = (frames.centres.astype(np.float64) * side - 0.5).astype(np.float32)
@@ -77,7 +77,6 @@ def kept_features(image: ImageFeatures, side: float) -> KeptFeatures:
         given = np.asarray(given)
         if not np.isfinite(given).all():
             raise Damaged("A segment has keypoints that are no numbers: run {cairn check}, then {cairn repair}.")
-        order = np.argsort(given[:, 0], kind="stable")
         given = given[order]
         centres = np.ascontiguousarray(given[:, 1:3])
         linear = given[:, 3:].reshape(-1, 2, 2) if given.shape[1] > 3 else None
@@ -89,11 +88,15 @@ def kept_features(image: ImageFeatures, side: float) -> KeptFeatures:
 
 def places_of(image: ImageFeatures) -> NDArray[np.int64]:
     """Where each feature of a segment's photo comes in the order of `kept_features`, (N,)."""
+    return np.argsort(_order(image))
+
+
+def _order(image: ImageFeatures) -> NDArray[np.int64]:
+    """Which feature of a segment's photo comes where: by the rows of another program's file, or as they are."""
     given = image.columns.get(KEYPOINT)
-    places = np.arange(len(image.words))
-    if given is not None:
-        places[np.argsort(np.asarray(given)[:, 0], kind="stable")] = np.arange(len(image.words))
-    return places
+    if given is None:
+        return np.arange(len(image.words))
+    return np.argsort(np.asarray(given)[:, 0], kind="stable")
 
 
 def nearest_frames(asked: Frames, among: Frames, tolerance: float) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.extensions import Extension, find, refuse_missing
 from index.parallel import one_thread
-from index.text import shown
+from index.text import one_line, shown
 from retrieval.descriptors.contract import Descriptor
 from retrieval.descriptors.foreign import BITS, UNIT, VALUES, ForeignDescriptor, label_of
 from retrieval.features.extraction import Extractor
@@ -132,7 +132,7 @@ def extracted(extension: WholeExtractor, pixels: NDArray[np.uint8]) -> Entry:
     except CairnError as error:
         raise CairnError(f"the features that {extension.name} gives cannot be used: {error}") from error
     except Exception as error:  # code of others fails in any way
-        reason = shown(" ".join(f"{type(error).__name__}: {error}".split()), 200)
+        reason = shown(one_line(error), 200)
         raise CairnError(f"the extractor {extension.name} failed: {reason}") from error
     return replace(entry, size=(pixels.shape[1], pixels.shape[0]))
 

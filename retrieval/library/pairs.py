@@ -14,10 +14,10 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.features.kept import KeptFeatures
 from retrieval.foreign.exporting import require_h5py, write_colmap, write_hloc, write_pairs
-from retrieval.groups.pairs import PairMatcher
+from retrieval.groups.pairs import CHOOSE, MATCH, PairMatcher
 from retrieval.library.progress import Telling, telling
 
-TITLES = {"verify": "Choosing (photos)", "match": "Matching (pairs)"}
+TITLES = {CHOOSE: "Choosing (photos)", MATCH: "Matching (pairs)"}
 """Titles of the steps of the progress."""
 
 

@@ -370,11 +370,11 @@ def check_verifier(verifier: Any, photos: Any = None) -> None:
         The contract is not kept; the message says in what.
     """
     from retrieval.matching.verification import VerificationOptions
-    from retrieval.matching.verifiers import PhotoFeatures, verification_of
+    from retrieval.matching.verifiers import VerifierInput, verification_of
 
     check_contract("verifier", verifier)
-    query, same, other = photos or _made_up(PhotoFeatures)
-    none = PhotoFeatures(
+    query, same, other = photos or _made_up(VerifierInput)
+    none = VerifierInput(
         query.points[:0],
         query.frames[:0],
         query.words[:0],

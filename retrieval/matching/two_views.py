@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from index.hamming.voting import VotingOptions
 from index.parallel import one_thread
 
 RATIO = 0.8  # of the distances to the nearest and the second nearest descriptor (Lowe, IJCV 2004, section 7.1)
@@ -13,7 +14,6 @@ FEWEST = 15  # inliers of a geometry, as COLMAP asks for
 PLANE = 0.8  # part of the inliers that one homography explains where the geometry is that of a plane, as in COLMAP
 _ERROR = 4.0, 0.002  # largest epipolar distance: pixels, or as a part of the longer side where that is more
 _CONFIDENCE, _DRAWS = 0.9999, 10_000
-_BITS = 0.34  # largest part of the bits of a signature that differ, see `VotingOptions.radius`
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def match_signed(
             continue
         bits = np.bitwise_count(signatures[0][one][:, None] ^ signatures[1][other][None]).sum(axis=2, dtype=np.int64)
         nearest = bits.argmin(axis=1)
-        limit = round(_BITS * 8 * signatures[0].shape[1])
+        limit = round(VotingOptions.radius * 8 * signatures[0].shape[1])
         found += [
             (one[row], other[column])
             for row, column in enumerate(nearest.tolist())

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from index.errors import CairnError
 from index.extensions import find, refuse_missing
-from index.text import shown
+from index.text import one_line, shown
 from retrieval.matching.evidence import count_places, false_alarms, weigh
 from retrieval.matching.geometries import suited
 from retrieval.matching.verification import NOTHING, Verification, VerificationOptions, verify
 from retrieval.matching.word_matches import QueryWords
-from retrieval.regions.geometry import Frames, ellipses_of_shapes
+from retrieval.regions.geometry import Frames, ellipses_of_shapes, into_sides, out_of_sides
 
 OWN, WORDS = "own", "words"
 """The engine's own means; and Cairn's verification by words under this contract."""
 
 
 @dataclass(frozen=True, eq=False)
-class PhotoFeatures:
+class VerifierInput:
     """Features of one photo, in pixels of the upright original, the centre of the top-left one at (0, 0).
 
     Attributes
@@ -87,7 +87,7 @@ class Agreement:
 class Verifier(Protocol):
     """What an extension of the kind ``verifier`` offers; with ``needs_descriptors = True`` it is given these."""
 
-    def verify(self, query: PhotoFeatures, photo: PhotoFeatures) -> Agreement | None:
+    def verify(self, query: VerifierInput, photo: VerifierInput) -> Agreement | None:
         """Find the matches of two photos that agree on a map of the plane; None where they show nothing in common."""
         ...
 
@@ -95,7 +95,7 @@ class Verifier(Protocol):
 class WordVerifier:
     """Cairn's own verification of features of equal words, of two photos alone: it knows no rarity of words."""
 
-    def verify(self, query: PhotoFeatures, photo: PhotoFeatures) -> Agreement | None:
+    def verify(self, query: VerifierInput, photo: VerifierInput) -> Agreement | None:
         """Verify two photos: see `Verifier.verify`."""
         options = suited(VerificationOptions(), query.detector)
         order = np.argsort(photo.words, kind="stable")
@@ -104,7 +104,7 @@ class WordVerifier:
         found = verify(query.in_sides.at(pairs[:, 0]), photo.in_sides.at(pairs[:, 1]), pairs, options)
         if found.transform is None:
             return None
-        matrix = _out_of_sides(photo.side) @ np.vstack([found.transform, [0, 0, 1]]) @ _into_sides(query.side)
+        matrix = out_of_sides(photo.side) @ np.vstack([found.transform, [0, 0, 1]]) @ into_sides(query.side)
         return Agreement(found.matches, matrix[:2], found.log_odds)
 
 
@@ -127,7 +127,7 @@ def find_verifier(name: str) -> Verifier:
 
 
 def verification_of(
-    verifier: Verifier, query: PhotoFeatures, photo: PhotoFeatures, options: VerificationOptions
+    verifier: Verifier, query: VerifierInput, photo: VerifierInput, options: VerificationOptions
 ) -> Verification:
     """Verify two photos, and check what the verifier says.
 
@@ -145,7 +145,7 @@ def verification_of(
     except CairnError:
         raise
     except Exception as error:  # code of others fails in any way
-        reason = shown(" ".join(f"{type(error).__name__}: {error}".split()), 200)
+        reason = shown(one_line(error), 200)
         raise CairnError(f"The verifier {type(verifier).__name__} failed: {reason}.") from error
     sizes = len(query.points), len(photo.points)
     if inliers.ndim != 2 or inliers.shape[1] != 2 or inliers.dtype.kind not in "iu" or inliers.min() < 0:
@@ -161,17 +161,9 @@ def verification_of(
         features = min(sizes)
         alarms = false_alarms(places, features, features * np.pi * options.threshold**2 / 2)
         log_odds = weigh(alarms, 1.0, 0.0, options.evidence)
-    matrix = _into_sides(photo.side) @ np.vstack([transform, [0, 0, 1]]) @ _out_of_sides(query.side)
+    matrix = into_sides(photo.side) @ np.vstack([transform, [0, 0, 1]]) @ out_of_sides(query.side)
     return Verification(inliers.astype(np.int32), matrix[:2], float(log_odds))
 
 
 def _refused(verifier: Verifier, reason: str) -> CairnError:
     return CairnError(f"What the verifier {type(verifier).__name__} gives cannot be used: {reason}.")
-
-
-def _into_sides(side: float) -> NDArray[np.float64]:
-    return np.array([[1 / side, 0, 0.5 / side], [0, 1 / side, 0.5 / side], [0, 0, 1]])
-
-
-def _out_of_sides(side: float) -> NDArray[np.float64]:
-    return np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])

@@ -118,3 +118,16 @@ def rotations(angles: NDArray[np.number]) -> NDArray[np.floating]:
     """Rotation matrices (N, 2, 2) that turn the x axis by angles towards y."""
     cosine, sine = np.cos(angles), np.sin(angles)
     return np.stack([np.stack([cosine, -sine], -1), np.stack([sine, cosine], -1)], -2)
+
+
+def into_sides(side: float) -> NDArray[np.float64]:
+    """Matrix (3, 3) from pixels, the centre of the top-left one at (0, 0), to units of the longer side from its corner.
+
+    Verification works in these units; the other way is `out_of_sides`.
+    """
+    return np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, side]]) / side
+
+
+def out_of_sides(side: float) -> NDArray[np.float64]:
+    """Matrix (3, 3) from units of the longer side to pixels: see `into_sides`."""
+    return np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from index.segments.segment import ImageFeatures
 from retrieval.catalogue.schema import ImageRow
 from retrieval.features.encoding import decode_centres
+from retrieval.regions.geometry import into_sides, out_of_sides
 from retrieval.search.query import Query
 from retrieval.search.ranking import Hit
 
@@ -57,10 +58,7 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | Non
 
 def in_pixels(found: NDArray[np.float64], query_side: float, side: float) -> NDArray[np.float64]:
     """Take a homography (3, 3) in units of the longer sides, those of the query and of the photo, to pixels of both."""
-    # Verification works in units of the longer side, the corner of the top-left pixel at the origin.
-    into = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, query_side]]) / query_side
-    out = np.array([[side, 0, -0.5], [0, side, -0.5], [0, 0, 1]])
-    matrix = out @ found @ into
+    matrix = out_of_sides(side) @ found @ into_sides(query_side)
     return np.asarray(matrix / matrix[2, 2])
 
 

@@ -1,27 +1,16 @@
 """Extensions are those that packages declare or programs register, and nothing is imported by any other name."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from index import extensions
 from index.errors import CairnError
 from index.extensions import ExtensionMissing, find, place_of, refuse_missing, register
 from index.parallel import run
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.search.engines.registry import find_engine
-from tests.support.toy_extensions import PLACE, Means, Nearest, forget, install
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    forget(monkeypatch)
-    yield
-    monkeypatch.undo()
-    extensions._installed.cache_clear()
-    extensions._loaded.cache_clear()
+from tests.support.toy_extensions import PLACE, Means, Nearest, install, no_extensions  # noqa: F401
 
 
 def test_what_a_package_declares_is_found_by_name_and_by_place(monkeypatch, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Extensions as a package may bring them, and what installs such a package for a test."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ def install(
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a test begin with what is installed now, and nothing registered."""
     monkeypatch.setattr(extensions, "_registered", {kind: {} for kind in extensions.KINDS})
+    extensions._installed.cache_clear()
+    extensions._loaded.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def no_extensions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing that another test has installed or registered: a module that imports this has it in all its tests."""
+    forget(monkeypatch)
+    yield
+    monkeypatch.undo()
     extensions._installed.cache_clear()
     extensions._loaded.cache_clear()
 

@@ -10,7 +10,7 @@ from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry
 from retrieval.matching.verification import Verification
-from retrieval.matching.verifiers import PhotoFeatures, find_verifier, verification_of
+from retrieval.matching.verifiers import VerifierInput, find_verifier, verification_of
 from retrieval.regions.geometry import Frames
 from retrieval.search.engines.contract import Engine
 from retrieval.search.engines.registry import VerifiedPhotos, find_engine
@@ -82,9 +82,9 @@ class OtherVerifier(Engine):
         words: NDArray[np.integer],
         descriptors: NDArray[np.float16] | None,
         size: tuple[int, int],
-    ) -> PhotoFeatures:
+    ) -> VerifierInput:
         side = np.float32(max(size))
-        return PhotoFeatures(
+        return VerifierInput(
             frames.centres * side - np.float32(0.5),
             frames.linear * side,
             np.asarray(words, np.int32),

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 
 import cairn as library
 from eval.protocols.truth import read_truth
-from index import extensions
 from index.errors import CairnError
 from index.extensions import ExtensionMissing
 from retrieval.collection.options import CollectionOptions, read_options
@@ -19,18 +18,9 @@ from retrieval.search.engines.tf_idf import TfIdf
 from tests.conftest import Indexed, Ran
 from tests.support import toy_detector
 from tests.support.paths import ROOT
-from tests.support.toy_extensions import PLACE, Lines, Means, forget, install
+from tests.support.toy_extensions import PLACE, Lines, Means, forget, install, no_extensions  # noqa: F401
 
 ASKED = "coffee_001"
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    forget(monkeypatch)
-    yield
-    monkeypatch.undo()
-    extensions._installed.cache_clear()
-    extensions._loaded.cache_clear()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Verifiers, Cairn's own and others: two photos' features in, inliers and a map out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,20 +12,12 @@ import cairn as library
 from index.errors import CairnError
 from retrieval.library.testing import _made_up, check_verifier
 from retrieval.matching.verification import VerificationOptions
-from retrieval.matching.verifiers import Agreement, PhotoFeatures, WordVerifier, find_verifier, verification_of
+from retrieval.matching.verifiers import Agreement, VerifierInput, WordVerifier, find_verifier, verification_of
 from retrieval.search.options import SearchOptions
 from tests.conftest import Indexed, Ran
-from tests.support.toy_extensions import Nearest, forget, install
+from tests.support.toy_extensions import Nearest, install, no_extensions  # noqa: F401
 
 ASKED = "coffee_001"
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    forget(monkeypatch)
-    yield
-    monkeypatch.undo()
-    forget(pytest.MonkeyPatch())
 
 
 @pytest.mark.parametrize("verifier", [WordVerifier(), Nearest()])
@@ -52,7 +44,7 @@ def test_a_verifier_that_breaks_the_contract_does_not_pass() -> None:
 
 
 def test_agreement_without_odds_is_weighed_by_its_places() -> None:
-    query, same, _ = _made_up(PhotoFeatures)
+    query, same, _ = _made_up(VerifierInput)
     pairs = np.column_stack([np.arange(200)] * 2)
     options = VerificationOptions()
 
