@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Kind:
+class ExtensionKind:
     """What may be extended.
 
     Attributes
@@ -39,15 +39,17 @@ class Kind:
 
 
 KINDS = {
-    "descriptor": Kind(
+    "descriptor": ExtensionKind(
         "cairn.descriptors", ("name", "patch_size", "extent", "dim", "bytes", "fingerprint", "describe")
     ),
-    "detector": Kind("cairn.detectors", ("respond", "space", "threshold", "radius", "measurement_scale")),
-    "engine": Kind("cairn.engines", ("score_many", "verify", "verify_many", "refusal", "prepared"), of_class=True),
-    "extractor": Kind("cairn.extractors", ("name", "dim", "geometry", "fingerprint", "extract")),
-    "features": Kind("cairn.features", ("recognises", "open")),
-    "protocol": Kind("cairn.protocols", ("recognises", "read")),
-    "verifier": Kind("cairn.verifiers", ("verify",)),
+    "detector": ExtensionKind("cairn.detectors", ("respond", "space", "threshold", "radius", "measurement_scale")),
+    "engine": ExtensionKind(
+        "cairn.engines", ("score_many", "verify", "verify_many", "refusal", "prepared"), of_class=True
+    ),
+    "extractor": ExtensionKind("cairn.extractors", ("name", "dim", "geometry", "fingerprint", "extract")),
+    "features": ExtensionKind("cairn.features", ("recognises", "open")),
+    "protocol": ExtensionKind("cairn.protocols", ("recognises", "read")),
+    "verifier": ExtensionKind("cairn.verifiers", ("verify",)),
 }
 """Every kind of extension by its name. The contracts are those of ``cairn.testing``."""
 

@@ -31,7 +31,7 @@ from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
-from retrieval.iiif.manifests import Manifest, NotIiifError, Page, image_target, read_document
+from retrieval.iiif.manifests import IiifManifest, ManifestPage, NotIiifError, image_target, read_document
 
 LARGEST_MANIFEST, LARGEST_INFO, LARGEST_PICTURE = 32 << 20, 1 << 20, 128 << 20
 """Bytes of what is fetched."""
@@ -64,7 +64,7 @@ class NeededSize:
 
 
 @dataclass
-class Download:
+class ManifestDownload:
     """What came of a manifest in one run."""
 
     manifest: str  # its address
@@ -80,7 +80,7 @@ class Download:
 
 def fetch_manifests(
     addresses: Sequence[str], folder: Path, fetcher: Fetcher, size: NeededSize, tell: Progress
-) -> tuple[list[Download], list[str]]:
+) -> tuple[list[ManifestDownload], list[str]]:
     """Bring downloads of manifests, and of all manifests of collections, up to date.
 
     Parameters
@@ -96,7 +96,7 @@ def fetch_manifests(
 
     Returns
     -------
-    downloads : list of Download
+    downloads : list of ManifestDownload
         In order, one for each manifest, and for each address that could not be had.
     notes : list of str
         What else is to be known.
@@ -108,17 +108,17 @@ def fetch_manifests(
     """
     make_folders(folder)
     left, seen = deque(dict.fromkeys(addresses)), set(addresses)
-    downloads: list[Download] = []
+    downloads: list[ManifestDownload] = []
     notes: list[str] = []
     listings, counted = 0, [0, 0]  # pages that are done, and that are known
     while left:
         if len(downloads) >= MOST_MANIFESTS:
             notes.append(f"Only the first {MOST_MANIFESTS:,} manifests were fetched: name the others in another run.")
             break
-        download = Download(left.popleft())
+        download = ManifestDownload(left.popleft())
         try:
             found = _manifest(download, folder, fetcher)
-            if isinstance(found, Manifest):
+            if isinstance(found, IiifManifest):
                 _fetch_pages(download, found, fetcher, size, counted, tell)
             else:
                 listings += 1
@@ -135,19 +135,19 @@ def fetch_manifests(
     return downloads, notes
 
 
-def manifest_in(folder: Path) -> tuple[str, Manifest, dict[str, Page]] | None:
+def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage]] | None:
     """Read what was fetched into the folder of a manifest: its address, the manifest, and its pages by their files."""
-    state = _State.read(folder)
+    state = _DownloadState.read(folder)
     with suppress(OSError, CairnError):
         found = read_document(read_regular(folder / _MANIFEST))
-        if isinstance(found, Manifest):
+        if isinstance(found, IiifManifest):
             files = {page.canvas: page for page in found.pages}
             return state.address, found, {one["file"]: files[key] for key, one in state.pages.items() if key in files}
     return None
 
 
 @dataclass
-class _State:
+class _DownloadState:
     """What is known of the downloads of a manifest."""
 
     folder: Path
@@ -158,7 +158,7 @@ class _State:
     pages: dict[str, dict[str, Any]] = field(default_factory=dict)  # by canvas: file, picture, side
 
     @classmethod
-    def read(cls, folder: Path) -> "_State":
+    def read(cls, folder: Path) -> "_DownloadState":
         state = cls(folder)
         try:
             found = load_json(folder / _STATE)
@@ -184,7 +184,7 @@ class _State:
         told = {key: getattr(self, key) for key in _TEXTS}
         save_json(self.folder / _STATE, {"format": _FORMAT, **told, "pages": self.pages})
 
-    def has(self, page: Page, limit: int) -> bool:
+    def has(self, page: ManifestPage, limit: int) -> bool:
         """Whether the picture of a page is there, and large enough."""
         known = self.pages.get(page.canvas)
         if known is None or known["picture"] != _picture(page):
@@ -194,11 +194,11 @@ class _State:
         return is_enough and file.is_file() and not file.is_symlink()
 
 
-def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tuple[str, ...]:
+def _manifest(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifManifest | tuple[str, ...]:
     """Fetch a manifest, or the addresses of the members of a collection; keep a manifest in its folder."""
     names = _names(download.manifest)
     folder = top.joinpath(*names)
-    state = _State.read(folder) if folder.is_dir() else _State(folder)
+    state = _DownloadState.read(folder) if folder.is_dir() else _DownloadState(folder)
     known: bytes | None = None
     with suppress(OSError, CairnError):
         known = read_regular(folder / _MANIFEST)
@@ -210,7 +210,7 @@ def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tup
     answer = fetcher.fetch(download.manifest, LARGEST_MANIFEST, accept=_JSON, **since)
     content = known if answer.is_same and known is not None else answer.content
     found = read_document(content)
-    if not isinstance(found, Manifest):
+    if not isinstance(found, IiifManifest):
         return found.members
     download.label, download.pages, download.folder = found.label, len(found.pages), folder
     make_folders(top, *names)  # in each run: what came along may have links in their place
@@ -223,12 +223,17 @@ def _manifest(download: Download, top: Path, fetcher: Fetcher) -> Manifest | tup
 
 
 def _fetch_pages(
-    download: Download, manifest: Manifest, fetcher: Fetcher, size: NeededSize, counted: list[int], tell: Progress
+    download: ManifestDownload,
+    manifest: IiifManifest,
+    fetcher: Fetcher,
+    size: NeededSize,
+    counted: list[int],
+    tell: Progress,
 ) -> None:
     """Fetch the pictures of a manifest that are not there."""
     assert download.folder is not None
     _remove_leftovers(download.folder)
-    state = _State.read(download.folder)
+    state = _DownloadState.read(download.folder)
     there = {page.canvas for page in manifest.pages}
     gone = [one["file"] for canvas, one in state.pages.items() if canvas not in there]
     download.withdrawn = [download.folder / file for file in sorted(gone)]
@@ -288,7 +293,7 @@ def _ahead(pool: ThreadPoolExecutor, do: Callable[[T], R], items: Iterable[T]) -
         yield waiting.popleft().result()
 
 
-def _picture_of(page: Page, fetcher: Fetcher, size: NeededSize) -> bytes | str:
+def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes | str:
     """Fetch the picture of a page, or tell why it cannot be had."""
     try:
         content = None
@@ -325,7 +330,7 @@ def _suffix(content: bytes) -> str | None:
     return next((suffix for start, suffix in _KINDS if content.startswith(start)), None)
 
 
-def _picture(page: Page) -> str:
+def _picture(page: ManifestPage) -> str:
     """What tells whether a page has another picture now."""
     return page.service or page.image
 
@@ -345,7 +350,7 @@ def _names(address: str) -> tuple[str, str]:
     return _slug(host, 100) or "host", f"{name}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
-def _file_name(number: int, page: Page, suffix: str, taken: set[str]) -> str:
+def _file_name(number: int, page: ManifestPage, suffix: str, taken: set[str]) -> str:
     """Name the file of a page: by its place when it was first seen, and its label."""
     end = unquote(page.canvas).rstrip("/").rpartition("/")[2]
     stem = "-".join(filter(None, (f"{number:04}", _slug(page.label or end, 60))))

@@ -74,7 +74,7 @@ class FetchPolicy:
 
 
 @dataclass(frozen=True)
-class Fetched:
+class HostAnswer:
     """What an address gave."""
 
     address: str  # after redirects
@@ -249,7 +249,7 @@ class Fetcher:
                     one.close()
             self._idle.clear()
 
-    def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> Fetched:
+    def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> HostAnswer:
         """Fetch what an address gives, if it is not what it was.
 
         Parameters
@@ -264,7 +264,7 @@ class Fetcher:
 
         Returns
         -------
-        Fetched
+        HostAnswer
 
         Raises
         ------
@@ -302,14 +302,14 @@ class Fetcher:
                     self._not_before[there.host] = until
                 continue
             self._failed[there.host] = 0
-            if isinstance(found, Fetched):
+            if isinstance(found, HostAnswer):
                 return found
             redirects += 1
             if redirects > self.policy.redirects:
                 raise RefusedError(f"{there.text[:200]} leads from one address to another, and to no end")
             there = found
 
-    def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "Fetched | _Address":
+    def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
         """Ask once; the address that it has moved to, where it has."""
         with self._lock:
             turn = self._turns.setdefault(there.host, threading.Semaphore(self.policy.at_once))
@@ -326,7 +326,7 @@ class Fetcher:
             with self._lock:
                 self._not_before.pop(host, None)
 
-    def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "Fetched | _Address":
+    def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
         name = there.text[:200]
         if self._stopped.is_set():
             raise FetchError("no more is fetched")
@@ -346,7 +346,7 @@ class Fetcher:
             if status == 304 and ("If-None-Match" in headers or "If-Modified-Since" in headers):
                 answer.read()
                 whole = not answer.will_close
-                return Fetched(there.text, b"", is_same=True)
+                return HostAnswer(there.text, b"", is_same=True)
             if status in (404, 410):
                 raise GoneError(f"there is nothing at {name} (status {status})")
             if status in _LATER:
@@ -356,7 +356,7 @@ class Fetcher:
             content = _read(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))
-            return Fetched(there.text, content, etag, modified)
+            return HostAnswer(there.text, content, etag, modified)
         except ssl.SSLCertVerificationError as error:
             raise FetchError(f"{there.host} does not prove that it is that host ({error.verify_message})") from None
         except (OSError, http.client.HTTPException, ValueError) as error:

@@ -30,7 +30,7 @@ class NotIiifError(CairnError):
 
 
 @dataclass(frozen=True)
-class Page:
+class ManifestPage:
     """A canvas with its picture."""
 
     canvas: str  # its identifier
@@ -44,7 +44,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class IiifManifest:
     """A book, a painting, a folder of letters."""
 
     label: str
@@ -52,7 +52,7 @@ class Manifest:
     attribution: str
     rights: str
     homepage: str
-    pages: tuple[Page, ...]
+    pages: tuple[ManifestPage, ...]
     left_out: int = 0  # canvases without a picture, or beyond the limit
 
 
@@ -63,7 +63,7 @@ class Listing:
     members: tuple[str, ...] = field(default=())
 
 
-def read_document(content: bytes) -> Manifest | Listing:
+def read_document(content: bytes) -> IiifManifest | Listing:
     """Read a manifest, or a collection of manifests.
 
     Raises
@@ -165,9 +165,9 @@ def _scales(info: Mapping[str, Any], version: int) -> bool:
     return not is_fixed or "sizeByW" in features
 
 
-def _manifest(found: Mapping[str, Any]) -> Manifest:
+def _manifest(found: Mapping[str, Any]) -> IiifManifest:
     sections = _sections(found)
-    pages: list[Page] = []
+    pages: list[ManifestPage] = []
     left_out = 0
     seen: set[str] = set()
     for canvas in _canvases(found):
@@ -181,7 +181,7 @@ def _manifest(found: Mapping[str, Any]) -> Manifest:
     attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(found.get("attribution"))
     rights = [*_texts(found.get("rights")), *_texts(found.get("license"))]
     links = (_id(one) for one in (*_list(found.get("homepage")), *_list(found.get("related"))))
-    return Manifest(
+    return IiifManifest(
         _joined(_texts(found.get("label"))),
         _pairs(found.get("metadata")),
         _joined(attribution),
@@ -200,7 +200,7 @@ def _canvases(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield one
 
 
-def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) -> Page | None:
+def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) -> ManifestPage | None:
     """Return a canvas with its first picture; None if it has none."""
     identifier = _id(canvas)
     if not identifier:
@@ -223,7 +223,7 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
         if service or image:
             label = _joined(_texts(canvas.get("label")))
             sides = _side(canvas.get("width")), _side(canvas.get("height"))
-            return Page(identifier, label, service, image, version, sections.get(identifier, ()), *sides)
+            return ManifestPage(identifier, label, service, image, version, sections.get(identifier, ()), *sides)
     return None
 
 

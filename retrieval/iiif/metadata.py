@@ -15,7 +15,7 @@ from retrieval.catalogue.metadata_store import (
 from retrieval.catalogue.schema import IMPORTED, INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.iiif.downloads import manifest_in
-from retrieval.iiif.manifests import Manifest, Page
+from retrieval.iiif.manifests import IiifManifest, ManifestPage
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
@@ -63,7 +63,7 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
             collection.catalogue.write(import_values, changed, labels=labels)
 
 
-def page_values(address: str, manifest: Manifest, page: Page, labels: dict[str, str]) -> Values:
+def page_values(address: str, manifest: IiifManifest, page: ManifestPage, labels: dict[str, str]) -> Values:
     """Return the metadata of a page as `import_values` takes them; how columns are written goes into `labels`."""
     values: Values = {}
 

@@ -11,7 +11,7 @@ from index.progress import Progress
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
-    from retrieval.iiif.downloads import Download
+    from retrieval.iiif.downloads import ManifestDownload
 
 FOLDER = "iiif"
 """Folder of downloads within the uploads of a collection."""
@@ -24,7 +24,7 @@ class FetchedPages:
     """What came of manifests: the folder to be indexed, and what is to be told."""
 
     root: Path
-    downloads: "list[Download]"
+    downloads: "list[ManifestDownload]"
     notes: list[str]
 
     def told(self) -> list[dict[str, Any]]:

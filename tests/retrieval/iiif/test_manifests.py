@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.iiif.manifests import Listing, Manifest, NotIiifError, Page, image_target, read_document
+from retrieval.iiif.manifests import IiifManifest, Listing, ManifestPage, NotIiifError, image_target, read_document
 
 OF_2 = {
     "@context": "http://iiif.io/api/presentation/2/context.json",
@@ -68,23 +68,23 @@ OF_2 = {
 }
 
 
-def _read(document: Any) -> Manifest | Listing:
+def _read(document: Any) -> IiifManifest | Listing:
     return read_document(json.dumps(document).encode())
 
 
 def test_a_manifest_of_version_2_is_read() -> None:
-    assert _read(OF_2) == Manifest(
+    assert _read(OF_2) == IiifManifest(
         label="Ship of Fools",
         pairs={"Author": ("Brant , Sebastian",), "Ort": ("Basel", "Strassburg")},
         attribution="Kept in Basel",
         rights="https://creativecommons.org/publicdomain/mark/1.0/",
         homepage="https://a.example/1",
         pages=(
-            Page(
+            ManifestPage(
                 *("https://a.example/1/c1", "f. 1r", "https://a.example/i1"),
                 *("https://a.example/i1/full/full/0/default.jpg", 2, ("All", "Prologue")),
             ),
-            Page("https://a.example/1/c2", "f. 1v", "", "https://a.example/2.jpg", 0, ("All",)),
+            ManifestPage("https://a.example/1/c2", "f. 1v", "", "https://a.example/2.jpg", 0, ("All",)),
         ),
         left_out=1,
     )
@@ -117,9 +117,9 @@ def test_a_manifest_of_version_3_is_read() -> None:
             "structures": [{"type": "Range", "label": {"en": ["Contents"]}, "items": [inner]}],
         }
     )
-    page = Page("https://a.example/c", "1", "https://a.example/i", "https://a.example/i.jpg", 3, ("Chapter",))
+    page = ManifestPage("https://a.example/c", "1", "https://a.example/i", "https://a.example/i.jpg", 3, ("Chapter",))
     statement = ("A library", "http://rightsstatements.org/vocab/NoC-NC/1.0/", "https://a.example/home")
-    assert found == Manifest("La nef", {}, *statement, (page,))
+    assert found == IiifManifest("La nef", {}, *statement, (page,))
 
 
 def test_collections_of_both_versions_are_read() -> None:
@@ -214,7 +214,7 @@ _JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from((*_KEYS, "structures", "images", "first", "rights", "width")), _JSON))
 def test_nonsense_in_a_manifest_is_left_out(document: dict[str, Any]) -> None:
     found = read_document(json.dumps({**document, "type": "Manifest"}).encode())
-    assert isinstance(found, Manifest)
+    assert isinstance(found, IiifManifest)
     assert isinstance(read_document(json.dumps({**document, "type": "Collection"}).encode()), Listing)
 
 
@@ -228,11 +228,11 @@ def test_a_circle_of_ranges_ends() -> None:
     deep: dict[str, Any] = {"type": "Range", "label": {"en": ["x"]}, "items": ["https://a.example/c"]}
     for _ in range(300):
         deep = {"type": "Range", "label": {"en": ["x"]}, "items": [deep, deep] if _ < 2 else [deep]}
-    assert isinstance(_read({"type": "Manifest", "structures": [deep], "items": []}), Manifest)
+    assert isinstance(_read({"type": "Manifest", "structures": [deep], "items": []}), IiifManifest)
 
 
 def test_texts_are_bounded_as_they_are_kept_for_each_page() -> None:
     pairs = [{"label": f"{number}", "value": "x" * 9000} for number in range(50)]
     found = _read({"type": "Manifest", "label": "y" * 9000, "metadata": pairs})
-    assert isinstance(found, Manifest) and len(found.label) <= 5000
+    assert isinstance(found, IiifManifest) and len(found.label) <= 5000
     assert sum(len(text) for texts in found.pairs.values() for text in texts) <= 20_000
