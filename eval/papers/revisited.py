@@ -1,5 +1,7 @@
 """Radenović et al. (CVPR 2018): Oxford5K and Paris6K with new annotation, and three protocols."""
 
+from collections.abc import Mapping, Sequence
+
 from eval.papers.buildings import TITLES, searched
 from eval.reproduce.measures import Value
 from eval.reproduce.plan import Cell, Experiment, Table
@@ -20,9 +22,26 @@ _FEATURES = ("--descriptor", "rootsift", "--detector", "hessian-affine", "--turn
 _ENGINES = ("tf-idf", "tf-idf-sp", "signatures", "asmk", "asmk-sp")
 
 
+def _cells(dataset: str, engine: str, step: Step, published: Mapping[str, float]) -> list[Cell]:
+    """What one engine finds, by protocol."""
+    return [
+        Cell(
+            f"{TITLES[dataset]}, {engine}",
+            protocol,
+            Value(step, ("protocols", protocol, "mAP"), 100),
+            published.get(protocol),
+        )
+        for protocol in ("easy", "medium", "hard")
+    ]
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    return Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher")
+
+
 def table5(scale: Scale) -> Experiment:
     """Engines of local features, by protocol."""
-    cells = []
+    cells: list[Cell] = []
     for dataset, published in _PUBLISHED.items():
         firsts: list[Step] = []
         for engine in _ENGINES:
@@ -36,32 +55,27 @@ def table5(scale: Scale) -> Experiment:
                 first=firsts[0] if firsts else None,
             )
             firsts.append(step)
-            for protocol in ("easy", "medium", "hard"):
-                known = published.get(protocol) if engine == "asmk-sp" else None
-                ours = Value(step, ("protocols", protocol, "mAP"), 100)
-                cells.append(Cell(f"{TITLES[dataset]}, {engine}", protocol, ours, known))
+            cells += _cells(dataset, engine, step, published if engine == "asmk-sp" else {})
     return Experiment(
         "revisited/table5",
         "Engines of local features, by protocol",
         f"{SOURCE}, table 5: HesAff–rSIFT–ASMK* with spatial verification",
-        (Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher"),),
+        (_table(cells),),
         _DIFFERS,
     )
 
 
 def million(scale: Scale) -> Experiment:
     """The best engine of local features, among a million distractors."""
-    cells = []
+    cells: list[Cell] = []
     for dataset, published in _AMONG_A_MILLION.items():
         step = searched(dataset, scale, _FEATURES, ("--engine", "asmk-sp"), title="asmk-sp", words=65_536)
-        for protocol in ("easy", "medium", "hard"):
-            ours = Value(step, ("protocols", protocol, "mAP"), 100)
-            cells.append(Cell(f"{TITLES[dataset]}, asmk-sp", protocol, ours, published.get(protocol)))
+        cells += _cells(dataset, "asmk-sp", step, published)
     return Experiment(
         "revisited/million",
         "Local features among a million distractors",
         f"{SOURCE}: HesAff–rSIFT–ASMK* with spatial verification, R1M",
-        (Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher"),),
+        (_table(cells),),
         _DIFFERS,
         (
             "The published numbers are as Phan, Nguyen, Warrier and Gupta (ACCV 2022) cite them: we have not read them "

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 
 
@@ -35,6 +35,19 @@ class FileServer:
         """Serve a file; its address."""
         self.files[path] = Served(content, **how)
         return f"{self.address}/{path}"
+
+
+@contextmanager
+def answering(server: HTTPServer) -> Iterator[None]:
+    """Let a server answer from a thread, and end it."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @contextmanager
@@ -84,14 +97,8 @@ def serve_files() -> Iterator[FileServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served = FileServer(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with answering(server):
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @contextmanager

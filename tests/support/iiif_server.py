@@ -13,6 +13,8 @@ from typing import Any
 
 from PIL import Image
 
+from tests.support.file_server import answering
+
 SERVICE = re.compile(r"/image/([^/]+)/(?:info\.json|full/([^/]+)/0/default\.jpg)")
 
 
@@ -132,11 +134,5 @@ def serve_iiif() -> Iterator[IiifServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     served = IiifServer(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with answering(server):
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

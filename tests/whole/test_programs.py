@@ -1,7 +1,6 @@
 """Programs that build on Cairn: each does what it says. `test_packaging.py` has their types checked."""
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,6 +13,7 @@ from PIL import Image
 
 import cairn as library
 from tests.conftest import Indexed
+from tests.support.file_server import answering
 from tests.support.paths import ROOT
 
 PROGRAMS = ROOT / "docs" / "examples" / "programs"
@@ -31,19 +31,13 @@ def folder(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_endpoint_finds_the_photo_that_is_sent(indexed: Indexed, folder: Path) -> None:
     server = program("search_endpoint")["make_server"](str(folder), 0)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with answering(server):
         photo = sorted(indexed.photos.iterdir())[0]
         address = f"http://127.0.0.1:{server.server_port}"
         with urllib.request.urlopen(urllib.request.Request(address, photo.read_bytes())) as answer:
             assert json.load(answer)["found"][0][0] == photo.name
         with pytest.raises(urllib.error.HTTPError, match="400"):
             urllib.request.urlopen(urllib.request.Request(address, b"no photo"))
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_a_nightly_job_tells_what_standing_searches_found(
