@@ -61,13 +61,19 @@ def _servers(of: int | None = None) -> list[psutil.Process]:
     return found
 
 
-def _decoding(of: int | None = None) -> list[psutil.Process]:
-    """Processes that decode a photo now, of this process or another."""
+def _decoding(path: Path, of: int | None = None) -> list[psutil.Process]:
+    """Processes that decode this photo now, of this process or another, and none that still ends after another photo."""
     found = []
     for server in _servers(of):
         with contextlib.suppress(psutil.NoSuchProcess):
             found += _children(server.pid)
-    return found
+    return [one for one in found if _reads(one, path)]
+
+
+def _reads(process: psutil.Process, path: Path) -> bool:
+    with contextlib.suppress(OSError):  # it has ended just now
+        return Path(f"/proc/{process.pid}/fd/0").readlink() == path
+    return False
 
 
 class _Reading:
@@ -133,7 +139,7 @@ def test_a_process_that_dies_of_a_photo_is_that_photos_reason(
 ) -> None:
     read_photo(small)
     reading = _Reading(slow_photo)
-    until(_decoding)[0].send_signal(number)
+    until(lambda: _decoding(slow_photo))[0].send_signal(number)
     assert reason in str(reading.join())
     assert read_photo(small).width == 96
 
@@ -146,19 +152,19 @@ def test_photos_are_read_again_where_the_process_that_forks_was_killed(slow_phot
         server.wait()
     assert read_photo(small).width == 96
     reading = _Reading(slow_photo)
-    decoding = until(_decoding)
+    decoding = until(lambda: _decoding(slow_photo))
     decoding[0].parent().kill()
     found = reading.join()
     assert not isinstance(found, str), found
-    assert not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in decoding)
+    until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in decoding))
 
 
 def test_several_photos_are_decoded_at_once(slow_photo: Path, small: Path) -> None:
     readings = [_Reading(slow_photo) for _ in range(2)]
-    until(lambda: len(_decoding()) == 2)
+    until(lambda: len(_decoding(slow_photo)) == 2)
     assert read_photo(small).width == 96
-    until(lambda: len(_decoding()) == 2)  # the one that read the small photo has ended
-    for process in _decoding():
+    assert len(_decoding(slow_photo)) == 2
+    for process in _decoding(slow_photo):
         process.kill()
     assert all("memory" in str(one.join()) for one in readings)
 
@@ -177,8 +183,8 @@ def reader(slow_photo: Path) -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def test_what_decodes_ends_with_the_program_that_asks(reader: "subprocess.Popen[bytes]") -> None:
-    (decoding,) = until(lambda: _decoding(reader.pid))
+def test_what_decodes_ends_with_the_program_that_asks(slow_photo: Path, reader: "subprocess.Popen[bytes]") -> None:
+    (decoding,) = until(lambda: _decoding(slow_photo, reader.pid))
     server = decoding.parent()
     reader.kill()
     reader.wait()
@@ -216,7 +222,7 @@ def test_what_decodes_has_no_secret_and_no_other_file(
     monkeypatch.setenv("CAIRN_TOKEN", "secret-of-a-test")
     reading = _Reading(slow_photo)
     with (tmp_path / "open").open("w"):
-        decoding = until(lambda: [one for one in _decoding() if one.cpu_times().user > 0.2])[0]
+        decoding = until(lambda: [one for one in _decoding(slow_photo) if one.cpu_times().user > 0.2])[0]
         handles = Path(f"/proc/{decoding.pid}/fd")
         opened = {int(one.name): str(one.readlink()) for one in handles.iterdir()}
         assert sorted(opened) == [0, 1, 2]
