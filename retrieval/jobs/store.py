@@ -29,6 +29,9 @@ _MOST_JOBS = 1 << 53  # numbers that a page can tell apart
 LARGEST = 32 << 20
 """Bytes of a text in a row that are read."""
 
+MOST_LEVELS = 50
+"""Levels of what a command has printed that are read; what commands print has fewer than ten."""
+
 QUEUED, RUNNING, PAUSED = "queued", "running", "paused"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 STATES = (QUEUED, RUNNING, PAUSED, DONE, FAILED, CANCELLED)
@@ -263,10 +266,18 @@ def _read_row(row: Mapping[Any, Any]) -> JobRow:
 
 
 def read_result(text: str) -> dict[str, Any] | None:
-    """Return what a command printed with ``--json``; None if that is no object, or cannot be written as JSON."""
+    """Return what a command printed with ``--json``; None if that is no object, or cannot be written as JSON.
+
+    How deep values may be nested is stated: what one program can read, another (or another Python) cannot write.
+    """
     try:
         found = json.loads(text, parse_constant=lambda name: None)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and _is_flat(found, MOST_LEVELS) else None
+
+
+def _is_flat(value: object, levels: int) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_flat(one, levels - 1) for one in inside)

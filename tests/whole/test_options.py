@@ -74,7 +74,8 @@ def test_a_function_has_every_option_as_it_is_declared(function: Callable[..., A
     parameters = inspect.signature(function).parameters
     for declared in _taken(*FUNCTIONS[function]):
         assert parameters[declared.name].default == declared.default
-        assert f" {declared.name} : " in str(function.__doc__) and declared.option.help in str(function.__doc__)
+        described = inspect.getdoc(function) or ""
+        assert f"\n{declared.name} : " in described and declared.option.help in described
 
 
 @pytest.mark.parametrize("model", [HowToSearch, HowToMatch])

@@ -50,4 +50,4 @@ def test_every_face_has_a_field(row: Field) -> None:
 def test_every_face_has_a_filter(name: str) -> None:
     asked = name.removesuffix("s") if name in ("tags", "without_tags") else name
     assert asked in Filters.model_fields and asked in inspect.signature(query).parameters
-    assert name in inspect.signature(cairn.Filter).parameters and f"    {name} : " in str(cairn.Filter.__doc__)
+    assert name in inspect.signature(cairn.Filter).parameters and f"\n{name} : " in str(inspect.getdoc(cairn.Filter))

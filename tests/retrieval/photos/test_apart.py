@@ -62,7 +62,7 @@ def _servers(of: int | None = None) -> list[psutil.Process]:
 
 
 def _decoding(path: Path, of: int | None = None) -> list[psutil.Process]:
-    """Processes that decode this photo now, of this process or another, and none that still ends after another photo."""
+    """Processes that decode this photo now, of this process or another."""
     found = []
     for server in _servers(of):
         with contextlib.suppress(psutil.NoSuchProcess):

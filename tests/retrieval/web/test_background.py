@@ -325,7 +325,15 @@ def test_one_client_leaves_room_for_others_to_listen() -> None:
             '{"failed": [1]}',
             '{"failed": [{"path": 1}]}',
         ),
-        *('{"kept_out": 3}', '{"a": ' * 800 + "1" + "}" * 800, '{"a": NaN}', '{"a": "\\ud800"}', "no JSON", "[]"),
+        *(
+            '{"kept_out": 3}',
+            '{"a": ' * 800 + "1" + "}" * 800,
+            '{"a": ' * 200 + "1" + "}" * 200,
+            '{"a": NaN}',
+            '{"a": "\\ud800"}',
+            "no JSON",
+            "[]",
+        ),
     ],
     ids=lambda result: result[:30],
 )
