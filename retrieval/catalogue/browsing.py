@@ -277,6 +277,13 @@ def rows_there(session: Session, numbers: Sequence[int]) -> list[ImageRow]:
     return [found[number] for number in numbers if number in found]
 
 
+def rows_of_content(session: Session, beginning: str) -> list[ImageRow]:
+    """Photos that are indexed whose SHA-256 begins so, in hexadecimal digits, in the order of their numbers."""
+    begins = (ImageRow.sha256 >= beginning, ImageRow.sha256 < f"{beginning}g")  # what follows f
+    query = sa.select(ImageRow).where(ImageRow.name.is_not(None), *begins)
+    return list(session.scalars(query.order_by(ImageRow.number)))
+
+
 def _count(session: Session, wanted: PhotoFilter) -> int:
     """How many photos pass."""
     if (with_words := _with_words_alone(session, wanted)) is not None:

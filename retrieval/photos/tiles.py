@@ -134,6 +134,33 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
     return made.getvalue()
 
 
+def encode_part(part: NDArray[np.uint8], mirrored: bool, degrees: int, grey: bool, format: str) -> bytes:
+    """Encode a part of a photo.
+
+    Parameters
+    ----------
+    part : ndarray of uint8, shape (height, width, 3)
+    mirrored : bool
+        Left and right are exchanged, before it is turned.
+    degrees : {0, 90, 180, 270}
+        It is turned clockwise by these.
+    grey : bool
+        Its lightness alone.
+    format : {"jpeg", "png", "webp"}
+
+    Returns
+    -------
+    bytes
+        A file of that format.
+    """
+    turned = np.rot90(part[:, ::-1] if mirrored else part, -degrees // 90)
+    picture = Image.fromarray(np.ascontiguousarray(turned))
+    file = io.BytesIO()
+    options = {} if format == "png" else {"quality": QUALITY}
+    (picture.convert("L") if grey else picture).save(file, format, **options)
+    return file.getvalue()
+
+
 def forget_tiles(cache: Path, known: Container[str | None]) -> int:
     """Remove the tiles of photos whose hashes are not among those that are known; give the number of files."""
     removed = 0

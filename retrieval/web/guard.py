@@ -2,6 +2,8 @@
 
 import logging
 import traceback
+from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -33,18 +35,19 @@ class Guard:
     hosts : frozenset of str, or None
         Names that the server goes by, others are refused: else a web site whose name is made to lead to this machine
         could read the collection through its owner's browser (DNS rebinding). None: any name.
+    origins : collection of str
+        Origins whose pages may show pictures of this server.
     """
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None) -> None:
-        self._app = app
-        self._hosts = hosts
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None, origins: Collection[str] = ()) -> None:
+        self._app, self._hosts, self._origins = app, hosts, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
+        started, headers = False, Headers(scope=scope)
 
         async def guarded(message: Message) -> None:
             nonlocal started
@@ -53,9 +56,10 @@ class Guard:
                 answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answered[name] = value
+                if self._origins and _origin(headers) in self._origins:
+                    answered["Cross-Origin-Resource-Policy"] = "cross-origin"
             await send(message)
 
-        headers = Headers(scope=scope)
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy may see the end of the request at another place than this server (RFC 9112, 6.1).
             sentence = "A request has the header Transfer-Encoding or Content-Length, and not both."
@@ -73,6 +77,15 @@ class Guard:
                 raise
             sentence = "Something went wrong in the server: what it prints says more."
             await JSONResponse({"detail": sentence}, 500)(scope, receive, guarded)
+
+
+def _origin(headers: Headers) -> str:
+    """Origin of the page that asks; browsers say it of a picture only as where the page lies."""
+    try:
+        page = urlsplit(headers.get("origin") or headers.get("referer", ""))
+    except ValueError:
+        return ""
+    return f"{page.scheme}://{page.netloc}"
 
 
 def host_name(host: str) -> str:

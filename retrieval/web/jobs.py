@@ -25,7 +25,7 @@ from retrieval.photos.apart import prepare_decoding
 from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.thumbnails import SIZES, encode_jpeg, refuse_other_content, thumbnail
-from retrieval.photos.tiles import read_part
+from retrieval.photos.tiles import encode_part, read_part
 from retrieval.photos.work import PhotoTooLarge
 from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
@@ -227,7 +227,7 @@ class PictureJobs:
                 cache, box = Path(request["cache"]), tuple(request["box"])
                 limit = request["max_pixels"]
                 part = read_part(path, request["sha256"], cache, request["level"], box, tuple(size), limit)
-                return {}, encode_jpeg(part, QUALITY)
+                return {}, encode_part(part, **request["form"])
             if job == "thumbnail":
                 return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]), request["max_pixels"])
             if job == "image":

@@ -476,9 +476,10 @@ class IiifInformation(BaseModel):
     id: str = Field(description="Address of the photo: those of its parts begin with it.")
     type: Literal["ImageService3"] = "ImageService3"
     protocol: Literal["http://iiif.io/api/image"] = "http://iiif.io/api/image"
-    profile: Literal["level0"] = "level0"
+    profile: Literal["level2"] = "level2"
     width: int = Field(description="In which the photo is shown: that of the original, where the server gives it out.")
     height: int
     maxWidth: int = Field(description="Longer side of what is given at once.")
     tiles: list[IiifTiles]
+    extraFormats: list[str]
     extraFeatures: list[str]

@@ -61,7 +61,7 @@ def surround(
             allow_headers=["Authorization", "Content-Type", "X-Cairn"],
             expose_headers=["Retry-After", "X-Photo-Width", "X-Photo-Height"],
         )
-    app.add_middleware(Guard, hosts=options.hosts)
+    app.add_middleware(Guard, hosts=options.hosts, origins=options.cors)
     app.add_middleware(Watch, figures=figures, log=options.access_log)
     if options.root_path:
         app.add_middleware(Below, root=options.root_path)

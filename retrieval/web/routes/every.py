@@ -15,6 +15,8 @@ from retrieval.web.routes.layout import router as layout
 from retrieval.web.routes.objects import router as objects
 from retrieval.web.routes.pages import router as pages
 from retrieval.web.routes.photos import router as photos
+from retrieval.web.routes.presentation import pages as lasting
+from retrieval.web.routes.presentation import router as presentation
 from retrieval.web.routes.rejections import router as rejections
 from retrieval.web.routes.saved import router as saved
 from retrieval.web.routes.search import router as search
@@ -27,6 +29,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     sharing,
     tables,
     photos,
+    presentation,
     iiif,
     layout,
     objects,
@@ -39,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     rejections,
     saved,
     duplicates,
+    lasting,
     pages,
 )
 """In the order in which an address is looked for in them."""

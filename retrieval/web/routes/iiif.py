@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.catalogue.schema import ImageRow
@@ -28,55 +29,93 @@ EXTRA_FEATURES = (
     "sizeByH",
     "sizeByPct",
     "sizeByW",
+    "rotationBy90s",
+    "mirroring",
+    "baseUriRedirect",
+    "jsonldMediaType",
 )
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _REGION = re.compile(rf"(?P<pct>pct:)?(?P<parts>{_NUMBER}(?:,{_NUMBER}){{3}})", re.ASCII)
 _SIZE = re.compile(rf"(?P<within>!)?(?P<width>\d{{1,9}})?,(?P<height>\d{{1,9}})?|pct:(?P<pct>{_NUMBER})", re.ASCII)
 
+FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
+UPRIGHT = {"mirrored": False, "degrees": 0, "grey": False, "format": "jpeg"}
+"""A part as tiles of it are kept."""
+
+IMAGE_PROFILE = "http://iiif.io/api/image/3/context.json"
+
+_ROTATION = re.compile(r"(?P<mirrored>!)?(?P<degrees>0|90|180|270)")
+_FILE = re.compile(r"(?P<quality>default|color|gray)\.(?P<format>jpg|png|webp)")
+
 Region = Annotated[str, Path(max_length=60, description="`full`, `square`, `x,y,w,h` or `pct:x,y,w,h`.")]
 Size = Annotated[str, Path(max_length=30, description="`max`, `w,`, `,h`, `w,h`, `!w,h` or `pct:n`.")]
+Rotation = Annotated[str, Path(max_length=4, description="`0`, `90`, `180` or `270`, clockwise; `!`: mirrored before.")]
+File = Annotated[str, Path(max_length=12, description="`default`, `color` or `gray`, with `.jpg`, `.png` or `.webp`.")]
+PICTURES: dict[int | str, dict[str, Any]] = {
+    **JPEG,
+    200: {"content": {"image/jpeg": {}, "image/png": {}, "image/webp": {}}},
+}
 
 
-def served_sizes(service: Service, row: ImageRow) -> tuple[int, Sequence[tuple[int, int]]]:
+def served_sizes(service: Service, width: int | None, height: int | None) -> tuple[int, Sequence[tuple[int, int]]]:
     """Sizes in which a photo is shown, the largest first, and which of the levels of its tiles that is.
 
     Who may not have the originals gets no more of their pixels by tiles than by pictures.
     """
-    sizes = level_sizes(row.width or 1, row.height or 1)
+    sizes = level_sizes(width or 1, height or 1)
     skipped = 0
     if not service.options.exports.files:
         skipped = next(level for level, size in enumerate(sizes) if max(size) <= LARGEST_PICTURE)
     return skipped, sizes[skipped:]
 
 
-@router.get("/{number}/info.json")
-async def iiif_information(request: Request, number: Number) -> IiifInformation:
+@router.get("/{number}", include_in_schema=False)
+async def iiif_photo(request: Request, number: Number) -> RedirectResponse:
+    """Lead from the address of a photo to what is told of it, as the IIIF Image API has it."""
+    return RedirectResponse(f"{request.url.replace(query='')}/info.json", 303)
+
+
+@router.get("/{number}/info.json", response_model=IiifInformation)
+async def iiif_information(request: Request, number: Number) -> Response:
     """Tell how large a photo is, and in which tiles it can be had: `info.json` of the IIIF Image API 3.0."""
     service = service_of(request)
-    _, sizes = served_sizes(service, await _row(service, number))
-    return IiifInformation(
+    row = await _row(service, number)
+    _, sizes = served_sizes(service, row.width, row.height)
+    told = IiifInformation(
         id=str(request.url.replace(query="")).removesuffix("/info.json"),
         width=sizes[0][0],
         height=sizes[0][1],
         maxWidth=LARGEST_PICTURE,
         tiles=[IiifTiles(width=SIDE, scaleFactors=[2**level for level in range(len(sizes))])],
+        extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
+    return linked_data(request, told.model_dump(by_alias=True), IMAGE_PROFILE)
 
 
-@router.get("/{number}/{region}/{size}/0/default.jpg", responses=JPEG, response_class=Response)
-async def iiif_image(request: Request, number: Number, region: Region, size: Size) -> Response:
-    """Give a part of a photo, upright: an image request of the IIIF Image API 3.0."""
+def linked_data(request: Request, told: dict[str, Any], profile: str) -> Response:
+    """Answer with JSON-LD: as such where the client asks for it by name, else as plain JSON."""
+    accepted = request.headers.get("accept", "")
+    kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
+    return JSONResponse(told, media_type=kind, headers={"Vary": "Accept", "Cache-Control": "private, no-cache"})
+
+
+@router.get("/{number}/{region}/{size}/{rotation}/{file}", responses=PICTURES, response_class=Response)
+async def iiif_image(
+    request: Request, number: Number, region: Region, size: Size, rotation: Rotation, file: File
+) -> Response:
+    """Give a part of a photo, upright or turned: an image request of the IIIF Image API 3.0."""
     service = service_of(request)
     row = await _row(service, number)
-    level, sizes = served_sizes(service, row)
+    level, sizes = served_sizes(service, row.width, row.height)
     box = parse_region(region, *sizes[0])
     wanted = parse_size(size, box)
-    tag = f'"{row.sha256}-{level}-{"-".join(map(str, [*box, *wanted]))}"'
+    form = parse_form(rotation, file)
+    tag = f'"{row.sha256}-{level}-{"-".join(map(str, [*box, *wanted, *form.values()]))}"'
     if is_known(request, tag):
         return Response(status_code=304, headers=keep_for_a_while(tag))
-    tile = _find_tile(box, wanted, sizes)
+    tile = _find_tile(box, wanted, sizes) if form == UPRIGHT else None
 
     async def kept() -> bytes | None:
         if tile is None:
@@ -89,11 +128,11 @@ async def iiif_image(request: Request, number: Number, region: Region, size: Siz
             made = await kept()
             if made is None:
                 asked = {"path": row.path, "name": row.name, "sha256": row.sha256, "cache": str(service.cache)}
-                part = {"level": level, "box": box, "size": wanted}
+                part = {"level": level, "box": box, "size": wanted, "form": form}
                 _, made = await service.decode(
                     request, "part", {**asked, **part}, least_pixels=LARGEST, seconds=CUTTING_SECONDS
                 )
-    return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+    return Response(made, media_type=f"image/{form['format']}", headers=keep_for_a_while(tag))
 
 
 async def _row(service: Service, number: int) -> ImageRow:
@@ -153,6 +192,21 @@ def parse_size(size: str, box: Sequence[float]) -> tuple[int, int]:
     if max(whole) > LARGEST_PICTURE:
         raise ProblemError(400, "A picture has at most {side} pixels a side.", side=LARGEST_PICTURE)
     return whole
+
+
+def parse_form(rotation: str, file: str) -> dict[str, Any]:
+    """How a part is turned and encoded, as IIIF writes it: see `encode_part`; ProblemError where it cannot be."""
+    turn, asked = _ROTATION.fullmatch(rotation), _FILE.fullmatch(file)
+    if turn is None:
+        raise ProblemError(400, "A rotation is 0, 90, 180 or 270, or that with ! before it.")
+    if asked is None:
+        raise ProblemError(400, "A picture is default, color or gray, and ends in .jpg, .png or .webp.")
+    return {
+        "mirrored": turn["mirrored"] is not None,
+        "degrees": int(turn["degrees"]),
+        "grey": asked["quality"] == "gray",
+        "format": FORMATS[asked["format"]],
+    }
 
 
 def _find_tile(

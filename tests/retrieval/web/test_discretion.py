@@ -82,7 +82,9 @@ def test_no_answer_tells_where_things_lie(live: Served) -> None:
     missing = 0
     for path in sorted(routes - {"/api/jobs/events"}):  # that one never ends, and says what /api/jobs does
         for fields in asked.get(path, [{}]):
-            address = path.replace("{number}", str(one)).replace("{region}/{size}", "full/64,")
+            address = path.replace("{number}", str(one)).replace(
+                "{region}/{size}/{rotation}/{file}", "full/64,/0/default.jpg"
+            )
             address = re.sub(r"\{\w+\}", "1", address)
             answer = live.client.get(address, params=fields)
             assert answer.status_code in (200, 403, 404, 422) and answer.content, path

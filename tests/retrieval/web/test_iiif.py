@@ -124,10 +124,40 @@ def test_what_is_no_part_is_refused_in_a_sentence(served_scans: httpx.Client, ad
     assert answer.status_code in (400, 422) and answer.json()["detail"].endswith(".")
 
 
+def test_a_part_is_turned_mirrored_grey_and_in_other_formats(served_scans: httpx.Client) -> None:
+    address = f"/api/iiif/{number_of(served_scans)}/0,0,800,400/80,40"
+    upright_ = picture(served_scans.get(f"{address}/0/default.jpg"))
+    for rotation, expected in (
+        ("90", np.rot90(upright_, -1)),
+        ("180", upright_[::-1, ::-1]),
+        ("!0", upright_[:, ::-1]),
+        ("!270", np.rot90(upright_[:, ::-1])),
+    ):
+        turned = picture(served_scans.get(f"{address}/{rotation}/color.jpg"))
+        assert turned.shape == expected.shape and abs(turned - expected).mean() < 6, rotation
+    for file, kind, mode in (("gray.jpg", "jpeg", "L"), ("default.png", "png", "RGB"), ("default.webp", "webp", "RGB")):
+        answer = served_scans.get(f"{address}/0/{file}")
+        assert answer.headers["content-type"] == f"image/{kind}"
+        made = Image.open(io.BytesIO(answer.content))
+        assert (made.mode, made.format, made.size) == (mode, kind.upper(), (80, 40))
+
+
+def test_the_address_of_a_photo_leads_to_what_is_told_of_it(served_scans: httpx.Client) -> None:
+    address = f"/api/iiif/{number_of(served_scans)}"
+    found = served_scans.get(address)
+    assert (found.status_code, found.headers["location"]) == (303, f"{served_scans.base_url}{address}/info.json")
+    plain = served_scans.get(f"{address}/info.json")
+    assert plain.headers["content-type"] == "application/json" and plain.json()["profile"] == "level2"
+    linked = served_scans.get(f"{address}/info.json", headers={"Accept": "application/ld+json"})
+    assert linked.headers["content-type"].startswith("application/ld+json;profile=") and linked.json() == plain.json()
+
+
 def test_there_is_no_other_rotation_quality_or_photo(served_scans: httpx.Client) -> None:
     number = number_of(served_scans)
-    for end in (f"{number}/full/max/90/default.jpg", f"{number}/full/max/0/gray.jpg", "999999/full/max/0/default.jpg"):
-        assert served_scans.get(f"/api/iiif/{end}").status_code == 404
+    for end in ("45/default.jpg", "90.0/default.jpg", "0/bitonal.jpg", "0/default.tif", "0/default"):
+        answer = served_scans.get(f"/api/iiif/{number}/full/max/{end}")
+        assert answer.status_code in (400, 422) and answer.json()["detail"].endswith("."), end
+    assert served_scans.get("/api/iiif/999999/full/max/0/default.jpg").status_code == 404
     assert served_scans.get("/api/iiif/999999/info.json").status_code == 404
 
 

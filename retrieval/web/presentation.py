@@ -1,0 +1,185 @@
+"""Photos as resources of the IIIF Presentation API 3.0, which viewers of libraries open, with what is known of them."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from index.messages import said
+from retrieval.iiif.metadata import CANVAS, MANIFEST, SIZE
+from retrieval.library.photos import Photo
+from retrieval.metadata.fields import FIELDS
+from retrieval.web.languages import languages, translate
+
+CONTEXT = "http://iiif.io/api/presentation/3/context.json"
+SEARCH_CONTEXT = "http://iiif.io/api/search/2/context.json"
+MOST = 10_000
+"""Photos of one manifest."""
+
+Resource = dict[str, Any]
+Box = tuple[float, float, float, float]
+
+_THUMBNAIL = 256  # pixels
+_SHOWN_ELSEWHERE = ("title", "caption")
+_RIGHTS = re.compile(r"https?://(creativecommons\.org|rightsstatements\.org)/[!-~]{1,300}")
+_PAGE = re.compile(r"https?://[!-~]{1,1000}")
+_OWN = frozenset({MANIFEST, CANVAS, SIZE})
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a photo, and what is said of it: `box` is left, top, right and bottom in pixels, 0 at the edge."""
+
+    box: Box
+    text: str
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """Makes resources whose addresses are those of a server.
+
+    Attributes
+    ----------
+    root : str
+        Address of the collection on its server, without a slash at its end.
+    size_of : callable
+        Width and height in which the image service shows a photo.
+    """
+
+    root: str
+    size_of: Callable[[Photo], tuple[int, int]]
+
+    def manifest(
+        self, address: str, label: Resource, photos: Sequence[Photo], regions: Mapping[int, Region] | None = None
+    ) -> Resource:
+        """Make a manifest with a canvas for each photo.
+
+        Parameters
+        ----------
+        address : str
+            Of the manifest.
+        label : dict
+            See `spoken` and `plain`.
+        photos : sequence of Photo
+        regions : mapping of int to Region, optional
+            What is marked in photos, by their numbers.
+
+        Returns
+        -------
+        dict
+            A ``Manifest``, as JSON-LD.
+        """
+        canvases = [self._canvas(one, (regions or {}).get(one.number)) for one in photos]
+        made: Resource = {"@context": CONTEXT, "id": address, "type": "Manifest", "label": label}
+        if canvases:
+            made["thumbnail"] = canvases[0]["thumbnail"]
+        if len(photos) == 1:
+            made |= _told(photos[0])
+        return {**made, "items": canvases}
+
+    def searched(self, made: Resource, address: str) -> Resource:
+        """Name the service that finds words in the photos of a manifest."""
+        service = {"id": address, "type": "SearchService2"}
+        return {**made, "@context": [SEARCH_CONTEXT, CONTEXT], "service": [service]}
+
+    def collection(
+        self, address: str, label: Resource, manifests: Iterable[tuple[str, Resource, int | None]]
+    ) -> Resource:
+        """Make a list of manifests: of each its address below the root, its label, and the photo that stands for it."""
+        items = [
+            {
+                "id": f"{self.root}{path}",
+                "type": "Manifest",
+                "label": told,
+                **({} if cover is None else {"thumbnail": [self._thumbnail(cover)]}),
+            }
+            for path, told, cover in manifests
+        ]
+        return {"@context": CONTEXT, "id": address, "type": "Collection", "label": label, "items": items}
+
+    def words(self, address: str, photos: Iterable[Photo]) -> Resource:
+        """Make the answer of the IIIF Content Search API 2.0: photos in which words were found, with their texts."""
+        items = []
+        for photo in photos:
+            canvas = self._canvas_id(photo.number)
+            texts = [text for text in (photo.title, photo.caption, ", ".join(photo.tags)) if text] or [photo.name]
+            items.append(_annotation(f"{canvas}/words", "describing", "\n".join(texts), canvas))
+        return {"@context": SEARCH_CONTEXT, "id": address, "type": "AnnotationPage", "items": items}
+
+    def _canvas_id(self, number: int) -> str:
+        return f"{self.root}/api/iiif/{number}/canvas"
+
+    def _canvas(self, photo: Photo, region: Region | None) -> Resource:
+        canvas, service = self._canvas_id(photo.number), f"{self.root}/api/iiif/{photo.number}"
+        width, height = self.size_of(photo)
+        body = {
+            "id": f"{service}/full/max/0/default.jpg",
+            "type": "Image",
+            "format": "image/jpeg",
+            "width": width,
+            "height": height,
+            "service": [{"id": service, "type": "ImageService3", "profile": "level2"}],
+        }
+        painting = {"id": f"{canvas}/image", "type": "Annotation", "motivation": "painting", "body": body}
+        made: Resource = {
+            "id": canvas,
+            "type": "Canvas",
+            "label": plain(photo.title or photo.name),
+            "width": photo.width or width,
+            "height": photo.height or height,
+            "thumbnail": [self._thumbnail(photo.number)],
+            **_told(photo),
+            "items": [{"id": f"{canvas}/page", "type": "AnnotationPage", "items": [{**painting, "target": canvas}]}],
+        }
+        if region is not None:
+            left, top, right, bottom = (round(side) for side in region.box)
+            part = f"{canvas}#xywh={left},{top},{max(right - left, 1)},{max(bottom - top, 1)}"
+            marked = _annotation(f"{canvas}/region", "commenting", region.text, part)
+            made["annotations"] = [{"id": f"{canvas}/regions", "type": "AnnotationPage", "items": [marked]}]
+        return made
+
+    def _thumbnail(self, number: int) -> Resource:
+        address = f"{self.root}/api/photos/{number}/thumbnail?size={_THUMBNAIL}"
+        return {"id": address, "type": "Image", "format": "image/jpeg"}
+
+
+def plain(*texts: str) -> Resource:
+    """Texts in no language, as the Presentation API has them."""
+    return {"none": list(texts)}
+
+
+def spoken(text: str, **values: object) -> Resource:
+    """A text of ours in every language that pages have."""
+    return {code: [translate(text, code).format(**values)] for code in languages()}
+
+
+def _told(photo: Photo) -> Resource:
+    """What is known of a photo: as metadata, and where the Presentation API has a place of its own for it."""
+    pairs = []
+    for row in FIELDS.values():
+        value = getattr(photo, row.name)
+        texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+        if texts and row.name not in _SHOWN_ELSEWHERE:
+            pairs.append({"label": spoken(row.label), "value": plain(*texts)})
+    told: Resource = {}
+    if photo.caption:
+        told["summary"] = plain(photo.caption)
+    for column, texts in photo.others.items():
+        pair = {"label": plain(column), "value": plain(*texts)}
+        if column in _OWN or not texts:
+            continue
+        if column == "Attribution":
+            told["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
+        elif column == "Rights" and _RIGHTS.fullmatch(texts[0]):
+            told["rights"] = texts[0]
+        elif column == "Source" and _PAGE.fullmatch(texts[0]):
+            label = spoken(said("Where it comes from"))
+            told["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
+        else:
+            pairs.append(pair)
+    return {**told, **({"metadata": pairs} if pairs else {})}
+
+
+def _annotation(address: str, motivation: str, text: str, target: str) -> Resource:
+    body = {"type": "TextualBody", "value": text, "format": "text/plain"}
+    return {"id": address, "type": "Annotation", "motivation": motivation, "body": body, "target": target}

@@ -1,0 +1,172 @@
+"""Routes of photos as manifests of the IIIF Presentation API 3.0, which the Content Search API 2.0 finds words in."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from index.messages import said
+from retrieval.catalogue.browsing import rows_of_content, shapes_of
+from retrieval.curation import albums as curation
+from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.library.photos import Photo, photos_there
+from retrieval.search.probability import LIKELY
+from retrieval.web.access.limits import SEARCHING
+from retrieval.web.models import MAX_NUMBER, Filters
+from retrieval.web.presentation import (
+    CONTEXT,
+    MOST,
+    SEARCH_CONTEXT,
+    Presentation,
+    Region,
+    Resource,
+    plain,
+    spoken,
+)
+from retrieval.web.problems import ProblemError
+from retrieval.web.routes.iiif import linked_data, served_sizes
+from retrieval.web.routes.layout import LayoutParameters
+from retrieval.web.routes.photos import Number
+from retrieval.web.routes.search import SearchParameters, search
+from retrieval.web.service import service_of
+
+router = APIRouter(prefix="/api/iiif", tags=["photos"])
+pages = APIRouter(include_in_schema=False)
+
+_OBJECT = {"schema": {"type": "object"}}
+_JSON: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": _OBJECT, "application/ld+json": _OBJECT}}
+}
+_MOST_WORDS = 1000  # photos in an answer of the Content Search API
+
+Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
+
+
+@router.get("/collection.json", responses=_JSON, response_class=Response)
+def iiif_collection(request: Request) -> Response:
+    """List all photos, the albums and the groups as manifests: a Collection of the IIIF Presentation API 3.0."""
+    service, presented = service_of(request), _presentation(request)
+    listed: list[tuple[str, Resource, int | None]] = [("/api/iiif/manifest.json", spoken(said("All photos")), None)]
+    for album in service.collection.catalogue.read(curation.list_albums):
+        address = f"/api/iiif/manifest.json?album={album.album}&order=album"
+        listed.append((address, plain(album.name), album.cover))
+    with contextlib.suppress(NotGrouped):
+        for group in read_groups(service.collection).groups[:MOST]:
+            address = f"/api/iiif/groups/{group.number}/manifest.json"
+            listed.append((address, _group_label(group.number), group.photos[0]))
+    return _answer(request, presented.collection(_here(request), plain(service.name), listed))
+
+
+@router.get("/manifest.json", responses=_JSON, response_class=Response)
+def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
+    """Give photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
+    service = service_of(request)
+    numbers = service.collection.catalogue.read(shapes_of, asked.wanted(), asked.order)[:, 0].tolist()
+    label = service.name
+    if asked.album is not None:
+        label = service.collection.catalogue.read(curation.read_album, asked.album).name
+    made = _manifest(request, plain(label), numbers)
+    query = f"?{request.url.query}" if request.url.query else ""
+    return _answer(request, _presentation(request).searched(made, f"{_root(request)}/api/iiif/words{query}"))
+
+
+@router.get("/words", responses=_JSON, response_class=Response)
+def iiif_words(
+    request: Request,
+    asked: Annotated[Filters, Query()],
+    q: Annotated[str, Query(max_length=1000, description="Words, or beginnings of words.")] = "",
+) -> Response:
+    """Find words in titles, captions, tags and all else that is known of photos: IIIF Content Search API 2.0."""
+    service = service_of(request)
+    wanted = replace(asked.wanted(), words=q)
+    numbers = service.collection.catalogue.read(shapes_of, wanted, "name")[:, 0].tolist() if q.strip() else []
+    found = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
+    return _answer(request, _presentation(request).words(_here(request), found), SEARCH_CONTEXT)
+
+
+@router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
+def iiif_group(request: Request, group: Annotated[int, Path(ge=1, le=MAX_NUMBER)]) -> Response:
+    """Give the photos of a group as a Manifest of the Presentation API 3.0."""
+    found = next((one for one in read_groups(service_of(request).collection).groups if one.number == group), None)
+    if found is None:
+        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=group)
+    return _answer(request, _manifest(request, _group_label(group), found.photos))
+
+
+@router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
+async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Response:
+    """Give what a search finds as a Manifest of the Presentation API 3.0; the parts that match are annotations."""
+    answer = await search(request, asked)
+    shown = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
+    regions = {}
+    for one in shown:
+        if one["region"]:
+            x, y = zip(*one["region"], strict=True)
+            box = (min(x) + 0.5, min(y) + 0.5, max(x) + 0.5, max(y) + 0.5)
+            regions[one["number"]] = Region(box, f"{one['probability']:.1%}")
+    name = answer["query"] if isinstance(answer["query"], str) else ", ".join(answer["query"])
+    label = spoken(said("Photos that show the same as {name}"), name=name)
+    numbers = [one["number"] for one in shown]
+    return _answer(request, await run_in_threadpool(_manifest, request, label, numbers, regions))
+
+
+@router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
+async def iiif_photo_manifest(request: Request, number: Number) -> Response:
+    """Give a photo as a Manifest of the Presentation API 3.0."""
+    row = await service_of(request).row(number)
+    return _answer(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
+
+
+@pages.get("/photo/{content}")
+def photo_of_content(request: Request, content: Content) -> RedirectResponse:
+    """Lead to a photo by its content: an address that holds for as long as the file is what it is."""
+    rows = service_of(request).collection.catalogue.read(rows_of_content, content)
+    if not rows:
+        raise ProblemError(404, "No photo of this collection has this content.")
+    return RedirectResponse(f"{_root(request)}/photo?number={rows[0].number}", 303)
+
+
+def _manifest(
+    request: Request, label: Resource, numbers: Sequence[int], regions: dict[int, Region] | None = None
+) -> Resource:
+    if len(numbers) > MOST:
+        raise ProblemError(
+            413,
+            "A manifest has {most} photos at most, and these are {count}: ask for fewer.",
+            most=MOST,
+            count=len(numbers),
+        )
+    service = service_of(request)
+    photos = photos_there(service.collection.catalogue, numbers, service.cache)
+    if len(photos) == 1 and photos[0].title and len(numbers) == 1:
+        label = plain(photos[0].title)
+    return _presentation(request).manifest(_here(request), label, photos, regions)
+
+
+def _presentation(request: Request) -> Presentation:
+    service = service_of(request)
+
+    def size_of(photo: Photo) -> tuple[int, int]:
+        return served_sizes(service, photo.width, photo.height)[1][0]
+
+    return Presentation(_root(request), size_of)
+
+
+def _root(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _here(request: Request) -> str:
+    return str(request.url)
+
+
+def _group_label(number: int) -> Resource:
+    return spoken(said("Group {number}"), number=number)
+
+
+def _answer(request: Request, made: Resource, profile: str = CONTEXT) -> Response:
+    return linked_data(request, made, profile)

@@ -1,0 +1,151 @@
+"""Photos, albums, groups and answers as manifests of IIIF: their shape, what they tell, and what is found in them."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from retrieval.collection.collection import Collection
+from retrieval.curation.albums import make_album
+from retrieval.groups.groups import group_photos
+from retrieval.web.presentation import MOST
+from tests.conftest import Indexed
+from tests.support.live import client_of, import_by_name, serving
+
+RIGHTS = "https://creativecommons.org/publicdomain/mark/1.0/"
+KNOWN = {
+    "title": ["A cup of coffee"],
+    "caption": ["Seen from above."],
+    "tag": ["cup", "table"],
+    "Attribution": ["Library of Examples"],
+    "Rights": [RIGHTS],
+    "Source": ["https://library.example/item/1"],
+    "Shelf mark": ["Ms. 12"],
+}
+
+
+@pytest.fixture(scope="module")
+def presented(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A copy of the small collection with an album of photos 2 and 1, of which much is known of photo 2."""
+    root = tmp_path_factory.mktemp("presented")
+    folder = Path(shutil.copytree(indexed.folder, root / "demo.cairn"))
+    with Collection.open(folder) as collection:
+        collection.catalogue.write(make_album, "Cups & <i>more</i>", [2, 1])
+        names = {number: name for number, name, _ in collection.catalogue.places()}
+        import_by_name(collection, {names[2]: KNOWN})
+        group_photos(collection)
+    with serving(folder, root / "cache") as base, client_of(base) as client:
+        yield client
+
+
+def fetch(client: httpx.Client, address: str) -> dict[str, Any]:
+    """Fetch a resource, which names itself by the address that it was fetched from."""
+    answer = client.get(address)
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()
+    assert made["id"] == str(answer.request.url)
+    return made
+
+
+def check_manifest(client: httpx.Client, made: dict[str, Any]) -> list[int]:
+    """Look that a manifest has what the Presentation API 3.0 requires, and that its pictures are there."""
+    assert made["type"] == "Manifest" and "http://iiif.io/api/presentation/3/context.json" in made["@context"]
+    if find_spec("iiif_prezi3") is not None:  # the models of the standard, where they are installed
+        import_module("iiif_prezi3").Manifest(**made)
+    numbers = []
+    for canvas in made["items"]:
+        assert canvas["type"] == "Canvas" and canvas["width"] > 0 and canvas["height"] > 0
+        (page,) = canvas["items"]
+        (painting,) = page["items"]
+        assert (page["type"], painting["type"]) == ("AnnotationPage", "Annotation")
+        assert (painting["motivation"], painting["target"]) == ("painting", canvas["id"])
+        (service,) = painting["body"]["service"]
+        numbers.append(int(service["id"].rpartition("/")[2]))
+        assert painting["body"]["id"] == f"{service['id']}/full/max/0/default.jpg"
+    first = made["items"][0]["items"][0]["items"][0]["body"]
+    told = client.get(f"{first['service'][0]['id']}/info.json").json()
+    assert (told["id"], told["width"], told["height"]) == (first["service"][0]["id"], first["width"], first["height"])
+    assert client.get(made["thumbnail"][0]["id"]).headers["content-type"] == "image/jpeg"
+    ids = [made["id"], *(one["id"] for one in made["items"])]
+    assert len(set(ids)) == len(ids)
+    return numbers
+
+
+def test_an_album_is_a_manifest_in_its_order_that_names_where_its_words_are_found(presented: httpx.Client) -> None:
+    made = fetch(presented, "/api/iiif/manifest.json?album=1&order=album")
+    assert check_manifest(presented, made) == [2, 1] and made["label"] == {"none": ["Cups & <i>more</i>"]}
+    (service,) = made["service"]
+    assert service["type"] == "SearchService2"
+    found = fetch(presented, f"{service['id']}&q=seen")
+    assert [one["target"] for one in found["items"]] == [made["items"][0]["id"]]
+    assert fetch(presented, f"{service['id']}&q=nowhere")["items"] == fetch(presented, service["id"])["items"] == []
+
+
+def test_what_is_known_of_a_photo_is_where_the_standard_has_it(presented: httpx.Client) -> None:
+    made = fetch(presented, "/api/iiif/2/manifest.json")
+    assert check_manifest(presented, made) == [2] and made["label"] == {"none": ["A cup of coffee"]}
+    for told in (made, made["items"][0]):
+        assert told["summary"] == {"none": ["Seen from above."]} and told["rights"] == RIGHTS
+        assert told["requiredStatement"]["value"] == {"none": ["Library of Examples"]}
+        assert told["homepage"][0]["id"] == "https://library.example/item/1"
+        pairs = {
+            tuple(one["label"].get("de", one["label"].get("none"))): one["value"]["none"] for one in told["metadata"]
+        }
+        assert pairs == {("Schlagwörter",): ["cup", "table"], ("Shelf mark",): ["Ms. 12"]}
+
+
+def test_a_list_names_all_photos_albums_and_groups(presented: httpx.Client) -> None:
+    made = fetch(presented, "/api/iiif/collection.json")
+    assert made["type"] == "Collection"
+    whole, album, *groups = made["items"]
+    photos = presented.get("/api/photos?limit=0").json()["total"]
+    assert len(check_manifest(presented, fetch(presented, whole["id"]))) == photos
+    assert album["label"] == {"none": ["Cups & <i>more</i>"]}
+    there = presented.get("/api/groups").json()["groups"]
+    assert len(groups) == len(there) > 0
+    first = check_manifest(presented, fetch(presented, groups[0]["id"]))
+    assert first == [one["number"] for one in there[0]["photos"]]
+
+
+def test_an_answer_is_a_manifest_with_what_matches_marked(presented: httpx.Client, indexed: Indexed) -> None:
+    query = presented.get("/api/photos?name=coffee").json()["photos"][0]
+    made = fetch(presented, f"/api/iiif/search/manifest.json?q={query['number']}")
+    results = {one["number"]: one for one in presented.get(f"/api/search?q={query['number']}").json()["results"]}
+    numbers = check_manifest(presented, made)
+    assert len(numbers) > 1 and all(results[one]["found"] or results[one]["probability"] >= 0.8 for one in numbers)
+    for number, canvas in zip(numbers, made["items"], strict=True):
+        (marked,) = canvas["annotations"][0]["items"]
+        address, _, box = marked["target"].partition("#xywh=")
+        x, y, width, height = map(int, box.split(","))
+        corners = list(zip(*results[number]["region"], strict=True))
+        assert address == canvas["id"] and marked["motivation"] == "commenting"
+        assert [x, y, x + width, y + height] == pytest.approx(
+            [min(corners[0]) + 0.5, min(corners[1]) + 0.5, max(corners[0]) + 0.5, max(corners[1]) + 0.5], abs=1
+        )
+
+
+def test_a_photo_has_an_address_by_its_content(presented: httpx.Client, indexed: Indexed) -> None:
+    name = presented.get("/api/photos/2").json()["name"]
+    content = hashlib.sha256((indexed.photos / name).read_bytes()).hexdigest()
+    for beginning in (content, content[:12]):
+        answer = presented.get(f"/photo/{beginning}")
+        assert answer.status_code == 303 and answer.headers["location"].endswith("/photo?number=2")
+    assert presented.get(f"/photo/{'0' * 64}").status_code == 404
+    assert presented.get("/photo/..%2f").status_code in (404, 422)
+
+
+def test_what_is_not_there_or_too_much_is_one_sentence(
+    presented: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address in ("999999/manifest.json", "groups/999999/manifest.json", "manifest.json?album=999"):
+        answer = presented.get(f"/api/iiif/{address}")
+        assert answer.status_code == 404 and answer.json()["detail"].endswith((".", "again.")), address
+    monkeypatch.setattr("retrieval.web.routes.presentation.MOST", 1)
+    answer = presented.get("/api/iiif/manifest.json")
+    assert MOST > 1 and answer.status_code == 413 and "at most" in answer.json()["detail"]
