@@ -157,6 +157,11 @@ def test_another_site_may_ask_where_an_option_names_it(visit: Visit, tokens: dic
     assert named.get("/", headers=friend | token).headers["Access-Control-Allow-Origin"] == friend["Origin"]
     assert "Access-Control-Allow-Origin" not in named.get("/", headers=evil | token).headers
     assert named.ask("OPTIONS", "/api/things", headers=evil | ask).status_code == 400
+    policy = "Cross-Origin-Resource-Policy"  # of pictures, of which browsers tell the page's origin as the referrer
+    for told in (friend, {"Referer": "https://www.example.org/viewer?x=1"}):
+        assert named.get("/", headers=told | token).headers[policy] == "cross-origin"
+    for told in (evil, {"Referer": "https://www.example.org.evil.example/"}, {"Referer": "http://["}, {}):
+        assert named.get("/", headers=told | token).headers[policy] == "same-origin"
     unnamed = visit()
     assert "Access-Control-Allow-Origin" not in unnamed.get("/", headers=friend | token).headers
     assert unnamed.ask("OPTIONS", "/api/things", headers=friend | ask).status_code == 401
