@@ -23,6 +23,9 @@ def edit(
     collection: Folder,
     photos: Names,
     title: Annotated[str | None, typer.Option(help='Their title; "": what their files say.')] = None,
+    caption: Annotated[
+        str | None, typer.Option(help='What is said of them at length; "": what their files say.')
+    ] = None,
     taken: Annotated[
         str | None,
         typer.Option(
@@ -42,7 +45,7 @@ def edit(
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
-    """Change titles, dates, tags and stars of photos.
+    """Change titles, captions, dates, tags and stars of photos.
 
     What is changed is kept in the collection and counts more than what the photos' files say, which are not changed:
     see cairn metadata --write-sidecars. Where a name is not in the collection, nothing is changed.
@@ -50,12 +53,15 @@ def edit(
     from index.errors import CairnError
     from retrieval.library.opening import open_named
 
-    if (title, taken, rating, favourite) == (None, None, None, None) and not tag and not remove_tag:
-        raise CairnError("Say what to change: --title, --taken, --tag, --remove-tag, --rating or --favourite.")
+    if (title, caption, taken, rating, favourite) == 5 * (None,) and not tag and not remove_tag:
+        raise CairnError(
+            "Say what to change: --title, --caption, --taken, --tag, --remove-tag, --rating or --favourite."
+        )
     with open_named(collection, catalogue=catalogue) as opened:
         done = opened.edit(
             photos,
             title=title,
+            caption=caption,
             taken=taken,
             add_tags=tag or (),
             remove_tags=remove_tag or (),

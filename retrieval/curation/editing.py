@@ -1,4 +1,4 @@
-"""Titles, dates, ratings, favourites and tags of photos, changed by hand.
+"""Titles, captions, dates, ratings, favourites and tags of photos, changed by hand.
 
 They are kept as if a table had been imported, and undone as a whole.
 """
@@ -16,14 +16,15 @@ from retrieval.catalogue.schema import FROM_FILE, IMPORTED, INDEXED, ImageRow
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.kinds import MOST_STARS
-from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
+from retrieval.metadata.text import LONGEST_CAPTION, LONGEST_TITLE, clean, clean_tags
 
-TITLE, TAKEN, RATING, FAVOURITE = "title", "taken", "rating", "favourite"
-KEYS = (TITLE, TAKEN, TAG)
+TITLE, CAPTION, TAKEN, RATING, FAVOURITE = "title", "caption", "taken", "rating", "favourite"
+KEYS = (TITLE, CAPTION, TAKEN, TAG)
 """Keys of the metadata that a summary tells."""
+_LONGEST = {TITLE: LONGEST_TITLE, CAPTION: LONGEST_CAPTION}  # characters
 _MARK = FIELDS[FAVOURITE].kind
 MOST_SAID = 5
-"""Different titles, and dates, that a summary says."""
+"""Different titles, captions and dates that a summary says."""
 
 Values = dict[str, tuple[str, ...]]
 """What was imported for a photo, by key; nothing: what its file says counts."""
@@ -37,6 +38,8 @@ class Edit:
     ----------
     title : str, optional
         The title; "": what the file says.
+    caption : str, optional
+        What is said of them at length; "": what the file says.
     taken : str, optional
         The date, such as 1923, 1923-05 or 1923-05-17; "": what the file says.
     tags_add : tuple of str
@@ -50,6 +53,7 @@ class Edit:
     """
 
     title: str | None = None
+    caption: str | None = None
     taken: str | None = None
     tags_add: tuple[str, ...] = ()
     tags_remove: tuple[str, ...] = ()
@@ -80,6 +84,7 @@ class Summary:
 
     tags: list[TagOfSome]  # those of the most photos first
     titles: list[str]  # the first different ones; "" of photos without one
+    captions: list[str]
     dates: list[str]
 
 
@@ -103,8 +108,8 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
     CairnError
         The date or the rating is invalid.
     """
-    single = _cleaned({TITLE: (edit.title,)} if edit.title is not None else {})
-    single |= _cleaned({TAKEN: (edit.taken,)} if edit.taken is not None else {})
+    texts = {TITLE: edit.title, CAPTION: edit.caption, TAKEN: edit.taken}
+    single = _cleaned({key: (text,) for key, text in texts.items() if text is not None})
     single |= _cleaned({RATING: (str(edit.rating),) if edit.rating else ()} if edit.rating is not None else {})
     single |= _cleaned({FAVOURITE: _MARK.write(edit.favourite)} if edit.favourite is not None else {})
     add = clean_tags(edit.tags_add)
@@ -149,7 +154,7 @@ def summarise(session: Session, photos: Sequence[int]) -> Summary:
     """Tell what some photos have of what can be edited; those that are not in the collection are left out."""
     spelt: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
-    said: dict[str, dict[str, None]] = {TITLE: {}, TAKEN: {}}
+    said: dict[str, dict[str, None]] = {TITLE: {}, CAPTION: {}, TAKEN: {}}
     found = values_by_number(session, _indexed(session, photos), KEYS)
     for values in found.values():
         imported = {tag.casefold() for tag in values.get((IMPORTED, TAG), ())}
@@ -166,7 +171,7 @@ def summarise(session: Session, photos: Sequence[int]) -> Summary:
                 different[one] = None
     tags = [TagOfSome(spelt[key], *count) for key, count in counts.items()]
     tags.sort(key=lambda one: (-one.photos, one.tag.casefold()))
-    return Summary(tags, list(said[TITLE]), list(said[TAKEN]))
+    return Summary(tags, *map(list, said.values()))
 
 
 def _indexed(session: Session, photos: Sequence[int]) -> list[int]:
@@ -191,8 +196,8 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
     for key, several in values.items():
         if key == TAG:
             cleaned[key] = clean_tags(several)
-        elif key == TITLE:
-            cleaned[key] = tuple(text for text in (clean(one, LONGEST_TITLE) for one in several[:1]) if text)
+        elif key in _LONGEST:
+            cleaned[key] = tuple(text for text in (clean(one, _LONGEST[key]) for one in several[:1]) if text)
         elif key == TAKEN:
             given = [one.strip() for one in several[:1] if one.strip()]
             dates = [read_date(one) for one in given]
@@ -208,5 +213,5 @@ def _cleaned(values: Mapping[str, Sequence[str]]) -> Values:
         elif key == FAVOURITE:
             cleaned[key] = tuple(text for one in several[:1] for text in _MARK.write(bool(_MARK.read(one))))
         else:
-            raise CairnError("Titles, dates, ratings, favourites and tags can be edited, and nothing else.")
+            raise CairnError("Titles, captions, dates, ratings, favourites and tags can be edited, and nothing else.")
     return cleaned

@@ -53,6 +53,7 @@ class Decisions:
         photos: "Given | Iterable[Given]",
         *,
         title: str | None = None,
+        caption: str | None = None,
         taken: str | None = None,
         add_tags: str | Iterable[str] = (),
         remove_tags: str | Iterable[str] = (),
@@ -67,6 +68,8 @@ class Decisions:
             Photos of the collection.
         title : str, optional
             Their title; "": what their files say.
+        caption : str, optional
+            What is said of them at length; "": what their files say.
         taken : str, optional
             When they were taken, such as 1923, 1923-05 or 1923-05-17; "": what their files say.
         add_tags, remove_tags : str or iterable of str
@@ -89,7 +92,7 @@ class Decisions:
             A value is not understood.
         """
         add, remove = ((one,) if isinstance(one, str) else tuple(one) for one in (add_tags, remove_tags))
-        edit = editing.Edit(title, taken, add, remove, rating, favourite)
+        edit = editing.Edit(title, caption, taken, add, remove, rating, favourite)
         numbers = self._numbers(photos)
         done = self._write(lambda session: editing.edit_photos(session, numbers, edit))
         return Edited(len(done.before), done.kept, {number: dict(values) for number, values in done.before.items()})

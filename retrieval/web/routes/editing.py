@@ -26,8 +26,8 @@ class Before(BaseModel):
 
     number: Number
     values: dict[str, Annotated[list[LongText], Field(max_length=1000)]] = Field(
-        description="Of title, taken, rating, favourite and tag, what was changed; an empty list: what the file "
-        "says counted."
+        description="Of title, caption, taken, rating, favourite and tag, what was changed; an empty list: what the "
+        "file says counted."
     )
 
 
@@ -36,6 +36,7 @@ class PhotoEdit(BaseModel):
 
     photos: Annotated[list[Number], Field(max_length=MOST)] = []
     title: LongText | None = Field(None, description='"": what the file says.')
+    caption: LongText | None = Field(None, description='"": what the file says.')
     taken: Annotated[str, StringConstraints(max_length=100)] | None = Field(
         None, description='1923, 1923-05, 1923-05-17 or 1923-05-17T12:00:00; "": what the file says.'
     )
@@ -51,7 +52,7 @@ class PhotoEdit(BaseModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "PhotoEdit":
-        single = (self.title, self.taken, self.rating, self.favourite)
+        single = (self.title, self.caption, self.taken, self.rating, self.favourite)
         edits = any(one is not None for one in single) or self.tags_add or self.tags_remove
         if bool(self.restore) == bool(edits) or (self.photos != [] and bool(self.restore)):
             raise ValueError("say what to change of which photos, or what to restore")
@@ -81,6 +82,7 @@ class PhotosSummary(BaseModel):
 
     tags: list[TagOfPhotos] = Field(description="Those of the most photos first.")
     titles: list[str] = Field(description=f'At most {curation.MOST_SAID} different ones; "": none.')
+    captions: list[str]
     dates: list[str]
 
 
@@ -98,13 +100,13 @@ class RemovedPhotos(BaseModel):
 
 @router.patch("", dependencies=WRITING)
 def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
-    """Change titles, dates, ratings, favourites and tags of photos, or undo such a change."""
+    """Change titles, captions, dates, ratings, favourites and tags of photos, or undo such a change."""
     with changing(request, 422) as session:
         if asked.restore:
             restored = curation.restore_photos(session, {one.number: one.values for one in asked.restore})
             return PhotosEdited(changed=restored, kept=0, before=[])
         tags = tuple(asked.tags_add), tuple(asked.tags_remove)
-        edit = Edit(asked.title, asked.taken, *tags, asked.rating, asked.favourite)
+        edit = Edit(asked.title, asked.caption, asked.taken, *tags, asked.rating, asked.favourite)
         edited = curation.edit_photos(session, asked.photos, edit)
     before = [
         Before(number=number, values={key: list(some) for key, some in values.items()})
@@ -115,7 +117,7 @@ def edit_photos(request: Request, asked: PhotoEdit) -> PhotosEdited:
 
 @router.post("/summary")
 def summarise_photos(request: Request, asked: SomePhotos) -> PhotosSummary:
-    """Tell which tags, titles and dates some photos have."""
+    """Tell which tags, titles, captions and dates some photos have."""
     found = service_of(request).collection.catalogue.read(curation.summarise, asked.photos)
     return PhotosSummary(**asdict(found))
 

@@ -68,11 +68,13 @@ def test_albums(client: httpx.Client) -> None:
 
 def test_edits_are_undone_and_sealed(client: httpx.Client, folder: Path) -> None:
     before = [asked(client, "GET", f"/api/photos/{number}") for number in (1, 2)]
-    edited = asked(client, "PATCH", "/api/photos", photos=[1, 2], title=MARKUP, taken="1923-05", tags_add=[MARKUP])
+    edited = asked(client, "PATCH", "/api/photos", photos=[1, 2], title=MARKUP, caption="By a lake", tags_add=[MARKUP])
+    assert asked(client, "GET", "/api/photos/1")["caption"] == "By a lake"
     assert edited["changed"] == 2
     assert [one["number"] for one in client.get("/api/photos", params={"tag": MARKUP}).json()["photos"]] == [1, 2]
     summary = asked(client, "POST", "/api/photos/summary", photos=[1, 2, 3])
-    assert summary["titles"] == [MARKUP, ""] and summary["tags"] == [{"tag": MARKUP, "photos": 2, "imported": 2}]
+    assert (summary["titles"], summary["captions"]) == ([MARKUP, ""], ["By a lake", ""])
+    assert summary["tags"] == [{"tag": MARKUP, "photos": 2, "imported": 2}]
     assert "no date" in asked(client, "PATCH", "/api/photos", 422, photos=[1], taken="x")["detail"]
     assert asked(client, "PATCH", "/api/photos", 422, photos=[1], restore=edited["before"])
     assert asked(client, "PATCH", "/api/photos", restore=edited["before"])["changed"] == 2

@@ -107,7 +107,7 @@ export function selection({ container, place = container, rest = null, photo = n
       ...own.map(([, node]) => node),
       button("to-album", t("Add to album"), dialog("askAlbum"), { writes: true }),
       button("edit-tags", t("Tags"), dialog("askTags"), { writes: true }),
-      button("edit-photos", t("Title and date"), dialog("askDetails"), { writes: true }),
+      button("edit-photos", t("Title and caption"), dialog("askDetails"), { writes: true }),
       button("hide-photos", t("Hide"), dialog("hidePhotos"), { writes: true }),
       button("remove-photos", t("Remove"), dialog("askRemoval"), { writes: true, named: true }),
       menu("save", t("Save"),

@@ -48,7 +48,7 @@ export function ask(title, fields, accept, act) {
 /** A field with its label. */
 export function field(label, attributes, ...after) {
   const id = `field-${(counter += 1)}`;
-  const input = el("input", { id, type: "text", autocomplete: "off", ...attributes });
+  const input = attributes.rows ? el("textarea", { id, ...attributes }) : el("input", { id, type: "text", autocomplete: "off", ...attributes });
   return [el("div", { class: "field" }, el("label", { for: id }, label), input, ...after), input];
 }
 
@@ -133,17 +133,20 @@ export async function askTags(photos) {
   });
 }
 
-/** Give photos a title and a date; what is left as it is stays so. */
+/** Give photos a title, a caption and a date; what is left as it is stays so. */
 export async function askDetails(photos) {
-  const { titles, dates } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
+  const { titles, captions, dates } = await change("POST", "/api/photos/summary", { photos: numbers(photos) });
   const one = (values) => values.length === 1 ? values[0] : "";
   const several = (values) => values.length > 1 ? t("several") : null;
   const [title, titleInput] = field(t("Title"), { maxlength: 1000, value: one(titles), placeholder: several(titles), dir: "auto" });
+  const [caption, captionInput] = field(t("Caption"), { maxlength: 10000, rows: 3, placeholder: several(captions), dir: "auto" });
+  captionInput.value = one(captions);
   const [date, dateInput] = field(t("Taken"), { maxlength: 40, value: one(dates), placeholder: several(dates) ?? "1923-05-17" });
   const hint = el("p", { class: "hint" }, t("A date such as 1923, 1923-05 or 1923-05-17. What is emptied is again what the photo's file says."));
-  return ask(tn(photos.length, "Title and date of {n} photo", "Title and date of {n} photos"), [title, date, hint], t("Save"), () => {
+  return ask(tn(photos.length, "Title, caption and date of {n} photo", "Title, caption and date of {n} photos"), [title, caption, date, hint], t("Save"), () => {
     const fields = {};
     if (titleInput.value.trim() !== one(titles)) fields.title = titleInput.value;
+    if (captionInput.value.trim() !== one(captions)) fields.caption = captionInput.value;
     if (dateInput.value.trim() !== one(dates)) fields.taken = dateInput.value;
     return Object.keys(fields).length ? edit(photos, fields) : null;
   });

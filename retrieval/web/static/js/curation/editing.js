@@ -1,4 +1,4 @@
-// What is known of one photo, edited where it stands: its stars, whether it is a favourite, its title, its date, its tags,
+// What is known of one photo, edited where it stands: its stars, whether it is a favourite, its title, its caption, its date, its tags,
 // and the albums it is in.
 
 import { address, json } from "../api.js";
@@ -67,7 +67,7 @@ export function editFacts(node, photo, changed = () => {}) {
   };
   const bar = el("div", { class: "stack", id: "edit-facts" }, own.node, albums,
     el("div", { class: "row writes" },
-      act(t("Title and date"), "edit-details", askDetails), act(t("Tags"), "edit-tags", askTags), act(t("Add to album"), "to-album", askAlbum)),
+      act(t("Title and caption"), "edit-details", askDetails), act(t("Tags"), "edit-tags", askTags), act(t("Add to album"), "to-album", askAlbum)),
     el("a", { class: "writes hint", href: address("/import") }, t("Import a table of many photos")));
   node.append(bar);
   show().catch((error) => notice(error.message || String(error)));
