@@ -16,12 +16,10 @@ from retrieval.catalogue.schema import IMPORTED, INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.iiif.downloads import manifest_in
 from retrieval.iiif.manifests import IiifManifest, ManifestPage
+from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, RIGHTS, SIZE, SOURCE
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
-
-MANIFEST, CANVAS, SIZE = "IIIF manifest", "IIIF canvas", "IIIF size"
-"""Columns with the identifiers of a page, and the size of its canvas, such as ``3000x4000``."""
 
 Values = dict[str, tuple[str, ...]]
 
@@ -95,9 +93,9 @@ def page_values(address: str, manifest: IiifManifest, page: ManifestPage, labels
             add(label, texts)
     if kept := clean_tags(tags):
         values[TAG] = kept
-    add("Attribution", [manifest.attribution])
-    add("Rights", [manifest.rights])
-    add("Source", [manifest.homepage])
+    add(ATTRIBUTION, [manifest.attribution])
+    add(RIGHTS, [manifest.rights])
+    add(SOURCE, [manifest.homepage])
     add(MANIFEST, [address])
     add(CANVAS, [page.canvas])
     if page.width and page.height:

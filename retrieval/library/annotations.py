@@ -20,7 +20,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.curation.rejections import rejected_pairs
 from retrieval.catalogue.link_store import links_in
 from retrieval.groups.links import decode_links
-from retrieval.iiif.metadata import CANVAS, SIZE
+from retrieval.metadata.columns import CANVAS, SIZE
 from retrieval.search.probability import LIKELY
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from index.messages import said
-from retrieval.iiif.metadata import CANVAS, MANIFEST, SIZE
 from retrieval.library.photos import Photo
+from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, RIGHTS, SIZE, SOURCE
 from retrieval.metadata.fields import FIELDS
 from retrieval.web.languages import languages, translate
 
@@ -168,11 +168,11 @@ def _told(photo: Photo) -> Resource:
         pair = {"label": plain(column), "value": plain(*texts)}
         if column in _OWN or not texts:
             continue
-        if column == "Attribution":
+        if column == ATTRIBUTION:
             told["requiredStatement"] = {"label": spoken(said("Attribution")), "value": plain(*texts)}
-        elif column == "Rights" and _RIGHTS.fullmatch(texts[0]):
+        elif column == RIGHTS and _RIGHTS.fullmatch(texts[0]):
             told["rights"] = texts[0]
-        elif column == "Source" and _PAGE.fullmatch(texts[0]):
+        elif column == SOURCE and _PAGE.fullmatch(texts[0]):
             label = spoken(said("Where it comes from"))
             told["homepage"] = [{"id": texts[0], "type": "Text", "format": "text/html", "label": label}]
         else:
