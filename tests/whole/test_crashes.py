@@ -34,6 +34,7 @@ def campaign(work: Path, kills: int, failures: int, *more: str) -> dict[str, Any
     return summary
 
 
+@pytest.mark.slow
 def test_a_few_crashes_and_full_disks(tmp_path: Path) -> None:
     summary = campaign(tmp_path, 1, 1, "--operation", "index")
     assert (summary["killed"], summary["findings"]) == (1, 0)

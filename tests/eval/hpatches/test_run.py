@@ -318,6 +318,7 @@ def test_files_that_do_not_fit_are_said(root: Path, folder: Path, tasks: Path, t
             evaluate_hpatches(root, partial(read_sequences, folder), wanted)
 
 
+@pytest.mark.slow
 def test_python_measures_what_the_command_prints(root: Path, folder: Path, cairn: Cairn) -> None:
     printed = cairn("evaluate", "hpatches", root, "--descriptions", folder, "--l1", "--seed", 3, "--json").json
     found = library.evaluate_hpatches(root, descriptions=folder, distance="l1", seed=3)
