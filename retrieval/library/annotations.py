@@ -43,20 +43,33 @@ _MEDIA = "http://www.w3.org/TR/media-frags/"
 _SIZE = re.compile(r"([1-9][0-9]{0,6})x([1-9][0-9]{0,6})")
 
 
+GroupPair = tuple["Group", "Photo", "Photo"]
+
+
+def pairs_of_groups(catalogue: Catalogue, groups: "Groups") -> list[GroupPair]:
+    """Return the photos of groups that geometry links, two at a time, by the numbers of groups and photos."""
+    return [(group, *pair) for group in groups for pair in _pairs(catalogue, group, groups.inliers)]
+
+
 def annotation_page(
-    catalogue: Catalogue, groups: "Groups", compare: Callable[["Photo", "Photo"], "Match"], tell: Progress
+    pairs: Sequence[GroupPair],
+    compare: Callable[["Photo", "Photo"], "Match"],
+    tell: Progress,
+    address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
     """Make annotations of the matches within groups.
 
     Parameters
     ----------
-    catalogue : Catalogue
-    groups : Groups
-        Of its collection.
+    pairs : sequence of (Group, Photo, Photo)
+        As `pairs_of_groups` gives them: the target of an annotation, and its body.
     compare : callable
         Matches two photos.
     tell : callable
         Told how many pairs are done.
+    address_of : callable, optional
+        Gives the address of a photo, of as many pixels. Without it, or where it gives "", a photo that came by IIIF is
+        its canvas, and another its name.
 
     Returns
     -------
@@ -64,12 +77,11 @@ def annotation_page(
         An ``AnnotationPage``, as JSON-LD. Each item has besides: group, inliers, probability, and map, the homography
         (3 rows of 3) that takes points of the target to points of the body, both in the units of their selectors.
     """
-    pairs = [(group, *pair) for group in groups for pair in _pairs(catalogue, group, groups.inliers)]
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
         match = compare(one, other)
         if match.inliers:
-            target, body = _Place.of(one), _Place.of(other)
+            target, body = _Place.of(one, address_of), _Place.of(other, address_of)
             regions = target.around(match.query_ellipses), body.around(match.photo_ellipses)
             items.append({**_annotation(target, body, regions, match), "group": group.number})
         tell("annotate", done, len(pairs))
@@ -159,8 +171,11 @@ class _Place:
         self.scale: NDArray[np.float64] = np.array([[x, 0, x / 2], [0, y, y / 2], [0, 0, 1]])
 
     @classmethod
-    def of(cls, photo: "Photo") -> "_Place":
-        return cls(photo.name, photo.width, photo.height, photo.others)
+    def of(cls, photo: "Photo", address_of: Callable[["Photo"], str] | None = None) -> "_Place":
+        address = "" if address_of is None else address_of(photo)
+        place = cls(photo.name, photo.width, photo.height, {} if address else photo.others)
+        place.source = address or place.source
+        return place
 
     def around(self, ellipses: NDArray[np.floating]) -> dict[str, Any]:
         """Return the box around ellipses (N, 5), as a specific resource."""

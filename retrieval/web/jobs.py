@@ -15,9 +15,13 @@ from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
+from retrieval.groups.groups import read_groups
+from retrieval.iiif.metadata import CANVAS
 from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
+from retrieval.library.groups import make_groups
 from retrieval.library.matches import Match
+from retrieval.library.photos import Photo
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.pages import file_of
@@ -32,6 +36,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused
+from retrieval.web.presentation import canvas_address
 
 MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
@@ -77,7 +82,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`."""
+        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`, `annotations`."""
         if self._searches is None:
             self.renew()
         try:
@@ -131,6 +136,8 @@ class SearchJobs:
                 return self._match(searches, request).to_dict(), b""
             case "picture":
                 return {}, self._picture(searches, request)
+            case "annotations":
+                return self._annotate(searches, request), b""
             case _:
                 raise ValueError(f"there is no job {job!r}")
 
@@ -162,6 +169,43 @@ class SearchJobs:
         asked = self._ask(searches.collection, request["queries"][0])
         with _refusing([asked]):
             return searches.match(asked, row, options, request["turn"])
+
+    def _annotate(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        """Match the photos of a group that are linked, or one of them with the others, as annotations."""
+        from retrieval.library.annotations import annotation_page, pairs_of_groups
+
+        collection, number, photo = searches.collection, request["group"], request["photo"]
+        found = read_groups(collection)
+        groups = tuple(one for one in found.groups if one.number == number)
+        if not groups:
+            raise Refused(
+                "There is no group {number}: the groups may have been looked for again.", "missing", number=number
+            )
+        pairs = pairs_of_groups(collection.catalogue, make_groups(collection, replace(found, groups=groups)))
+        if photo is not None:
+            pairs = [
+                (group, one, other) if one.number == photo else (group, other, one)
+                for group, one, other in pairs
+                if photo in (one.number, other.number)
+            ]
+        if len(pairs) > request["most"]:
+            raise Refused(
+                "A request compares {most} pairs at most, and this group has {count}: ask for those of one photo.",
+                "large",
+                most=request["most"],
+                count=len(pairs),
+            )
+        options = SearchOptions(similarity=self._place.similarity)
+
+        def compare(one: Photo, other: Photo) -> Match:
+            asked = self._ask(collection, {"photo": one.number, "box": None})
+            return searches.match(asked, photo_row(collection, other.number), options)
+
+        def address_of(photo: Photo) -> str:
+            is_elsewhere = CANVAS in photo.others and not request["own"]
+            return "" if is_elsewhere else canvas_address(request["root"], photo.number)
+
+        return annotation_page(pairs, compare, lambda step, done, of: None, address_of)
 
     def _ask(self, collection: Collection, wish: dict[str, Any]) -> QueryImage:
         """Find one photo of a query: of the collection, by its number, or an upload, by its path."""

@@ -101,16 +101,13 @@ class Presentation:
         """Make the answer of the IIIF Content Search API 2.0: photos in which words were found, with their texts."""
         items = []
         for photo in photos:
-            canvas = self._canvas_id(photo.number)
+            canvas = canvas_address(self.root, photo.number)
             texts = [text for text in (photo.title, photo.caption, ", ".join(photo.tags)) if text] or [photo.name]
             items.append(_annotation(f"{canvas}/words", "describing", "\n".join(texts), canvas))
         return {"@context": SEARCH_CONTEXT, "id": address, "type": "AnnotationPage", "items": items}
 
-    def _canvas_id(self, number: int) -> str:
-        return f"{self.root}/api/iiif/{number}/canvas"
-
     def _canvas(self, photo: Photo, region: Region | None) -> Resource:
-        canvas, service = self._canvas_id(photo.number), f"{self.root}/api/iiif/{photo.number}"
+        canvas, service = canvas_address(self.root, photo.number), f"{self.root}/api/iiif/{photo.number}"
         width, height = self.size_of(photo)
         body = {
             "id": f"{service}/full/max/0/default.jpg",
@@ -141,6 +138,11 @@ class Presentation:
     def _thumbnail(self, number: int) -> Resource:
         address = f"{self.root}/api/photos/{number}/thumbnail?size={_THUMBNAIL}"
         return {"id": address, "type": "Image", "format": "image/jpeg"}
+
+
+def canvas_address(root: str, number: int) -> str:
+    """Name the canvas of a photo, by the address of its collection."""
+    return f"{root}/api/iiif/{number}/canvas"
 
 
 def plain(*texts: str) -> Resource:

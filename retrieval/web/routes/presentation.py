@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -11,12 +12,16 @@ from starlette.concurrency import run_in_threadpool
 
 from index.messages import said
 from retrieval.catalogue.browsing import rows_of_content, shapes_of
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE
 from retrieval.curation import albums as curation
 from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.iiif.metadata import CANVAS
 from retrieval.library.photos import Photo, photos_there
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import MAX_NUMBER, Filters
+from retrieval.web.models import Number as ListedNumber
 from retrieval.web.presentation import (
     CONTEXT,
     MOST,
@@ -42,7 +47,14 @@ _JSON: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": _OBJECT, "application/ld+json": _OBJECT}}
 }
 _MOST_WORDS = 1000  # photos in an answer of the Content Search API
+MOST_PAIRS = 200
+"""Pairs of photos that are compared for one answer."""
 
+IDENTIFIERS = (CANVAS, "Identifier")
+"""Columns that are looked into for what a source calls a photo."""
+ANNOTATIONS = "http://www.w3.org/ns/anno.jsonld"
+
+GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
 
@@ -89,12 +101,27 @@ def iiif_words(
 
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
-def iiif_group(request: Request, group: Annotated[int, Path(ge=1, le=MAX_NUMBER)]) -> Response:
+def iiif_group(request: Request, group: GroupNumber) -> Response:
     """Give the photos of a group as a Manifest of the Presentation API 3.0."""
     found = next((one for one in read_groups(service_of(request).collection).groups if one.number == group), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=group)
     return _answer(request, _manifest(request, _group_label(group), found.photos))
+
+
+@router.get("/groups/{group}/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
+async def iiif_group_annotations(
+    request: Request,
+    group: GroupNumber,
+    photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
+    own: Annotated[
+        bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
+    ] = False,
+) -> Response:
+    """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
+    wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
+    page, _ = await service_of(request).search(request, "annotations", wanted)
+    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -119,6 +146,22 @@ async def iiif_photo_manifest(request: Request, number: Number) -> Response:
     """Give a photo as a Manifest of the Presentation API 3.0."""
     row = await service_of(request).row(number)
     return _answer(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
+
+
+@pages.get("/photo/source")
+def photo_of_source(
+    request: Request,
+    id: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE, description="As the source calls the photo.")],
+    column: Annotated[str, Query(max_length=LONGEST_KEY, description="That the identifier is in.")] = "",
+) -> RedirectResponse:
+    """Lead to the photo that its source calls so; to a list, where several are called so."""
+    catalogue = service_of(request).collection.catalogue
+    for key in [column] if column else IDENTIFIERS:
+        total, rows = catalogue.page(0, 1, wanted=PhotoFilter(where=((key, id),)))
+        if total:
+            asked = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
+            return RedirectResponse(f"{_root(request)}/{asked}", 303)
+    raise ProblemError(404, "No photo of this collection has this identifier.")
 
 
 @pages.get("/photo/{content}")
