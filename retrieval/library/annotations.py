@@ -1,7 +1,8 @@
 """Matches as W3C Web Annotations, which viewers of libraries show.
 
 Each pair of photos of a group that geometry links is an annotation (https://www.w3.org/TR/annotation-model/): its
-target and its body are the regions of both in which matches lie. A photo that came by IIIF is its canvas, in the
+target and the first of its bodies are the regions of both in which matches lie. The second is text, as viewers such as
+Mirador show comments alone. A photo that came by IIIF is its canvas, in the
 canvas's own pixels; another is its name, as an address relative to where the file lies.
 """
 
@@ -75,7 +76,7 @@ def annotation_page(
     -------
     dict
         An ``AnnotationPage``, as JSON-LD. Each item has besides: group, inliers, probability, and map, the homography
-        (3 rows of 3) that takes points of the target to points of the body, both in the units of their selectors.
+        (3 rows of 3) that takes points of the target to points of the first body, in the units of their selectors.
     """
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
@@ -83,7 +84,7 @@ def annotation_page(
         if match.inliers:
             target, body = _Place.of(one, address_of), _Place.of(other, address_of)
             regions = target.around(match.query_ellipses), body.around(match.photo_ellipses)
-            items.append({**_annotation(target, body, regions, match), "group": group.number})
+            items.append({**_annotation(target, body, regions, match, other), "group": group.number})
         tell("annotate", done, len(pairs))
     return _page(items)
 
@@ -117,7 +118,7 @@ def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> 
         body = _Place.of(photo)
         x, y = np.array(result.region).T
         regions = target.box(left, top, right, bottom), body.box(x.min(), y.min(), x.max(), y.max())
-        items.append(_annotation(target, body, regions, result))
+        items.append(_annotation(target, body, regions, result, photo))
     return _page(items)
 
 
@@ -140,16 +141,21 @@ def _pairs(catalogue: Catalogue, group: "Group", inliers: int) -> Iterator[tuple
 
 
 def _annotation(
-    target: "_Place", body: "_Place", regions: tuple[dict[str, Any], dict[str, Any]], match: "Match | Result"
+    target: "_Place",
+    body: "_Place",
+    regions: tuple[dict[str, Any], dict[str, Any]],
+    match: "Match | Result",
+    photo: "Photo",
 ) -> dict[str, Any]:
     found = None if match.homography is None else body.scale @ match.homography @ np.linalg.inv(target.scale)
     name = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(regions, sort_keys=True))
+    text = f"{photo.title or photo.name}: {match.probability:.1%}"
     return {
         "id": f"urn:uuid:{name}",
         "type": "Annotation",
-        "motivation": "linking",
+        "motivation": ["linking", "commenting"],
         "target": regions[0],
-        "body": regions[1],
+        "body": [regions[1], {"type": "TextualBody", "value": text, "format": "text/plain"}],
         "inliers": match.inliers,
         "probability": round(match.probability, 4),
         "map": None if found is None or not found[2, 2] else _rounded(found / found[2, 2]),

@@ -187,7 +187,7 @@ class SearchJobs:
                 (group, one, other) if one.number == photo else (group, other, one)
                 for group, one, other in pairs
                 if photo in (one.number, other.number)
-            ]
+            ][: request["most"]]
         if len(pairs) > request["most"]:
             raise Refused(
                 "A request compares {most} pairs at most, and this group has {count}: ask for those of one photo.",

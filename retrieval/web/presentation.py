@@ -50,7 +50,12 @@ class Presentation:
     size_of: Callable[[Photo], tuple[int, int]]
 
     def manifest(
-        self, address: str, label: Resource, photos: Sequence[Photo], regions: Mapping[int, Region] | None = None
+        self,
+        address: str,
+        label: Resource,
+        photos: Sequence[Photo],
+        regions: Mapping[int, Region] | None = None,
+        notes: Callable[[int], str] | None = None,
     ) -> Resource:
         """Make a manifest with a canvas for each photo.
 
@@ -63,6 +68,8 @@ class Presentation:
         photos : sequence of Photo
         regions : mapping of int to Region, optional
             What is marked in photos, by their numbers.
+        notes : callable, optional
+            Gives the address of the annotations of a photo, by its number.
 
         Returns
         -------
@@ -70,6 +77,9 @@ class Presentation:
             A ``Manifest``, as JSON-LD.
         """
         canvases = [self._canvas(one, (regions or {}).get(one.number)) for one in photos]
+        if notes is not None:
+            for one, canvas in zip(photos, canvases, strict=True):
+                canvas["annotations"] = [{"id": notes(one.number), "type": "AnnotationPage"}]
         made: Resource = {"@context": CONTEXT, "id": address, "type": "Manifest", "label": label}
         if canvases:
             made["thumbnail"] = canvases[0]["thumbnail"]

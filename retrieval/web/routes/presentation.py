@@ -1,7 +1,7 @@
 """Routes of photos as manifests of the IIIF Presentation API 3.0, which the Content Search API 2.0 finds words in."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -47,7 +47,7 @@ _JSON: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": _OBJECT, "application/ld+json": _OBJECT}}
 }
 _MOST_WORDS = 1000  # photos in an answer of the Content Search API
-MOST_PAIRS = 200
+MOST_PAIRS = 100
 """Pairs of photos that are compared for one answer."""
 
 IDENTIFIERS = (CANVAS, "Identifier")
@@ -106,7 +106,11 @@ def iiif_group(request: Request, group: GroupNumber) -> Response:
     found = next((one for one in read_groups(service_of(request).collection).groups if one.number == group), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=group)
-    return _answer(request, _manifest(request, _group_label(group), found.photos))
+
+    def notes(number: int) -> str:
+        return f"{_root(request)}/api/iiif/groups/{group}/annotations.json?photo={number}&own=true"
+
+    return _answer(request, _manifest(request, _group_label(group), found.photos, notes=notes))
 
 
 @router.get("/groups/{group}/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -174,7 +178,11 @@ def photo_of_content(request: Request, content: Content) -> RedirectResponse:
 
 
 def _manifest(
-    request: Request, label: Resource, numbers: Sequence[int], regions: dict[int, Region] | None = None
+    request: Request,
+    label: Resource,
+    numbers: Sequence[int],
+    regions: dict[int, Region] | None = None,
+    notes: Callable[[int], str] | None = None,
 ) -> Resource:
     if len(numbers) > MOST:
         raise ProblemError(
@@ -187,7 +195,7 @@ def _manifest(
     photos = photos_there(service.collection.catalogue, numbers, service.cache)
     if len(photos) == 1 and photos[0].title and len(numbers) == 1:
         label = plain(photos[0].title)
-    return _presentation(request).manifest(_here(request), label, photos, regions)
+    return _presentation(request).manifest(_here(request), label, photos, regions, notes)
 
 
 def _presentation(request: Request) -> Presentation:

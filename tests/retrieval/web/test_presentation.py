@@ -163,11 +163,16 @@ def test_matches_of_a_group_are_annotations_of_canvases(presented: httpx.Client)
         one for one in presented.get("/api/groups").json()["groups"] if 2 in [p["number"] for p in one["photos"]]
     )
     canvas = {one["number"]: f"{presented.base_url}/api/iiif/{one['number']}/canvas" for one in group["photos"]}
+    made = fetch(presented, f"/api/iiif/groups/{group['group']}/manifest.json")
+    (page,) = made["items"][[one["number"] for one in group["photos"]].index(2)]["annotations"]
     address = f"/api/iiif/groups/{group['group']}/annotations.json?photo=2"
+    assert page == {"id": f"{presented.base_url}{address}&own=true", "type": "AnnotationPage"}
     (theirs, *_), ours = fetch(presented, address)["items"], fetch(presented, f"{address}&own=true")["items"]
     assert theirs["target"]["source"] == CANVAS and {one["target"]["source"] for one in ours} == {canvas[2]}
-    assert {one["body"]["source"] for one in ours} < {*canvas.values()} and len(ours) > 1
-    item, number = next((one, number) for one in ours for number in canvas if one["body"]["source"] == canvas[number])
+    assert {one["body"][0]["source"] for one in ours} < {*canvas.values()} and len(ours) > 1
+    item, number = next(
+        (one, number) for one in ours for number in canvas if one["body"][0]["source"] == canvas[number]
+    )
     match = presented.get(f"/api/match?q=2&photo={number}").json()
     assert (item["inliers"], item["group"]) == (match["inliers"], group["group"])
     middle = np.array([100.5, 80.5, 1])  # of a pixel, whose corner has whole numbers in annotations
