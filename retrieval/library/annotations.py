@@ -89,7 +89,11 @@ def annotation_page(
     return _page(items)
 
 
-def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> dict[str, Any]:
+def answer_page(
+    answer: "Answer",
+    photo_of: Callable[[str], "Photo | None"],
+    address_of: Callable[["Photo"], str] | None = None,
+) -> dict[str, Any]:
     """Make annotations of what a search has found: from the box of the query, or all of it, to where that lies.
 
     Parameters
@@ -98,6 +102,8 @@ def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> 
         Of a search of the collection.
     photo_of : callable
         From a name to the photo of the collection, or None.
+    address_of : callable, optional
+        See `annotation_page`.
 
     Returns
     -------
@@ -113,9 +119,9 @@ def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> 
         if not result.found and result.probability < LIKELY:
             continue
         known = photo_of(asked.name)
-        target = _Place(asked.name, asked.width, asked.height, {} if known is None else known.others)
+        target = _Place(asked.name, asked.width, asked.height, {}) if known is None else _Place.of(known, address_of)
         left, top, right, bottom = asked.box or (-0.5, -0.5, asked.width - 0.5, asked.height - 0.5)
-        body = _Place.of(photo)
+        body = _Place.of(photo, address_of)
         x, y = np.array(result.region).T
         regions = target.box(left, top, right, bottom), body.box(x.min(), y.min(), x.max(), y.max())
         items.append(_annotation(target, body, regions, result, photo))

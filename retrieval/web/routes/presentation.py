@@ -36,7 +36,7 @@ from retrieval.web.problems import ProblemError
 from retrieval.web.routes.iiif import linked_data, served_sizes
 from retrieval.web.routes.layout import LayoutParameters
 from retrieval.web.routes.photos import Number
-from retrieval.web.routes.search import SearchParameters, search
+from retrieval.web.routes.search import SearchParameters, search, search_with_photos
 from retrieval.web.service import service_of
 
 router = APIRouter(prefix="/api/iiif", tags=["photos"])
@@ -54,6 +54,9 @@ IDENTIFIERS = (CANVAS, "Identifier")
 """Columns that are looked into for what a source calls a photo."""
 ANNOTATIONS = "http://www.w3.org/ns/anno.jsonld"
 
+Own = Annotated[
+    bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
+]
 GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
@@ -118,13 +121,11 @@ async def iiif_group_annotations(
     request: Request,
     group: GroupNumber,
     photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
-    own: Annotated[
-        bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
-    ] = False,
+    own: Own = False,
 ) -> Response:
     """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
     wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
-    page, _ = await service_of(request).search(request, "annotations", wanted)
+    page, _ = await service_of(request).search(request, "group", wanted)
     return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
 
 
@@ -143,6 +144,15 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
     label = spoken(said("Photos that show the same as {name}"), name=name)
     numbers = [one["number"] for one in shown]
     return _answer(request, await run_in_threadpool(_manifest, request, label, numbers, regions))
+
+
+@router.get("/search/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
+async def iiif_search_annotations(
+    request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False
+) -> Response:
+    """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
+    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)

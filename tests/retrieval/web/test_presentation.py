@@ -122,7 +122,12 @@ def test_a_list_names_all_photos_albums_and_groups(presented: httpx.Client) -> N
 
 def test_an_answer_is_a_manifest_with_what_matches_marked(presented: httpx.Client, indexed: Indexed) -> None:
     query = presented.get("/api/photos?name=coffee").json()["photos"][0]
+    box = f"{query['number']}:100,90,300,290"
     made = fetch(presented, f"/api/iiif/search/manifest.json?q={query['number']}")
+    linked = fetch(presented, f"/api/iiif/search/annotations.json?q={box}&own=true")["items"]
+    assert {one["target"]["source"] for one in linked} == {f"{presented.base_url}/api/iiif/{query['number']}/canvas"}
+    assert {one["target"]["selector"]["value"] for one in linked} == {"xywh=100,90,201,201"}
+    assert {one["body"][0]["source"] for one in linked} <= {canvas["id"] for canvas in made["items"]} and linked
     results = {one["number"]: one for one in presented.get(f"/api/search?q={query['number']}").json()["results"]}
     numbers = check_manifest(presented, made)
     assert len(numbers) > 1 and all(results[one]["found"] or results[one]["probability"] >= 0.8 for one in numbers)
