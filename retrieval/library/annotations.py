@@ -1,7 +1,8 @@
 """Matches as W3C Web Annotations, which viewers of libraries show.
 
 Each pair of photos of a group that geometry links is an annotation (https://www.w3.org/TR/annotation-model/): its
-target and its body are the regions of both in which matches lie. A photo that came by IIIF is its canvas, in the
+target and the first of its bodies are the regions of both in which matches lie. The second is text, as viewers such as
+Mirador show comments alone. A photo that came by IIIF is its canvas, in the
 canvas's own pixels; another is its name, as an address relative to where the file lies.
 """
 
@@ -43,40 +44,56 @@ _MEDIA = "http://www.w3.org/TR/media-frags/"
 _SIZE = re.compile(r"([1-9][0-9]{0,6})x([1-9][0-9]{0,6})")
 
 
+GroupPair = tuple["Group", "Photo", "Photo"]
+
+
+def pairs_of_groups(catalogue: Catalogue, groups: "Groups") -> list[GroupPair]:
+    """Return the photos of groups that geometry links, two at a time, by the numbers of groups and photos."""
+    return [(group, *pair) for group in groups for pair in _pairs(catalogue, group, groups.inliers)]
+
+
 def annotation_page(
-    catalogue: Catalogue, groups: "Groups", compare: Callable[["Photo", "Photo"], "Match"], tell: Progress
+    pairs: Sequence[GroupPair],
+    compare: Callable[["Photo", "Photo"], "Match"],
+    tell: Progress,
+    address_of: Callable[["Photo"], str] | None = None,
 ) -> dict[str, Any]:
     """Make annotations of the matches within groups.
 
     Parameters
     ----------
-    catalogue : Catalogue
-    groups : Groups
-        Of its collection.
+    pairs : sequence of (Group, Photo, Photo)
+        As `pairs_of_groups` gives them: the target of an annotation, and its body.
     compare : callable
         Matches two photos.
     tell : callable
         Told how many pairs are done.
+    address_of : callable, optional
+        Gives the address of a photo, of as many pixels. Without it, or where it gives "", a photo that came by IIIF is
+        its canvas, and another its name.
 
     Returns
     -------
     dict
         An ``AnnotationPage``, as JSON-LD. Each item has besides: group, inliers, probability, and map, the homography
-        (3 rows of 3) that takes points of the target to points of the body, both in the units of their selectors.
+        (3 rows of 3) that takes points of the target to points of the first body, in the units of their selectors.
     """
-    pairs = [(group, *pair) for group in groups for pair in _pairs(catalogue, group, groups.inliers)]
     items = []
     for done, (group, one, other) in enumerate(pairs, 1):
         match = compare(one, other)
         if match.inliers:
-            target, body = _Place.of(one), _Place.of(other)
+            target, body = _Place.of(one, address_of), _Place.of(other, address_of)
             regions = target.around(match.query_ellipses), body.around(match.photo_ellipses)
-            items.append({**_annotation(target, body, regions, match), "group": group.number})
+            items.append({**_annotation(target, body, regions, match, other), "group": group.number})
         tell("annotate", done, len(pairs))
     return _page(items)
 
 
-def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> dict[str, Any]:
+def answer_page(
+    answer: "Answer",
+    photo_of: Callable[[str], "Photo | None"],
+    address_of: Callable[["Photo"], str] | None = None,
+) -> dict[str, Any]:
     """Make annotations of what a search has found: from the box of the query, or all of it, to where that lies.
 
     Parameters
@@ -85,6 +102,8 @@ def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> 
         Of a search of the collection.
     photo_of : callable
         From a name to the photo of the collection, or None.
+    address_of : callable, optional
+        See `annotation_page`.
 
     Returns
     -------
@@ -100,12 +119,12 @@ def answer_page(answer: "Answer", photo_of: Callable[[str], "Photo | None"]) -> 
         if not result.found and result.probability < LIKELY:
             continue
         known = photo_of(asked.name)
-        target = _Place(asked.name, asked.width, asked.height, {} if known is None else known.others)
+        target = _Place(asked.name, asked.width, asked.height, {}) if known is None else _Place.of(known, address_of)
         left, top, right, bottom = asked.box or (-0.5, -0.5, asked.width - 0.5, asked.height - 0.5)
-        body = _Place.of(photo)
+        body = _Place.of(photo, address_of)
         x, y = np.array(result.region).T
         regions = target.box(left, top, right, bottom), body.box(x.min(), y.min(), x.max(), y.max())
-        items.append(_annotation(target, body, regions, result))
+        items.append(_annotation(target, body, regions, result, photo))
     return _page(items)
 
 
@@ -128,16 +147,21 @@ def _pairs(catalogue: Catalogue, group: "Group", inliers: int) -> Iterator[tuple
 
 
 def _annotation(
-    target: "_Place", body: "_Place", regions: tuple[dict[str, Any], dict[str, Any]], match: "Match | Result"
+    target: "_Place",
+    body: "_Place",
+    regions: tuple[dict[str, Any], dict[str, Any]],
+    match: "Match | Result",
+    photo: "Photo",
 ) -> dict[str, Any]:
     found = None if match.homography is None else body.scale @ match.homography @ np.linalg.inv(target.scale)
     name = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(regions, sort_keys=True))
+    text = f"{photo.title or photo.name}: {match.probability:.1%}"
     return {
         "id": f"urn:uuid:{name}",
         "type": "Annotation",
-        "motivation": "linking",
+        "motivation": ["linking", "commenting"],
         "target": regions[0],
-        "body": regions[1],
+        "body": [regions[1], {"type": "TextualBody", "value": text, "format": "text/plain"}],
         "inliers": match.inliers,
         "probability": round(match.probability, 4),
         "map": None if found is None or not found[2, 2] else _rounded(found / found[2, 2]),
@@ -159,8 +183,11 @@ class _Place:
         self.scale: NDArray[np.float64] = np.array([[x, 0, x / 2], [0, y, y / 2], [0, 0, 1]])
 
     @classmethod
-    def of(cls, photo: "Photo") -> "_Place":
-        return cls(photo.name, photo.width, photo.height, photo.others)
+    def of(cls, photo: "Photo", address_of: Callable[["Photo"], str] | None = None) -> "_Place":
+        address = "" if address_of is None else address_of(photo)
+        place = cls(photo.name, photo.width, photo.height, {} if address else photo.others)
+        place.source = address or place.source
+        return place
 
     def around(self, ellipses: NDArray[np.floating]) -> dict[str, Any]:
         """Return the box around ellipses (N, 5), as a specific resource."""

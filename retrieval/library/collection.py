@@ -630,13 +630,13 @@ class Collection(Decisions):
             It cannot be written there.
         """
         from index.arrays import save_json
-        from retrieval.library.annotations import annotation_page, answer_page
+        from retrieval.library.annotations import annotation_page, answer_page, pairs_of_groups
 
         if answer is not None:
             page = answer_page(answer, lambda name: self.photo(name) if name in self else None)
         else:
             with telling(progress, {"annotate": "Comparing (pairs)"}) as tell:
-                page = annotation_page(self.opened.catalogue, self.groups(), self.match, tell)
+                page = annotation_page(pairs_of_groups(self.opened.catalogue, self.groups()), self.match, tell)
         try:
             save_json(Path(path), page)
         except OSError as error:

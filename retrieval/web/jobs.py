@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,19 @@ from typing import Any
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
 from retrieval.catalogue.filters import filter_of
+from retrieval.catalogue.photos import photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
+from retrieval.groups.groups import read_groups
+from retrieval.iiif.metadata import CANVAS
+from retrieval.library.answers import Answer as FoundPhotos
 from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
+from retrieval.library.groups import make_groups
 from retrieval.library.matches import Match
+from retrieval.library.photos import Photo, photos_of
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.pages import file_of
@@ -32,6 +38,7 @@ from retrieval.search.options import SearchOptions
 from retrieval.search.query import Box, PhotoUnusable
 from retrieval.web.discretion import without_paths
 from retrieval.web.pool.workers import Answer, Refused
+from retrieval.web.presentation import canvas_address
 
 MAX_PIXELS = 100_000_000
 """Pixels of an uploaded photo."""
@@ -77,7 +84,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`."""
+        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`, `group`, `found`."""
         if self._searches is None:
             self.renew()
         try:
@@ -131,6 +138,10 @@ class SearchJobs:
                 return self._match(searches, request).to_dict(), b""
             case "picture":
                 return {}, self._picture(searches, request)
+            case "group":
+                return self._annotate_group(searches, request), b""
+            case "found":
+                return self._annotate_found(searches, request), b""
             case _:
                 raise ValueError(f"there is no job {job!r}")
 
@@ -143,6 +154,11 @@ class SearchJobs:
         return replace(said_elsewhere(SearchOptions, request), similarity=similarity)
 
     def _search(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        asked, answer = self._answer(searches, request)
+        uploads = [one.content if one.max_pixels is not None else None for one in asked]
+        return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
+
+    def _answer(self, searches: Searches, request: dict[str, Any]) -> tuple[list[QueryImage], FoundPhotos]:
         options = self._options(request)
         asked = [self._ask(searches.collection, wish) for wish in request["queries"]]
         with _refusing(asked):
@@ -153,8 +169,7 @@ class SearchJobs:
                 top=request["top"],
                 match_all=request["match"] == "all",
             )
-        uploads = [one.content if one.max_pixels is not None else None for one in asked]
-        return answer.to_dict() | ({"uploads": uploads} if any(uploads) else {})
+        return asked, answer
 
     def _match(self, searches: Searches, request: dict[str, Any]) -> Match:
         options = self._options(request)
@@ -162,6 +177,52 @@ class SearchJobs:
         asked = self._ask(searches.collection, request["queries"][0])
         with _refusing([asked]):
             return searches.match(asked, row, options, request["turn"])
+
+    def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        """Match the photos of a group that are linked, or one of them with the others, as annotations."""
+        from retrieval.library.annotations import annotation_page, pairs_of_groups
+
+        collection, number, photo = searches.collection, request["group"], request["photo"]
+        found = read_groups(collection)
+        groups = tuple(one for one in found.groups if one.number == number)
+        if not groups:
+            raise Refused(
+                "There is no group {number}: the groups may have been looked for again.", "missing", number=number
+            )
+        pairs = pairs_of_groups(collection.catalogue, make_groups(collection, replace(found, groups=groups)))
+        if photo is not None:
+            pairs = [
+                (group, one, other) if one.number == photo else (group, other, one)
+                for group, one, other in pairs
+                if photo in (one.number, other.number)
+            ][: request["most"]]
+        if len(pairs) > request["most"]:
+            raise Refused(
+                "A request compares {most} pairs at most, and this group has {count}: ask for those of one photo.",
+                "large",
+                most=request["most"],
+                count=len(pairs),
+            )
+        options = SearchOptions(similarity=self._place.similarity)
+
+        def compare(one: Photo, other: Photo) -> Match:
+            asked = self._ask(collection, {"photo": one.number, "box": None})
+            return searches.match(asked, photo_row(collection, other.number), options)
+
+        return annotation_page(pairs, compare, lambda step, done, of: None, _addresses(request))
+
+    def _annotate_found(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        """Search with photos of the collection, and give what is found as annotations."""
+        from retrieval.library.annotations import answer_page
+
+        _, answer = self._answer(searches, request)
+        catalogue = searches.collection.catalogue
+
+        def photo_of(name: str) -> Photo | None:
+            row = catalogue.read(photo_of_name, name)
+            return None if row is None else photos_of(catalogue, [row], searches.collection.folder)[0]
+
+        return answer_page(answer, photo_of, _addresses(request))
 
     def _ask(self, collection: Collection, wish: dict[str, Any]) -> QueryImage:
         """Find one photo of a query: of the collection, by its number, or an upload, by its path."""
@@ -187,6 +248,16 @@ class SearchJobs:
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()
+
+
+def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:
+    """What names photos in annotations: canvases of this server, but where the library that has them is to be meant."""
+
+    def address_of(photo: Photo) -> str:
+        is_elsewhere = CANVAS in photo.others and not request["own"]
+        return "" if is_elsewhere else canvas_address(request["root"], photo.number)
+
+    return address_of
 
 
 @contextlib.contextmanager

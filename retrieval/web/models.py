@@ -219,6 +219,9 @@ class PhotoDetails(Photo):
     """A photo of the collection, and all that is known of it."""
 
     others: dict[str, list[str]] = Field({}, description="What else was imported, by the names of its columns.")
+    link: str | None = Field(
+        None, description="Address that lasts as long as the file is what it is, below the collection's."
+    )
 
 
 class Layout(BaseModel):

@@ -50,7 +50,12 @@ class Presentation:
     size_of: Callable[[Photo], tuple[int, int]]
 
     def manifest(
-        self, address: str, label: Resource, photos: Sequence[Photo], regions: Mapping[int, Region] | None = None
+        self,
+        address: str,
+        label: Resource,
+        photos: Sequence[Photo],
+        regions: Mapping[int, Region] | None = None,
+        notes: Callable[[int], str] | None = None,
     ) -> Resource:
         """Make a manifest with a canvas for each photo.
 
@@ -63,6 +68,8 @@ class Presentation:
         photos : sequence of Photo
         regions : mapping of int to Region, optional
             What is marked in photos, by their numbers.
+        notes : callable, optional
+            Gives the address of the annotations of a photo, by its number.
 
         Returns
         -------
@@ -70,6 +77,9 @@ class Presentation:
             A ``Manifest``, as JSON-LD.
         """
         canvases = [self._canvas(one, (regions or {}).get(one.number)) for one in photos]
+        if notes is not None:
+            for one, canvas in zip(photos, canvases, strict=True):
+                canvas["annotations"] = [{"id": notes(one.number), "type": "AnnotationPage"}]
         made: Resource = {"@context": CONTEXT, "id": address, "type": "Manifest", "label": label}
         if canvases:
             made["thumbnail"] = canvases[0]["thumbnail"]
@@ -101,16 +111,13 @@ class Presentation:
         """Make the answer of the IIIF Content Search API 2.0: photos in which words were found, with their texts."""
         items = []
         for photo in photos:
-            canvas = self._canvas_id(photo.number)
+            canvas = canvas_address(self.root, photo.number)
             texts = [text for text in (photo.title, photo.caption, ", ".join(photo.tags)) if text] or [photo.name]
             items.append(_annotation(f"{canvas}/words", "describing", "\n".join(texts), canvas))
         return {"@context": SEARCH_CONTEXT, "id": address, "type": "AnnotationPage", "items": items}
 
-    def _canvas_id(self, number: int) -> str:
-        return f"{self.root}/api/iiif/{number}/canvas"
-
     def _canvas(self, photo: Photo, region: Region | None) -> Resource:
-        canvas, service = self._canvas_id(photo.number), f"{self.root}/api/iiif/{photo.number}"
+        canvas, service = canvas_address(self.root, photo.number), f"{self.root}/api/iiif/{photo.number}"
         width, height = self.size_of(photo)
         body = {
             "id": f"{service}/full/max/0/default.jpg",
@@ -141,6 +148,11 @@ class Presentation:
     def _thumbnail(self, number: int) -> Resource:
         address = f"{self.root}/api/photos/{number}/thumbnail?size={_THUMBNAIL}"
         return {"id": address, "type": "Image", "format": "image/jpeg"}
+
+
+def canvas_address(root: str, number: int) -> str:
+    """Name the canvas of a photo, by the address of its collection."""
+    return f"{root}/api/iiif/{number}/canvas"
 
 
 def plain(*texts: str) -> Resource:

@@ -58,6 +58,7 @@ LOOK = 30.0
 """Seconds at least between two looks for damage where nobody searches."""
 MOST_TAGS = 5000
 """That are counted."""
+_LINK_DIGITS = 16  # of the SHA-256 of a file, in the address of its photo
 _LOOK = 0.5  # seconds between two looks at whether a client has left
 
 
@@ -355,7 +356,7 @@ def describe_those_there(service: Service, numbers: Sequence[int]) -> list[Photo
 def describe_photo(service: Service, row: ImageRow) -> PhotoDetails:
     """One photo as the API shows it."""
     (one,) = photos_of(service.collection.catalogue, [row], service.cache)
-    return PhotoDetails(**_facts(one))
+    return PhotoDetails(**_facts(one), link=row.sha256 and f"/photo/{row.sha256[:_LINK_DIGITS]}")
 
 
 def _facts(photo: KnownPhoto) -> dict[str, Any]:

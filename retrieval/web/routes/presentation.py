@@ -1,9 +1,10 @@
 """Routes of photos as manifests of the IIIF Presentation API 3.0, which the Content Search API 2.0 finds words in."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -11,12 +12,16 @@ from starlette.concurrency import run_in_threadpool
 
 from index.messages import said
 from retrieval.catalogue.browsing import rows_of_content, shapes_of
+from retrieval.catalogue.filters import PhotoFilter
+from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE
 from retrieval.curation import albums as curation
 from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.iiif.metadata import CANVAS
 from retrieval.library.photos import Photo, photos_there
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import MAX_NUMBER, Filters
+from retrieval.web.models import Number as ListedNumber
 from retrieval.web.presentation import (
     CONTEXT,
     MOST,
@@ -31,7 +36,7 @@ from retrieval.web.problems import ProblemError
 from retrieval.web.routes.iiif import linked_data, served_sizes
 from retrieval.web.routes.layout import LayoutParameters
 from retrieval.web.routes.photos import Number
-from retrieval.web.routes.search import SearchParameters, search
+from retrieval.web.routes.search import SearchParameters, search, search_with_photos
 from retrieval.web.service import service_of
 
 router = APIRouter(prefix="/api/iiif", tags=["photos"])
@@ -42,7 +47,17 @@ _JSON: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": _OBJECT, "application/ld+json": _OBJECT}}
 }
 _MOST_WORDS = 1000  # photos in an answer of the Content Search API
+MOST_PAIRS = 100
+"""Pairs of photos that are compared for one answer."""
 
+IDENTIFIERS = (CANVAS, "Identifier")
+"""Columns that are looked into for what a source calls a photo."""
+ANNOTATIONS = "http://www.w3.org/ns/anno.jsonld"
+
+Own = Annotated[
+    bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
+]
+GroupNumber = Annotated[int, Path(ge=1, le=MAX_NUMBER)]
 Content = Annotated[str, Path(pattern="^[0-9a-f]{12,64}$", description="Beginning of the SHA-256 of a photo's file.")]
 
 
@@ -89,12 +104,29 @@ def iiif_words(
 
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
-def iiif_group(request: Request, group: Annotated[int, Path(ge=1, le=MAX_NUMBER)]) -> Response:
+def iiif_group(request: Request, group: GroupNumber) -> Response:
     """Give the photos of a group as a Manifest of the Presentation API 3.0."""
     found = next((one for one in read_groups(service_of(request).collection).groups if one.number == group), None)
     if found is None:
         raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=group)
-    return _answer(request, _manifest(request, _group_label(group), found.photos))
+
+    def notes(number: int) -> str:
+        return f"{_root(request)}/api/iiif/groups/{group}/annotations.json?photo={number}&own=true"
+
+    return _answer(request, _manifest(request, _group_label(group), found.photos, notes=notes))
+
+
+@router.get("/groups/{group}/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
+async def iiif_group_annotations(
+    request: Request,
+    group: GroupNumber,
+    photo: Annotated[ListedNumber | None, Query(description="Only its matches, of which it is the target.")] = None,
+    own: Own = False,
+) -> Response:
+    """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
+    wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
+    page, _ = await service_of(request).search(request, "group", wanted)
+    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -114,11 +146,36 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
     return _answer(request, await run_in_threadpool(_manifest, request, label, numbers, regions))
 
 
+@router.get("/search/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
+async def iiif_search_annotations(
+    request: Request, asked: Annotated[SearchParameters, Query()], own: Own = False
+) -> Response:
+    """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
+    page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
+    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
+
+
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
 async def iiif_photo_manifest(request: Request, number: Number) -> Response:
     """Give a photo as a Manifest of the Presentation API 3.0."""
     row = await service_of(request).row(number)
     return _answer(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
+
+
+@pages.get("/photo/source")
+def photo_of_source(
+    request: Request,
+    id: Annotated[str, Query(min_length=1, max_length=LONGEST_VALUE, description="As the source calls the photo.")],
+    column: Annotated[str, Query(max_length=LONGEST_KEY, description="That the identifier is in.")] = "",
+) -> RedirectResponse:
+    """Lead to the photo that its source calls so; to a list, where several are called so."""
+    catalogue = service_of(request).collection.catalogue
+    for key in [column] if column else IDENTIFIERS:
+        total, rows = catalogue.page(0, 1, wanted=PhotoFilter(where=((key, id),)))
+        if total:
+            asked = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
+            return RedirectResponse(f"{_root(request)}/{asked}", 303)
+    raise ProblemError(404, "No photo of this collection has this identifier.")
 
 
 @pages.get("/photo/{content}")
@@ -131,7 +188,11 @@ def photo_of_content(request: Request, content: Content) -> RedirectResponse:
 
 
 def _manifest(
-    request: Request, label: Resource, numbers: Sequence[int], regions: dict[int, Region] | None = None
+    request: Request,
+    label: Resource,
+    numbers: Sequence[int],
+    regions: dict[int, Region] | None = None,
+    notes: Callable[[int], str] | None = None,
 ) -> Resource:
     if len(numbers) > MOST:
         raise ProblemError(
@@ -144,7 +205,7 @@ def _manifest(
     photos = photos_there(service.collection.catalogue, numbers, service.cache)
     if len(photos) == 1 and photos[0].title and len(numbers) == 1:
         label = plain(photos[0].title)
-    return _presentation(request).manifest(_here(request), label, photos, regions)
+    return _presentation(request).manifest(_here(request), label, photos, regions, notes)
 
 
 def _presentation(request: Request) -> Presentation:

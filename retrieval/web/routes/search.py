@@ -143,6 +143,15 @@ async def _have_done(request: Request, job: str, wanted: dict[str, Any]) -> Answ
     return await service_of(request).search(request, job, wanted, upload=upload)
 
 
+async def search_with_photos(
+    request: Request, asked: SearchParameters, job: str, wanted: dict[str, Any]
+) -> dict[str, Any]:
+    """Have a worker do another job of a search for photos of the collection."""
+    fields = asked.model_dump(exclude={"q"})
+    answer, _ = await _have_done(request, job, _job(SearchRequest(queries=_parse(asked.q), **fields), None) | wanted)
+    return answer
+
+
 async def _search(request: Request, asked: SearchRequest, form: Uploads | None) -> dict[str, Any]:
     """Have a worker search; its answer is that of the command, of which the model leaves out where files lie."""
     answer, _ = await _have_done(request, "search", _job(asked, form))

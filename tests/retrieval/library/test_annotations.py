@@ -40,15 +40,17 @@ def test_a_pair_of_canvases_is_told_in_their_own_pixels(size: int | None, tmp_pa
     page = json.loads((tmp_path / "m.jsonld").read_text())
     assert page["@context"][0] == "http://www.w3.org/ns/anno.jsonld" and page["type"] == "AnnotationPage"
     (item,) = page["items"]
-    assert (item["type"], item["motivation"], item["group"]) == ("Annotation", "linking", 1)
-    assert [item[key]["source"] for key in ("target", "body")] == [f"{server.address}/canvas/{one}" for one in "ab"]
+    assert (item["type"], item["motivation"], item["group"]) == ("Annotation", ["linking", "commenting"], 1)
+    assert [one["source"] for one in (item["target"], item["body"][0])] == [
+        f"{server.address}/canvas/{one}" for one in "ab"
+    ]
     assert item["probability"] > 0.9 and item["inliers"] >= 20
     # The second shows what the first does 60 pixels further left and 40 higher, of 360.
     units = size or 100
     shift = np.array([-60, -40]) * units / 360
     mapped = np.array(item["map"]) @ [units / 2, units / 2, 1]
     assert np.allclose(mapped[:2] / mapped[2], units / 2 + shift, atol=units / 180)
-    target, body = _box(item["target"]), _box(item["body"])
+    target, body = _box(item["target"]), _box(item["body"][0])
     assert np.allclose(np.array(target[:2]) + shift, body[:2], atol=units / 20)
     assert np.allclose(target[2:], body[2:], atol=units / 20) and min(target[2:]) > units / 2
     assert ("percent:" in item["target"]["selector"]["value"]) == (size is None)
@@ -66,12 +68,14 @@ def test_photos_of_folders_are_told_by_their_names(tmp_path: Path, cairn: Callab
     out = tmp_path / "out.jsonld"
     assert cairn("annotations", tmp_path / "c", "--out", out, "--json").json["annotations"] == 1
     (item,) = json.loads(out.read_text())["items"]
-    assert {item["target"]["source"], item["body"]["source"]} == {"%C3%A4.png", "b.png"}
+    assert {item["target"]["source"], item["body"][0]["source"]} == {"%C3%A4.png", "b.png"}
     found = ["query", tmp_path / "c", "b.png", "--box", 40, 40, 240, 240, "--annotations", out]
     assert cairn(*found).code == 0
     (item,) = json.loads(out.read_text())["items"]
-    assert [item[key]["source"] for key in ("target", "body")] == ["b.png", "%C3%A4.png"]
+    assert [one["source"] for one in (item["target"], item["body"][0])] == ["b.png", "%C3%A4.png"]
     assert _box(item["target"]) == [40, 40, 201, 201] and item["probability"] > 0.8
-    assert np.allclose(_box(item["body"]), [40, 40, 200, 200], atol=3)  # it shows the same part, cut at the same corner
+    assert np.allclose(
+        _box(item["body"][0]), [40, 40, 200, 200], atol=3
+    )  # it shows the same part, cut at the same corner
     ran = cairn("annotations", tmp_path / "c", "--out", tmp_path / "none" / "out.jsonld")
     assert ran.code == 2 and "cannot be written" in ran.err

@@ -16,7 +16,13 @@ from tests.support.live import import_by_name, serving_copy
 pytestmark = pytest.mark.browser
 
 VALUES: dict[str, dict[str, list[str]]] = {
-    "coffee_001.jpg": {"taken": ["1923-05-17"], "title": ["Café am Fluß"], "tag": ["Morgen", "Tasse"]},
+    "coffee_001.jpg": {
+        "taken": ["1923-05-17"],
+        "title": ["Café am Fluß"],
+        "tag": ["Morgen", "Tasse"],
+        "Attribution": ["Stadtarchiv."],
+        "Source": ["https://archiv.example/1"],
+    },
     "coffee_002.jpg": {"taken": ["1923-05"], "tag": ["Tasse"], "archiv": ["Stadtarchiv Łódź"]},
     "coffee_003.jpg": {"taken": ["2004-07-03T14:30:05"]},
     "cat_001.jpg": {"taken": ["2004-07-01"], "title": ["<img src=x onerror=alert(1)> Katze"]},
@@ -112,6 +118,12 @@ def test_a_title_stands_in_place_of_the_name(visit: Visit) -> None:
     link.click()
     page.locator("#title", has_text="Café am Fluß").wait_for()
     assert page.title() == "Café am Fluß · Cairn"
+    cited = page.locator("#citation").text_content()
+    assert cited.startswith("Stadtarchiv, “Café am Fluß”, May 17, 1923. https://archiv.example/1, http://")
+    address = page.url
+    page.goto(cited.partition(" (seen on ")[0].rpartition(", ")[2])
+    page.locator("#title", has_text="Café am Fluß").wait_for()
+    assert page.url.partition("&")[0] == address.partition("&")[0]
     visit.open("/?words=katze")
     page.locator("#photos .wall-caption .title").wait_for(state="attached")
     assert page.locator("#photos .wall-caption .title").text_content() == VALUES["cat_001.jpg"]["title"][0]

@@ -118,6 +118,7 @@ def test_filters_that_make_no_sense_are_refused_in_a_sentence(client: httpx.Clie
 def test_a_photo_tells_what_is_known_of_it(client: httpx.Client) -> None:
     (listed,) = client.get("/api/photos?name=coffee_001").json()["photos"]
     shown = client.get(f"/api/photos/{listed['number']}").json()
+    assert client.get(shown.pop("link")).headers["location"].endswith(f"/photo?number={listed['number']}")
     assert shown == listed | {"others": {MARKUP: [QUOTES], "__proto__": ["polluted"], "archive": ["Berlin"]}}
     assert (shown["title"], shown["tags"], shown["camera"]) == (MARKUP, ["cup", MARKUP, QUOTES], QUOTES)
     assert (shown["taken"], shown["latitude"]) == ("1923-05-17T14:30:05", -33.8567844)

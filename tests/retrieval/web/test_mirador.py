@@ -1,6 +1,7 @@
 """Mirador, a viewer of libraries, shows what a collection is served as; CAIRN_MIRADOR names its mirador.min.js."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
+from retrieval.collection.collection import Collection
+from retrieval.groups.groups import group_photos
 from retrieval.web.access.options import AccessOptions
 from tests.conftest import Indexed
 from tests.support.browser import chromium  # noqa: F401
@@ -39,23 +42,31 @@ def viewer() -> Iterator[str]:
         yield server.address
 
 
-def test_mirador_shows_an_answer_with_its_regions(
+@pytest.mark.parametrize("shown", ("answer", "group"))
+def test_mirador_shows_photos_with_the_regions_that_match(
+    shown: str,
     chromium: Any,  # noqa: F811
     viewer: str,
     indexed: Indexed,
     tmp_path: Path,
 ) -> None:
+    folder = shutil.copytree(indexed.folder, tmp_path / "demo.cairn")
+    with Collection.open(folder) as collection:
+        group_photos(collection)
     access, page = AccessOptions(cors=(viewer,)), chromium.new_page(viewport={"width": 1280, "height": 900})
-    with serving(indexed.folder, tmp_path / "cache", access=access) as base, client_of(base) as client:
+    with serving(folder, tmp_path / "cache", access=access) as base, client_of(base) as client:
         number = client.get("/api/photos?name=coffee").json()["photos"][0]["number"]
-        manifest = f"{base}/api/iiif/search/manifest.json?q={number}"
+        asked = {"answer": f"search/manifest.json?q={number}", "group": "groups/1/manifest.json"}
+        manifest = f"{base}/api/iiif/{asked[shown]}"
         found = client.get(manifest).json()
         pictures = []
         page.on("response", lambda answer: pictures.append((answer.status, answer.url)))
         page.goto(f"{viewer}/index.html#{quote(manifest, safe='')}")
         page.get_by_text(found["label"]["en"][0]).first.wait_for()
-        (marked,) = found["items"][0]["annotations"][0]["items"]
-        page.get_by_text(marked["body"]["value"]).first.wait_for()
+        (notes,) = found["items"][0]["annotations"]
+        marked = (notes.get("items") or client.get(notes["id"]).json()["items"])[0]
+        said = marked["body"]["value"] if shown == "answer" else marked["body"][1]["value"]
+        page.get_by_text(said).first.wait_for()
         page.wait_for_load_state("networkidle")
-    shown = [url for status, url in pictures if status == 200 and "/api/iiif/" in url and url.endswith(".jpg")]
-    assert shown and all(status < 400 for status, url in pictures if url.startswith(base))
+    there = [url for status, url in pictures if status == 200 and "/api/iiif/" in url and url.endswith(".jpg")]
+    assert there and all(status < 400 for status, url in pictures if url.startswith(base))

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
+from retrieval.catalogue.metadata_store import folded_key, import_values
 from retrieval.collection.collection import Collection
 from retrieval.curation.albums import make_album
 from retrieval.groups.groups import group_photos
 from retrieval.web.presentation import MOST
 from tests.conftest import Indexed
-from tests.support.live import client_of, import_by_name, serving
+from tests.support.live import client_of, serving
 
+SERIES = "Cups, vol. 1"
 RIGHTS = "https://creativecommons.org/publicdomain/mark/1.0/"
 KNOWN = {
     "title": ["A cup of coffee"],
@@ -27,6 +30,9 @@ KNOWN = {
     "Rights": [RIGHTS],
     "Source": ["https://library.example/item/1"],
     "Shelf mark": ["Ms. 12"],
+    "IIIF canvas": [CANVAS := "https://library.example/canvas?page=2"],
+    "IIIF size": ["1000x1000"],
+    "Series": [SERIES],
 }
 
 
@@ -37,8 +43,9 @@ def presented(indexed: Indexed, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = Path(shutil.copytree(indexed.folder, root / "demo.cairn"))
     with Collection.open(folder) as collection:
         collection.catalogue.write(make_album, "Cups & <i>more</i>", [2, 1])
-        names = {number: name for number, name, _ in collection.catalogue.places()}
-        import_by_name(collection, {names[2]: KNOWN})
+        columns = {folded_key(column): column for column in KNOWN}
+        known = {2: {folded_key(column): texts for column, texts in KNOWN.items()}, 1: {"series": [SERIES]}}
+        collection.catalogue.write(import_values, known, labels=columns)
         group_photos(collection)
     with serving(folder, root / "cache") as base, client_of(base) as client:
         yield client
@@ -97,7 +104,7 @@ def test_what_is_known_of_a_photo_is_where_the_standard_has_it(presented: httpx.
         pairs = {
             tuple(one["label"].get("de", one["label"].get("none"))): one["value"]["none"] for one in told["metadata"]
         }
-        assert pairs == {("Schlagwörter",): ["cup", "table"], ("Shelf mark",): ["Ms. 12"]}
+        assert pairs == {("Schlagwörter",): ["cup", "table"], ("Shelf mark",): ["Ms. 12"], ("Series",): [SERIES]}
 
 
 def test_a_list_names_all_photos_albums_and_groups(presented: httpx.Client) -> None:
@@ -115,7 +122,12 @@ def test_a_list_names_all_photos_albums_and_groups(presented: httpx.Client) -> N
 
 def test_an_answer_is_a_manifest_with_what_matches_marked(presented: httpx.Client, indexed: Indexed) -> None:
     query = presented.get("/api/photos?name=coffee").json()["photos"][0]
+    box = f"{query['number']}:100,90,300,290"
     made = fetch(presented, f"/api/iiif/search/manifest.json?q={query['number']}")
+    linked = fetch(presented, f"/api/iiif/search/annotations.json?q={box}&own=true")["items"]
+    assert {one["target"]["source"] for one in linked} == {f"{presented.base_url}/api/iiif/{query['number']}/canvas"}
+    assert {one["target"]["selector"]["value"] for one in linked} == {"xywh=100,90,201,201"}
+    assert {one["body"][0]["source"] for one in linked} <= {canvas["id"] for canvas in made["items"]} and linked
     results = {one["number"]: one for one in presented.get(f"/api/search?q={query['number']}").json()["results"]}
     numbers = check_manifest(presented, made)
     assert len(numbers) > 1 and all(results[one]["found"] or results[one]["probability"] >= 0.8 for one in numbers)
@@ -140,12 +152,51 @@ def test_a_photo_has_an_address_by_its_content(presented: httpx.Client, indexed:
     assert presented.get("/photo/..%2f").status_code in (404, 422)
 
 
+def test_a_photo_has_an_address_by_what_its_source_calls_it(presented: httpx.Client) -> None:
+    for asked in ({"id": CANVAS}, {"id": "ms. 12", "column": "Shelf mark"}):
+        answer = presented.get("/photo/source", params=asked)
+        assert answer.status_code == 303 and answer.headers["location"].endswith("/photo?number=2"), asked
+    several = presented.get("/photo/source", params={"id": SERIES, "column": "Series"})
+    query = several.headers["location"].removeprefix(f"{presented.base_url}".rstrip("/"))
+    assert {one["number"] for one in presented.get(f"/api/photos{query.removeprefix('/')}").json()["photos"]} == {1, 2}
+    for nothing in ({"id": "x"}, {"id": CANVAS, "column": "Identifier"}):
+        assert presented.get("/photo/source", params=nothing).status_code == 404
+
+
+def test_matches_of_a_group_are_annotations_of_canvases(presented: httpx.Client) -> None:
+    group = next(
+        one for one in presented.get("/api/groups").json()["groups"] if 2 in [p["number"] for p in one["photos"]]
+    )
+    canvas = {one["number"]: f"{presented.base_url}/api/iiif/{one['number']}/canvas" for one in group["photos"]}
+    made = fetch(presented, f"/api/iiif/groups/{group['group']}/manifest.json")
+    (page,) = made["items"][[one["number"] for one in group["photos"]].index(2)]["annotations"]
+    address = f"/api/iiif/groups/{group['group']}/annotations.json?photo=2"
+    assert page == {"id": f"{presented.base_url}{address}&own=true", "type": "AnnotationPage"}
+    (theirs, *_), ours = fetch(presented, address)["items"], fetch(presented, f"{address}&own=true")["items"]
+    assert theirs["target"]["source"] == CANVAS and {one["target"]["source"] for one in ours} == {canvas[2]}
+    assert {one["body"][0]["source"] for one in ours} < {*canvas.values()} and len(ours) > 1
+    item, number = next(
+        (one, number) for one in ours for number in canvas if one["body"][0]["source"] == canvas[number]
+    )
+    match = presented.get(f"/api/match?q=2&photo={number}").json()
+    assert (item["inliers"], item["group"]) == (match["inliers"], group["group"])
+    middle = np.array([100.5, 80.5, 1])  # of a pixel, whose corner has whole numbers in annotations
+    mapped, wanted = np.array(item["map"]) @ middle, np.array(match["homography"]) @ (middle - [0.5, 0.5, 0])
+    assert np.allclose(mapped[:2] / mapped[2], wanted[:2] / wanted[2] + 0.5, atol=0.01)
+    in_theirs = middle * [1000 / match["query"]["width"], 1000 / match["query"]["height"], 1]
+    ends = [np.array(one["map"]) @ place for one, place in ((theirs, in_theirs), (ours[0], middle))]
+    assert np.allclose(ends[0] / ends[0][2], ends[1] / ends[1][2])
+
+
 def test_what_is_not_there_or_too_much_is_one_sentence(
     presented: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for address in ("999999/manifest.json", "groups/999999/manifest.json", "manifest.json?album=999"):
+    missing = ("999999/manifest.json", "groups/999999/manifest.json", "groups/999999/annotations.json")
+    for address in (*missing, "manifest.json?album=999"):
         answer = presented.get(f"/api/iiif/{address}")
         assert answer.status_code == 404 and answer.json()["detail"].endswith((".", "again.")), address
     monkeypatch.setattr("retrieval.web.routes.presentation.MOST", 1)
-    answer = presented.get("/api/iiif/manifest.json")
-    assert MOST > 1 and answer.status_code == 413 and "at most" in answer.json()["detail"]
+    monkeypatch.setattr("retrieval.web.routes.presentation.MOST_PAIRS", 1)
+    for address in ("manifest.json", "groups/1/annotations.json"):
+        answer = presented.get(f"/api/iiif/{address}")
+        assert MOST > 1 and answer.status_code == 413 and "at most" in answer.json()["detail"], address

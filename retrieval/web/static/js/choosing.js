@@ -31,7 +31,8 @@ const AT_ONCE = 200; // photos that are asked for together
 /** The tick of a photo. */
 export const tick = ({ number, name }) => el("input", { type: "checkbox", class: "pick", value: number, "aria-label": t("Select {name}", { name }) });
 
-async function copy(text) {
+/** Copy a text; gives whether the browser lets a page do so. */
+export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -8,6 +8,7 @@ import { fields, shown } from "./fields.js";
 import { calledBy } from "./grid.js";
 import { figure, fixed, moment, t, tn } from "./language.js";
 import { entitle, start } from "./page.js";
+import { citation } from "./photos/citing.js";
 import { listAddress, numbersOf } from "./photos/list.js";
 import { objects } from "./photos/objects.js";
 import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";
@@ -48,6 +49,7 @@ function facts(photo) {
     [t("Details to recognise"), figure(photo.features)],
     [t("Added"), photo.date_added && moment(photo.date_added)],
     ...Object.entries(photo.others ?? {}).map(([name, values]) => [name, values.join("; ")]),
+    [t("Cite as"), citation(photo)],
   ];
   return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
 }
