@@ -17,7 +17,6 @@ from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
 from retrieval.groups.groups import read_groups
-from retrieval.iiif.metadata import CANVAS
 from retrieval.library.answers import Answer as FoundPhotos
 from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
@@ -26,6 +25,7 @@ from retrieval.library.matches import Match
 from retrieval.library.photos import Photo, photos_of
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
+from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
 from retrieval.photos.decoding import read_colour_sized

@@ -16,8 +16,8 @@ from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE
 from retrieval.curation import albums as curation
 from retrieval.groups.groups import NotGrouped, read_groups
-from retrieval.iiif.metadata import CANVAS
 from retrieval.library.photos import Photo, photos_there
+from retrieval.metadata.columns import CANVAS
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import MAX_NUMBER, Filters
