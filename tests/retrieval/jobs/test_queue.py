@@ -409,18 +409,20 @@ class Steps(RuleBasedStateMachine):
         assert all((job.ended is not None) == (job.state in ENDED) for job in jobs)
 
     def teardown(self) -> None:
-        for job in self.queue.jobs():
-            if job.state == "paused":
-                self.queue.resume(job.id)
-
         def all_ended() -> bool:
+            for job in self.queue.jobs():
+                if job.state == "paused":
+                    with contextlib.suppress(CairnError):  # its process had ended before it was paused
+                        self.queue.resume(job.id)
             self.end(0)
             return all(job.state in ENDED for job in self.queue.jobs())
 
-        until(all_ended)  # nothing is forgotten, nothing waits for ever
-        self.queue.stop()
-        self.patch.undo()
-        shutil.rmtree(self.folder)
+        try:
+            until(all_ended)  # nothing is forgotten, nothing waits for ever
+            self.queue.stop()
+        finally:
+            self.patch.undo()
+            shutil.rmtree(self.folder)
 
 
 Steps.TestCase.settings = settings(
