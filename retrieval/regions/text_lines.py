@@ -1,11 +1,12 @@
 """Printed type in an image: pieces of ink of like height, in rows, several rows below each other. There is no network.
 
 What typesetting does to ink tells type from rows of windows, bricks and hatching: pieces are of many widths and few
-heights, of one blackness, and there is hardly any ink between them. A sign has too few letters to be taken for type. The
-limits were chosen on scanned books and on photos of streets, paintings and things; see docs/how-to/books.md.
+heights, of one blackness, and there is hardly any ink between them. A sign has too few letters to be taken for type.
+The limits were chosen on scanned books and on photos of streets, paintings and things; see docs/how-to/books.md.
 """
 
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -27,7 +28,10 @@ _PITCHES = 1.0, 4.5  # heights between two rows of a block
 _MOST_ROWS = 500  # the longest, that blocks are made of
 _LEAST_ROWS = 3  # of a block
 _LEAST_LENGTH = 60.0  # heights, of all rows of a block together
-_LEAST_PURITY = 0.72  # part of the ink within a block that its pieces have
+_LEAST_PURITY = 0.72  # part of the ink within a block that its pieces have, of much and black type
+_LITTLE_PURITY = 0.86  # of other type: rows of bricks have less
+_MUCH = 400.0  # heights, of all rows of a block together
+_BLACK = 30.0  # grey values
 _MOST_CHANGE = 0.22  # of the blackness from one piece to the next, as a logarithm
 _MOST_HEIGHTS = 0.34  # spread of the heights in a row, as a logarithm
 _FILLING = 0.4, 0.76  # part of a piece's box that is ink: strokes, neither lines nor windows
@@ -99,12 +103,12 @@ def text_mask(grey: NDArray[np.float32]) -> NDArray[np.bool_]:
         Blocks of lines, with what lies between the lines.
     """
     height, width = grey.shape
-    small = np.clip(grey, 0, 255).astype(np.uint8)
+    small: NDArray[Any] = np.clip(grey, 0, 255).astype(np.uint8)
     factor = LONGEST_SIDE / max(height, width)
     if factor < 1:
         size = max(1, round(width * factor)), max(1, round(height * factor))
         small = cv2.resize(small, size, interpolation=cv2.INTER_AREA)
-    mask = np.zeros(small.shape, np.uint8)
+    mask: NDArray[Any] = np.zeros(small.shape, np.uint8)
     if min(small.shape) >= _LEAST_SIDE:
         for off in _off_ground(small):
             ink = (off > 0).astype(np.uint8)
@@ -189,7 +193,9 @@ def _rows(pieces: _Pieces) -> _Rows:
     """Put pieces into rows; those of three pieces and more, that are straight, are given."""
     number = len(pieces.x)
     one, other = _links(pieces)
-    _, label = connected_components(csr_array((np.ones(len(one)), (one, other)), shape=(number, number)), directed=False)
+    _, label = connected_components(
+        csr_array((np.ones(len(one)), (one, other)), shape=(number, number)), directed=False
+    )
     label = label[order := np.lexsort((pieces.x, label))]
     several = np.bincount(label)[label] >= 3
     label, pieces = label[several], pieces.where(order[several])
@@ -254,8 +260,9 @@ def _is_type(rows: _Rows, block: NDArray[np.int64], ink: NDArray[np.uint8]) -> b
     own = np.zeros(ink.shape, np.uint8)
     _paint(own, rows, block)
     purity = rows.ink[block].sum() / max(1, int(ink[own > 0].sum()))
+    is_much = rows.length[block].sum() >= _MUCH and weights @ rows.black[block] >= _BLACK
     return bool(
-        purity >= _LEAST_PURITY
+        purity >= (_LEAST_PURITY if is_much else _LITTLE_PURITY)
         and weights @ rows.change[block] <= _MOST_CHANGE
         and weights @ rows.heights[block] <= _MOST_HEIGHTS
         and _FILLING[0] <= weights @ rows.filling[block] <= _FILLING[1]
@@ -263,7 +270,7 @@ def _is_type(rows: _Rows, block: NDArray[np.int64], ink: NDArray[np.uint8]) -> b
 
 
 def _belonging(rows: _Rows, sure: NDArray[np.int64], ink: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Rows that are type where others surely are: short lines, headings and captions, as black and in their direction."""
+    """Rows that are type where others surely are: short lines, headings, captions, as black and in their direction."""
     height, black, slope = (np.median(one[sure]) for one in (rows.height, rows.black, rows.slope))
     short = rows.length < 8
     likely = (
@@ -284,7 +291,8 @@ def _corners(rows: _Rows, one: int, reach: float) -> NDArray[np.int32]:
     ends = np.array([rows.left[one] - rows.height[one], rows.right[one] + rows.height[one]])
     y = rows.at(np.full(2, one), ends)
     half = reach * rows.height[one]
-    return np.rint(np.stack([ends[[0, 1, 1, 0]], [y[0] - half, y[1] - half, y[1] + half, y[0] + half]], 1)).astype(np.int32)
+    down = [y[0] - half, y[1] - half, y[1] + half, y[0] + half]
+    return np.asarray(np.rint(np.stack([ends[[0, 1, 1, 0]], down], 1)), np.int32)
 
 
 def _purity(rows: _Rows, one: int, ink: NDArray[np.uint8]) -> float:

@@ -150,7 +150,9 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # its file will do
             if by_words:
-                return recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+                found = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+                if asked.box is None or len(found.views[0].words) or collection.options.features.ignore is None:
+                    return found
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
                 kept = collection.index.images.features(asked.row.number)
                 return recall_described(collection, asked.row, source, kept, soft=options.soft, signed=options.signed)
@@ -162,6 +164,24 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
         signed=options.signed,
         keep_descriptors=searcher.engine.needs_descriptors,
     )
+
+
+def refuse_text_alone(query: Query, asked: QueryImage) -> None:
+    """Raise PhotoUnusable if a box, or a photo from elsewhere, shows nothing but text, which is left out."""
+    if len(query.views[0].words) or query.source is None or (asked.box is None and asked.row is not None):
+        return
+    photo, box, _ = query.source.read()
+    if photo.text is None:
+        return
+    x0, y0, x1, y1 = 0, 0, photo.width - 1, photo.height - 1
+    if box is not None:
+        (x0, y0), (x1, y1) = np.rint(photo.to_working(np.array(box).reshape(2, 2))).astype(int).tolist()
+    if photo.text[y0 : y1 + 1, x0 : x1 + 1].any():
+        raise PhotoUnusable(
+            "There is nothing but printed text in the box, which this collection leaves out: draw it round a picture."
+            if box is not None
+            else "There is nothing but printed text in the photo, which this collection leaves out."
+        )
 
 
 def _stored_query(searcher: Searcher, asked: QueryImage, row: ImageRow) -> Query:

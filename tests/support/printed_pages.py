@@ -1,7 +1,7 @@
 """Pages of type with ornaments between the lines, drawn by fonts that are installed, and photos of them.
 
-Ornaments are drawn like woodcuts: closed curves, hatched within. Words are made of syllables, a few of which are far more
-frequent than the others, as in any language, so that pages of different text have many words in common.
+Ornaments are put together of printers' flowers. Words are made of syllables, and a few are far more frequent than
+others, as in any language, so that pages of different text have many words in common.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ FOLDERS = (Path("/usr/share/fonts"), Path("/Library/Fonts"), Path("/System/Libra
 TYPEFACES = ("LiberationSerif-Regular", "DejaVuSerif", "LiberationSans-Regular", "LiberationSerif-Italic", "DejaVuSans")
 WIDTH, HEIGHT, MARGIN = 1000, 1400, 90
 _PAPER, _INK = 232, 28
+_MOST_ORNAMENTS = 20
 
 
 @cache
@@ -39,32 +40,41 @@ class PrintedPage:
 
 @cache
 def draw_ornament(number: int, side: int = 300) -> NDArray[np.uint8]:
-    """Draw an ornament (side, side), ink on paper: leaves about a centre, each hatched, in a frame of its own."""
+    """Draw an ornament (side, side), ink on paper, of nine flowers that no other ornament has."""
     rng = np.random.default_rng((77, number))
-    big = np.full((2 * side, 2 * side), _PAPER, np.uint8)
-    t = np.linspace(0, 2 * np.pi, 400)
-    for _ in range(int(rng.integers(5, 9))):
-        centre = side + rng.uniform(-0.5, 0.5, 2) * side
-        radius = rng.uniform(0.15, 0.45) * side
-        waves = sum(rng.uniform(0, 0.25) * np.cos(k * t + rng.uniform(0, 6)) for k in range(2, 7))
-        curve = (centre + (radius * (1 + waves))[:, None] * np.stack([np.cos(t), np.sin(t)], 1)).astype(np.int32)
-        inside = np.zeros_like(big)
-        cv2.fillPoly(inside, [curve], 255)
-        big[inside > 0] = _PAPER
-        y, x = np.mgrid[: 2 * side, : 2 * side]
-        angle, period, bend = rng.uniform(0, np.pi), rng.uniform(9, 20), rng.uniform(20, 80)
-        wave = x * np.cos(angle) + y * np.sin(angle) + 12 * np.sin((x * np.sin(angle) - y * np.cos(angle)) / bend)
-        big[(inside > 0) & (wave % period < period * rng.uniform(0.25, 0.6))] = _INK
-        cv2.polylines(big, [curve], True, _INK, int(rng.integers(4, 9)), cv2.LINE_AA)
-    cv2.rectangle(big, (6, 6), (2 * side - 7, 2 * side - 7), _INK, int(rng.integers(4, 10)))
-    return cv2.resize(big, (side, side), interpolation=cv2.INTER_AREA)
+    image = Image.new("L", (2 * side, 2 * side), _PAPER)
+    own = _flowers()[number::_MOST_ORNAMENTS]
+    for place, flower in zip(rng.permutation(9), own, strict=False):
+        type_of = ImageFont.truetype(str(_flower_font()), round(side * rng.uniform(0.55, 0.95)))
+        tile = Image.new("L", (side, side), 0)
+        ImageDraw.Draw(tile).text((side // 2, side // 2), flower, 255, type_of, anchor="mm")
+        tile = tile.rotate(float(rng.uniform(0, 360)), Image.Resampling.BICUBIC)
+        x, y = (np.array(divmod(int(place), 3)) * 0.62 + rng.uniform(-0.1, 0.1, 2)) * side + 0.1 * side
+        image.paste(_INK, (round(x) - side // 6, round(y) - side // 6), tile)
+    return np.asarray(image.resize((side, side), Image.Resampling.BOX))
+
+
+def _flower_font() -> Path:
+    return next(path for path in typefaces() if path.stem == "DejaVuSans")
+
+
+@cache
+def _flowers() -> list[str]:
+    """Pictures that the font has, in a mixed order, without those that look alike."""
+    font = ImageFont.truetype(str(_flower_font()), 60)
+    seen = {}
+    for code in (*range(0x2600, 0x2630), *range(0x2638, 0x2670), *range(0x2686, 0x26B0), *range(0x2701, 0x27BF)):
+        seen.setdefault(bytes(font.getmask(chr(code))), chr(code))
+    found = list(seen.values())
+    return [found[place] for place in np.random.default_rng(3).permutation(len(found))]
 
 
 @cache
 def _words() -> list[str]:
     rng = np.random.default_rng(5)
-    parts = "a be ca de en fi gra ho in ju la ment no or per qui re sti tion un ver wo th st ing ed ly er".split()
-    return ["".join(rng.choice(parts, rng.integers(1, 4))) for _ in range(900)]
+    parts = ("a be ca de en fi gra ho in ju la ment no or per qui re", "sti tion un ver wo th st ing ed ly er")
+    syllables = " ".join(parts).split()
+    return ["".join(rng.choice(syllables, rng.integers(1, 4))) for _ in range(900)]
 
 
 def print_page(
@@ -142,7 +152,10 @@ def photograph(
     factor = rng.uniform(*scale)
     size = round(width * factor), round(height * factor)
     angle = np.deg2rad(rng.uniform(-turn, turn))
-    centre, turned = np.array([width, height]) / 2, np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    centre, turned = (
+        np.array([width, height]) / 2,
+        np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]),
+    )
     corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
     moved = ((corners - centre) @ turned.T * 0.96 + centre + rng.uniform(-1, 1, (4, 2)) * 0.015 * width) * factor
     matrix = cv2.getPerspectiveTransform(corners.astype(np.float32), moved.astype(np.float32))
