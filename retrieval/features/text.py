@@ -1,6 +1,7 @@
 """Where printed text is in a photo that is to be described: by what a file beside it says, or by how it looks."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def mask_of(told: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Fill regions of text, and what lies between lines, and leave pictures free, in an image (H, W)."""
     import cv2
 
-    mask = np.zeros(shape, np.uint8)
+    mask: NDArray[Any] = np.zeros(shape, np.uint8)
     size = np.array([shape[1], shape[0]])
     heights = []
     for polygon in told.text:

@@ -17,7 +17,8 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
-from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query, refuse_text_alone
+from retrieval.library.text_alone import refuse_text_alone
+from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere

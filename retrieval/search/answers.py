@@ -166,24 +166,6 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     )
 
 
-def refuse_text_alone(query: Query, asked: QueryImage) -> None:
-    """Raise PhotoUnusable if a box, or a photo from elsewhere, shows nothing but text, which is left out."""
-    if len(query.views[0].words) or query.source is None or (asked.box is None and asked.row is not None):
-        return
-    photo, box, _ = query.source.read()
-    if photo.text is None:
-        return
-    x0, y0, x1, y1 = 0, 0, photo.width - 1, photo.height - 1
-    if box is not None:
-        (x0, y0), (x1, y1) = np.rint(photo.to_working(np.array(box).reshape(2, 2))).astype(int).tolist()
-    if photo.text[y0 : y1 + 1, x0 : x1 + 1].any():
-        raise PhotoUnusable(
-            "There is nothing but printed text in the box, which this collection leaves out: draw it round a picture."
-            if box is not None
-            else "There is nothing but printed text in the photo, which this collection leaves out."
-        )
-
-
 def _stored_query(searcher: Searcher, asked: QueryImage, row: ImageRow) -> Query:
     """Make a query of a photo whose file is away, upright alone: see `recall_query`.
 

@@ -63,7 +63,7 @@ def _flowers() -> list[str]:
     """Pictures that the font has, in a mixed order, without those that look alike."""
     font = ImageFont.truetype(str(_flower_font()), 60)
     seen = {}
-    for code in (*range(0x2600, 0x2630), *range(0x2638, 0x2670), *range(0x2686, 0x26B0), *range(0x2701, 0x27BF)):
+    for code in (*range(0x2600, 0x2630), *range(0x2638, 0x2670), *range(0x2686, 0x26B0), *range(0x2701, 0x2768)):
         seen.setdefault(bytes(font.getmask(chr(code))), chr(code))
     found = list(seen.values())
     return [found[place] for place in np.random.default_rng(3).permutation(len(found))]
