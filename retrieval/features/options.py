@@ -19,7 +19,7 @@ TEXT = "text"
 
 def _ignored(name: str) -> str:
     if name != TEXT:
-        raise CairnError("{--ignore} takes {kind} alone, and not {name}.", kind=TEXT, name=shown(name))
+        raise CairnError(f"ignore is {TEXT}, and not {shown(name)}.")
     return name
 
 

@@ -46,11 +46,12 @@ def main() -> None:
 
 def _print_share(folder: Path, every: int) -> None:
     from retrieval.photos.decoding import read_photo
+    from retrieval.photos.listing import list_photos
     from retrieval.regions.detection import detect_regions, mostly_in
     from retrieval.regions.text_lines import text_mask
 
     shares, seconds = [], []
-    for path in sorted(folder.iterdir())[::every]:
+    for _, path in list_photos([folder])[::every]:
         grey = read_photo(path).grey
         start = time.perf_counter()
         mask = text_mask(grey)
