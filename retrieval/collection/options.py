@@ -148,6 +148,8 @@ class CollectionOptions:
             raise CairnError("{--features-from} brings its own descriptor: leave out {--descriptor}.")
         if regions.detector != own.features.regions.detector and not regions.detector.startswith(FOREIGN):
             raise CairnError("{--features-from} brings its own keypoints: leave out {--detector}.")
+        if self.features.ignore is not None:
+            raise CairnError("{--features-from} finds keypoints everywhere: leave out {--ignore}.")
         descriptor, features = extracted_by(str(self.features.extractor))
         regions = replace(features.regions, max_features=regions.max_features)
         made = replace(self, descriptor=descriptor.name, features=replace(features, regions=regions))

@@ -11,6 +11,7 @@ from index.vocabulary import VocabularyFacts
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.exclusions import exclusions_in
 from retrieval.catalogue.failures import failures_in
+from retrieval.catalogue.masked import count_masked, names_of_text_alone
 from retrieval.catalogue.photos import counts_of_photos, first_and_last_added, missing_photos, names_without_features
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.catalogue.segment_rows import segments_in
@@ -78,6 +79,8 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "date_added": None if added is None else {"first": added[0], "last": added[1]},
         "missing": len(collection.catalogue.read(missing_photos)),
         "featureless": collection.catalogue.read(names_without_features),
+        "text_masked": collection.catalogue.read(count_masked),
+        "text_only": collection.catalogue.read(names_of_text_alone),
         "removed": removed,
         "removed_for_good": [
             {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}

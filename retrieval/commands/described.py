@@ -40,6 +40,7 @@ _OWN = (
     "measurement_scale",
     "upright",
     "max_side",
+    "ignore",
     "cluster",
 )  # options that go without --features
 

@@ -49,7 +49,9 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
         listed = "--json lists all, " if len(report.kept_out) > _SHOWN else ""
         say(f"Left out as removed for good: {len(report.kept_out)}; {listed}cairn index --again takes them in.")
     if report.featureless:
-        say(f"{_never_found(report.featureless)}; cairn info lists such.")
+        say(f"{_never_found(report.featureless, report.text_only)}; cairn info lists such.")
+    if report.text_masked:
+        say(f"Printed text was left out of {report.text_masked} of the added photos.")
     if report.places:
         say(f"Links to photos that are in the collection: {len(report.places)}; each file is one photo.")
     for entry in report.remarks[:_SHOWN]:
@@ -80,8 +82,9 @@ def _say_manifest(told: Mapping[str, Any]) -> None:
         say(f"{name}: --json lists all pages.")
 
 
-def _never_found(count: int) -> str:
-    return f"{count} {'photo' if count == 1 else 'photos'} can never be found: blank, blurred or too small"
+def _never_found(count: int, text_only: int = 0) -> str:
+    why = ["blank, blurred or too small"] * (count > text_only) + ["nothing but text"] * (text_only > 0)
+    return f"{count} {'photo' if count == 1 else 'photos'} can never be found: {', or '.join(why)}"
 
 
 def _endings(counted: list[tuple[str, int]]) -> str:
@@ -124,10 +127,13 @@ def print_facts(collection: Path, facts: Mapping[str, Any]) -> None:
         say(f"missing      {facts['missing']} photos whose files were gone: connect the drive and index again; if they")
         say("             were moved, index the folder where they are now, and their content tells which they are; if")
         say("             they are gone for good, cairn remove --missing takes them out")
+    if facts["text_masked"]:
+        say(f"text         left out of {facts['text_masked']} photos")
     if names := facts["featureless"]:
-        say(f"no features  {_never_found(len(names))}")
+        text_only = set(facts["text_only"])
+        say(f"no features  {_never_found(len(names), len(text_only))}")
         for name in names[:_LISTED]:
-            say(f"             {printable_name(name)}")
+            say(f"             {printable_name(name)}{': nothing but text' if name in text_only else ''}")
         if len(names) > _LISTED:
             say(f"             and {len(names) - _LISTED} more, which --json lists")
     if facts["removed"]:

@@ -1,6 +1,6 @@
 """Features of a photo: regions, frames and descriptors, in coordinates of the upright original."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from retrieval.features.halves import to_half
 from retrieval.features.options import FeatureOptions, features_fingerprint
 from retrieval.photos.decoding import Photo, read_photo
 from retrieval.photos.options import ImageOptions
-from retrieval.regions.detection import Regions, detect_regions, known_regions
+from retrieval.regions.detection import Regions, detect_regions, known_regions, mostly_in
 from retrieval.regions.detectors.registry import find_detector
 from retrieval.regions.geometry import rotations, upright_frames
 from retrieval.regions.patches import patch_grid, patch_levels, sample_frames, sampling_order
@@ -86,7 +86,14 @@ class Extractor:
         CairnError
             It cannot be used: the reason alone, as `read_photo` gives it.
         """
-        return read_photo(path, image)
+        photo = read_photo(path, image)
+        if self.options.ignore is None:
+            return photo
+        from retrieval.features.text import find_text
+
+        with one_thread():
+            text = find_text(path, photo)
+        return replace(photo, text=text, remarks=replace(photo.remarks, text=bool(text.any())))
 
     def detect(self, photo: Photo, within: tuple[float, float, float, float] | None = None) -> Regions:
         """Detect regions in the working image's pixels; within a box x0, y0, x1, y1 of the upright original's alone."""
@@ -95,7 +102,10 @@ class Extractor:
             (x0, y0), (x1, y1) = photo.to_working(np.array(within, np.float64).reshape(2, 2)).tolist()
             box = (x0, y0, x1, y1)
         with one_thread():
-            return detect_regions(photo.grey, self.options.regions, box)
+            regions = detect_regions(photo.grey, self.options.regions, box, photo.text)
+        if photo.text is None:
+            return regions
+        return regions.where(~mostly_in(regions.ellipses, photo.text, self.measurement_scale))
 
     def known(self, photo: Photo, ellipses: NDArray[np.float32]) -> Regions:
         """Take regions (N, 5) of a photo as they were detected, in pixels of the upright original, for a query."""

@@ -3,12 +3,24 @@
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
+from index.errors import CairnError
 from index.options.declaration import Option, check
 from index.options.panels import FEATURES, REGIONS
+from index.text import shown
 from retrieval.regions.options import RegionOptions
 
 if TYPE_CHECKING:
     from retrieval.descriptors.contract import Descriptor
+
+
+TEXT = "text"
+"""Kind of what `FeatureOptions.ignore` leaves out."""
+
+
+def _ignored(name: str) -> str:
+    if name != TEXT:
+        raise CairnError(f"ignore is {TEXT}, and not {shown(name)}.")
+    return name
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,17 @@ class FeatureOptions:
             "Keep 'down' down, or turn patches to their dominant orientation.", REGIONS, flags=("--upright/--rotated",)
         ),
     ] = True
+    ignore: Annotated[
+        str | None,
+        Option(
+            "Leave out features that lie in printed text, of photos and of queries, so that illustrations match and "
+            "letterpress does not: text. See docs/how-to/books.md.",
+            REGIONS,
+            metavar="text",
+            names=(TEXT,),
+            parse=_ignored,
+        ),
+    ] = None
 
     extractor: Annotated[  # module:object of the extension, where a collection has one
         str | None,
@@ -52,6 +75,8 @@ def features_fingerprint(descriptor: "Descriptor", options: FeatureOptions) -> s
     del told["extractor"]  # where it is imported from tells nothing of what it computes
     if options.extractor_fingerprint is None:
         del told["extractor_fingerprint"]
+    if options.ignore is None:
+        del told["ignore"]
     if not options.regions.max_features:  # collections that are older than this option keep their fingerprint
         del told["regions"]["max_features"]
     return fingerprint({}, {"descriptor": descriptor.fingerprint, "features": told})

@@ -1,6 +1,6 @@
 """What manifests say of their pages, as metadata of the photos that came of these."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from retrieval.catalogue.headers import field_of
@@ -48,17 +48,33 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
             photo = known.get(str(folder.resolve() / file))
             if photo is not None and photo.state == INDEXED:
                 of_photo[photo.number] = page_values(address, manifest, page, labels)
-        earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
-        changed: dict[int, Values] = {}
-        for number, values in of_photo.items():
-            before = {key: tuple(some) for (source, key), some in earlier[number].items() if source == IMPORTED}
-            is_known = folded_key(CANVAS) in before
-            wanted = {key: some for key, some in values.items() if key not in FIELDS or not is_known}
-            differing = {key: some for key, some in wanted.items() if before.get(key) != some}
-            if differing:
-                changed[number] = differing
-        if changed:
-            collection.catalogue.write(import_values, changed, labels=labels)
+        keep_values(collection, of_photo, labels, CANVAS)
+
+
+def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: dict[str, str], mark: str) -> None:
+    """Keep values of photos, but for fields of photos that have a column: they were kept when that was.
+
+    Parameters
+    ----------
+    collection : Collection
+    of_photo : mapping of int to dict
+        Values by number, and by key.
+    labels : dict of str to str
+        How columns are written.
+    mark : str
+        The column that all have.
+    """
+    earlier = collection.catalogue.read(values_by_number, list(of_photo), None)
+    changed: dict[int, Values] = {}
+    for number, values in of_photo.items():
+        before = {key: tuple(some) for (source, key), some in earlier[number].items() if source == IMPORTED}
+        is_known = folded_key(mark) in before
+        wanted = {key: some for key, some in values.items() if key not in FIELDS or not is_known}
+        differing = {key: some for key, some in wanted.items() if before.get(key) != some}
+        if differing:
+            changed[number] = differing
+    if changed:
+        collection.catalogue.write(import_values, changed, labels=labels)
 
 
 def page_values(address: str, manifest: IiifManifest, page: ManifestPage, labels: dict[str, str]) -> Values:

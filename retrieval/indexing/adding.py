@@ -13,6 +13,7 @@ from index.text import printable
 from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import Failure, failures_in
+from retrieval.catalogue.masked import note_masked
 from retrieval.catalogue.passing import change_passing, passing_of
 from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
@@ -32,6 +33,7 @@ from retrieval.metadata.fields import Metadata
 from retrieval.photos.listing import lies_below
 
 _FEATURELESS = "it shows nothing to make a vocabulary from: index it with photos that do"
+_TEXT_ALONE = "it shows nothing but text, which is left out: index it with photos that show more"
 
 
 class _TimeIsUp(Exception):
@@ -272,7 +274,7 @@ def _make_vocabulary(
     described = [(file, one) for file, one in zip(sample, staged, strict=True) if one.features]
     features = sum(one.features for one in staged)
     if not features:
-        reasons = [one.reason or _FEATURELESS for one in staged]
+        reasons = [one.reason or (_TEXT_ALONE if one.remarks.text else _FEATURELESS) for one in staged]
         record_failures(collection, [file.failure(why) for file, why in zip(sample, reasons, strict=True)], report)
         if len(sample) < len(files):
             raise CairnError(
@@ -351,10 +353,15 @@ def _add_segment(
             for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
         ]
         segment = write_photos(collection, rows, found)
+        masked = [row for row, (_, one) in zip(rows, good, strict=True) if one.staged.remarks.text]
+        if masked:  # before: numbers that no photo has do no harm
+            collection.catalogue.write(note_masked, [row.number for row in masked])
         preparer.publish()  # first: what the catalogue knows, all machines reach
         collection.catalogue.write(commit_segment, segment, rows, metadata, _taken_again(files))
         preparer.done([file for file, _ in good])
         report.added += len(good)
         report.featureless += sum(not one.staged.features for _, one in good)
+        report.text_masked += len(masked)
+        report.text_only += sum(not row.features for row in masked)
         for file, one in good:
             report.remark(file, one.staged.remarks)

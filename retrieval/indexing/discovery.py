@@ -57,6 +57,8 @@ class IndexReport(Timed):
     kept_out_reasons: list[dict[str, str]] = field(default_factory=list)  # path and reason of each of these
     remarks: list[dict[str, str]] = field(default_factory=list)  # path, and what is to be known of how it was read
     featureless: int = 0  # of the added, those in which nothing was found
+    text_masked: int = 0  # of the added, those in which printed text was left out
+    text_only: int = 0  # of these, those that show nothing else
     pages_left: int = 0  # pages of files of several that were left out
     notes: list[str] = field(default_factory=list)  # what else is to be known of the collection, a sentence each
     seconds: dict[str, float] = field(

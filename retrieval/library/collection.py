@@ -201,6 +201,7 @@ class Collection(Decisions):
             A path does not exist, the vocabulary does not fit, or nothing can be had of any address.
         """
         from retrieval.indexing.adding import index_photos
+        from retrieval.library.books import keep_book_metadata
 
         paths, addresses = _paths_and_addresses(photos)
         with self._lock:
@@ -223,6 +224,7 @@ class Collection(Decisions):
                     time_limit=time_limit,
                     progress=tell,
                 )
+            keep_book_metadata(self.opened, paths)
             if pages is not None:
                 pages.keep_metadata(self.opened)
                 report.notes += pages.notes
@@ -243,6 +245,8 @@ class Collection(Decisions):
             kept_out=report.kept_out,
             kept_out_reasons=report.kept_out_reasons,
             featureless=report.featureless,
+            text_masked=report.text_masked,
+            text_only=report.text_only,
             remarks=report.remarks,
             pages_left=report.pages_left,
             images=facts["images"],

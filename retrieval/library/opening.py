@@ -102,8 +102,8 @@ def create(
     exist_ok : bool
         Open the collection that is there; what else is given here does not count then, once it has photos.
     features : path-like, optional
-        Keypoints and descriptors of another program, from files: descriptor, detector, measurement_scale, upright and
-        max_side do not count then.
+        Keypoints and descriptors of another program, from files: descriptor, detector, measurement_scale, upright,
+        max_side and ignore do not count then.
     photos : path-like or sequence of them
         With `features`: the photos that they belong to.
     catalogue : str, optional

@@ -44,7 +44,9 @@ class Added(Report):
     kept_out_reasons : list of dict
         Path and reason of each of these.
     featureless : int
-        Photos of those that were added that can never be found: blank, blurred or too small.
+        Photos of those that were added that can never be found: blank, blurred or too small, or text alone.
+    text_masked, text_only : int
+        Photos of those that were added in which printed text was left out (`ignore`), and that show nothing else.
     remarks : list of dict
         Path and reason of photos that were added although their files are not whole, or not quite one photo.
     pages_left : int
@@ -77,6 +79,8 @@ class Added(Report):
     kept_out: list[str]
     kept_out_reasons: list[dict[str, str]]
     featureless: int
+    text_masked: int
+    text_only: int
     remarks: list[dict[str, str]]
     pages_left: int
     images: int
@@ -125,7 +129,11 @@ class Info(Report):
     missing, removed : int
         Photos whose files were gone; photos that were removed and still take room.
     featureless : list of str
-        Names of photos that can never be found: blank, blurred or too small.
+        Names of photos that can never be found: blank, blurred or too small, or text alone.
+    text_masked : int
+        Photos in which printed text was left out (`ignore`).
+    text_only : list of str
+        Names of those of them that show nothing but text, and can never be found.
     removed_for_good : list of dict
         Name, path, sha256, removed.
     failed : list of dict
@@ -146,6 +154,8 @@ class Info(Report):
     date_added: dict[str, str] | None
     missing: int
     featureless: list[str]
+    text_masked: int
+    text_only: list[str]
     removed: int
     removed_for_good: list[dict[str, Any]]
     failed: list[dict[str, str]]

@@ -17,6 +17,7 @@ from retrieval.collection.augmentation import augmentation_key
 from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
+from retrieval.library.text_alone import refuse_text_alone
 from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
@@ -220,6 +221,7 @@ class Searches:
         query = self._queries.pop(key, None)
         if query is None:
             query = make_query(searcher, asked, image)
+            refuse_text_alone(query, asked)
         if asked.content is not None:
             self._queries[key] = query
         while len(self._queries) > _QUERIES:

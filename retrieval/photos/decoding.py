@@ -36,12 +36,15 @@ class Photo:
         Size of the upright original, pixels.
     remarks : Remarks
         What is to be known of how it was read.
+    text : ndarray of bool, shape (H, W), or None
+        Where printed text is in the working image, which no feature is taken from; None: that was not looked for.
     """
 
     grey: NDArray[np.float32]
     width: int
     height: int
     remarks: Remarks = field(default=NONE, kw_only=True)
+    text: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     @property
     def scale(self) -> tuple[float, float]:

@@ -14,16 +14,17 @@ class Remarks:
     rough: bool = False  # the file ends early: fine details may be missing
     pages: int = 0  # full pages of the file beside the one that was read
     over_dark: bool = False  # light lines on transparency, which white would hide
+    text: bool = False  # printed text was left out
 
     def numbers(self) -> tuple[float, float, float, float]:
         """Return all as numbers, for an array; `of_numbers` takes them."""
-        return self.missing, float(self.rough), float(self.pages), float(self.over_dark)
+        return self.missing, float(self.rough + 2 * self.text), float(self.pages), float(self.over_dark)
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[float]) -> Remarks:
         """Return what `numbers` gave."""
         missing, rough, pages, over_dark = numbers
-        return cls(missing, bool(rough), int(pages), bool(over_dark))
+        return cls(missing, bool(int(rough) & 1), int(pages), bool(over_dark), bool(int(rough) & 2))
 
     def sentences(self) -> list[str]:
         """Return what a user is told, a part of a sentence each."""

@@ -35,6 +35,7 @@ def detect_regions(
     grey: NDArray[np.float32],
     options: RegionOptions | None = None,
     within: tuple[float, float, float, float] | None = None,
+    outside: NDArray[np.bool_] | None = None,
 ) -> Regions:
     """Detect affine-covariant regions.
 
@@ -47,6 +48,8 @@ def detect_regions(
     within : tuple of four floats, optional
         x0, y0, x1, y1: only regions with their centre in this box, its border included, are taken. They are the same
         as without it, but for `RegionOptions.max_features`, which counts those in the box.
+    outside : ndarray, shape (H, W), bool, optional
+        No region with its centre in this mask is taken, nor counted by a limit.
 
     Returns
     -------
@@ -83,6 +86,8 @@ def detect_regions(
         )
         rows.append(row[:, extrema.edge <= edge_limit])
     found = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
+    if outside is not None:
+        found = found[:, ~_in_mask(found[:2].T, outside)]
     found = found[:, np.lexsort((found[0], found[1], -found[3]))]
     if options.max_regions:
         found = found[:, : options.max_regions]
@@ -96,6 +101,27 @@ def detect_regions(
     shapes, kept = adapt_shapes(space, centres, sigma, options.adaptation)
     ellipses = ellipses_of_shapes(centres[kept], shapes[kept] * detector.radius)
     return Regions(ellipses, response[kept].astype(np.float32), space)
+
+
+def mostly_in(
+    ellipses: NDArray[np.float32], mask: NDArray[np.bool_], scale: float, part: float = 0.5
+) -> NDArray[np.bool_]:
+    """Say of which regions (N, 5) more than a part lies in a mask (H, W), by the box around each, enlarged."""
+    import cv2
+
+    a, b, c = ellipses[:, 2:].T.astype(np.float64)
+    half = scale * np.sqrt(np.stack([c, a]) / np.maximum(a * c - b * b, 1e-12))
+    limits = np.array(mask.shape[::-1], np.float64)[:, None]
+    low = np.clip(np.rint(ellipses[:, :2].T - half), 0, limits - 1).astype(np.int64)
+    high = np.clip(np.rint(ellipses[:, :2].T + half) + 1, low + 1, limits).astype(np.int64)
+    sums = cv2.integral(mask.astype(np.uint8))
+    inside = sums[high[1], high[0]] - sums[low[1], high[0]] - sums[high[1], low[0]] + sums[low[1], low[0]]
+    return np.asarray(inside > part * (high - low).prod(axis=0))
+
+
+def _in_mask(points: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    x, y = np.rint(points).astype(np.int64).T
+    return np.asarray(mask[np.clip(y, 0, mask.shape[0] - 1), np.clip(x, 0, mask.shape[1] - 1)])
 
 
 def known_regions(

@@ -150,7 +150,9 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # its file will do
             if by_words:
-                return recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+                found = recall_query(collection, asked.row, source, options.turns, signed=options.signed, photos=photos)
+                if asked.box is None or len(found.views[0].words) or collection.options.features.ignore is None:
+                    return found
             if collection.extractor.is_foreign and collection.options.keep_descriptors:
                 kept = collection.index.images.features(asked.row.number)
                 return recall_described(collection, asked.row, source, kept, soft=options.soft, signed=options.signed)

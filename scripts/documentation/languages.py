@@ -33,10 +33,11 @@ SPEAKING = (
     "retrieval/jobs",
     "retrieval/curation",
     "retrieval/library/standing.py",
+    "retrieval/library/text_alone.py",
     "retrieval/catalogue/curation",
     "retrieval/metadata",
 )
-"""Rooms, and a module, whose errors visitors read, but for `SILENT`."""
+"""Rooms, and modules, whose errors visitors read, but for `SILENT`."""
 
 SILENT = (
     "commands.py",

@@ -11,8 +11,10 @@ from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
 from index.errors import CairnError
+from index.options.declaration import options_of
 from retrieval.catalogue.browsing import CoverPhoto as KnownCover
 from retrieval.curation.choosing import folder_below
+from retrieval.features.options import FeatureOptions
 from retrieval.photos.listing import CACHE
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_of
@@ -86,6 +88,7 @@ class NewCollection(BaseModel):
     detail: Literal["usual", "fine"] = Field(
         "usual", description="fine: smaller things are found, for twice the time and room."
     )
+    ignore: Literal["text"] | None = Field(None, description=options_of(FeatureOptions)["ignore"].option.help)
 
 
 class MadeCollection(BaseModel):
@@ -185,7 +188,7 @@ def make(request: Request, wanted: NewCollection) -> MadeCollection:
     _refuse_some(request)
     folder = None if wanted.root is None else folder_below(service.options.roots, wanted.root, wanted.path)
     with _refused():
-        name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail])
+        name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail], ignore=wanted.ignore)
     job = None if folder is None else service.index(name, folder).id
     return MadeCollection(name=name, title=service.shelf.title(name), address=collection_address(name), job=job)
 

@@ -27,7 +27,7 @@ function show(value) {
 }
 
 const TITLES = {
-  images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"), removed_for_good: t("Removed for good"),
+  images: t("Photos"), features: t("Features"), words: t("Words"), segments: t("Segments"), missing: t("Files that are gone"), removed: t("Removed photos"), text_masked: t("Photos whose printed text was left out"), removed_for_good: t("Removed for good"),
   name: t("Name"), dim: t("Dimensions"), fingerprint: t("Fingerprint"), foreign: t("Of another program"), descriptor: t("Descriptor"), signature: t("Signature"), augmentation: t("Augmentation"),
   recall_at_1: t("Recall at 1"), trained_on: t("Trained on"), imbalance: t("Imbalance"),
   postings: t("Postings"), geometry: t("Geometry"), signatures: t("Signatures"), notes: t("Notes"),
@@ -170,7 +170,7 @@ function folded(sentence, names) {
 
 start(async () => {
   const [facts, server, gone] = await Promise.all([read(), health(), awayFolders()]);
-  const { descriptor, vocabulary, bytes, failed = [], featureless = [], bytes_per_feature: each, ...plain } = facts;
+  const { descriptor, vocabulary, bytes, failed = [], featureless = [], text_only: textOnly = [], bytes_per_feature: each, ...plain } = facts;
   at("said").textContent = failed.length
     ? tn(failed.length, "{n} photo could not be read", "{n} photos could not be read")
     : facts.images ? t("Every photo was read") : "";
@@ -180,7 +180,12 @@ start(async () => {
   at("steps").replaceChildren(...all.map(([text, acts]) => el("li", {}, el("p", {}, text), el("div", { class: "row" }, ...acts))));
   at("commands").replaceChildren(...commandLines(all, server.collection));
   at("never").hidden = !featureless.length;
-  at("featureless").replaceChildren(...folded(tn(featureless.length, "{n} photo: it is blank, blurred or too small.", "{n} photos: they are blank, blurred or too small."), featureless));
+  const ofText = new Set(textOnly);
+  const others = featureless.filter((name) => !ofText.has(name));
+  at("featureless").replaceChildren(
+    ...(others.length ? folded(tn(others.length, "{n} photo: it is blank, blurred or too small.", "{n} photos: they are blank, blurred or too small."), others) : []),
+    ...(textOnly.length ? folded(tn(textOnly.length, "{n} photo: it shows nothing but text, which is left out.", "{n} photos: they show nothing but text, which is left out."), textOnly) : []),
+  );
   at("failures").hidden = !failed.length;
   at("failed").replaceChildren(...failures(failed), ...(failed.length ? [el("p", { class: "row" }, workButton(t("Try again"), "index", { source: "failed" }))] : []));
   const counts = Object.entries(plain).filter(([, value]) => typeof value !== "object");

@@ -1,0 +1,51 @@
+"""Where printed text is in a photo that is to be described: by what a file beside it says, or by how it looks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.metadata.text_regions import TextRegions, find_text_regions
+from retrieval.photos.decoding import Photo
+
+
+def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
+    """Mask the printed text of a photo.
+
+    Parameters
+    ----------
+    path : Path
+        The photo's file, or a page of it: ALTO or PAGE XML is looked for beside it.
+    photo : Photo
+        As it was read.
+
+    Returns
+    -------
+    ndarray, shape (H, W), bool
+        Of the working image.
+    """
+    from retrieval.regions.text_lines import text_mask
+
+    told = find_text_regions(path)
+    return text_mask(photo.grey) if told is None else mask_of(told, photo.grey.shape)
+
+
+def mask_of(told: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Fill regions of text, and what lies between lines, and leave pictures free, in an image (H, W)."""
+    import cv2
+
+    mask: NDArray[Any] = np.zeros(shape, np.uint8)
+    size = np.array([shape[1], shape[0]])
+    heights = []
+    for polygon in told.text:
+        corners = np.rint(np.array(polygon) * size).astype(np.int32)
+        cv2.fillPoly(mask, [corners], 1)
+        heights.append(int(np.ptp(corners[:, 1])))
+    if heights:
+        side = max(3, min(int(np.median(heights)), max(shape) // 20))
+        border = cv2.copyMakeBorder(mask, side, side, side, side, cv2.BORDER_CONSTANT)
+        mask = cv2.morphologyEx(border, cv2.MORPH_CLOSE, np.ones((side, side), np.uint8))[side:-side, side:-side].copy()
+    for polygon in told.pictures:
+        cv2.fillPoly(mask, [np.rint(np.array(polygon) * size).astype(np.int32)], 0)
+    return np.asarray(mask > 0)

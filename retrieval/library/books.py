@@ -1,0 +1,58 @@
+"""What METS beside the pages of a book says of them, as metadata."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retrieval.metadata.mets import books_beside, find_page
+
+if TYPE_CHECKING:
+    from retrieval.collection.collection import Collection
+
+ORDER = "Page order"
+"""Column with the place of a page in its book, from 1."""
+
+
+def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
+    """Keep title, page, order and sections of photos in some folders that METS has as pages.
+
+    The title is set once, as people may edit it. Columns follow the METS.
+    """
+    from retrieval.catalogue.schema import INDEXED
+
+    places = [os.path.realpath(path) for path in paths]
+    below = tuple(os.path.join(one, "") for one in places)  # noqa: PTH118 (ends in a slash)
+    looked: dict[Path, bool] = {}  # folders, and whether there may be METS beside their photos
+    pages: dict[int, Path] = {}
+    for path, known in collection.catalogue.known().without(()):
+        if known.state != INDEXED or not (path.startswith(below) or path in places):
+            continue
+        file = Path(path)
+        if file.parent not in looked:
+            looked[file.parent] = any(books_beside(file))
+        if looked[file.parent]:
+            pages[known.number] = file
+    if pages:
+        _keep(collection, pages)
+
+
+def _keep(collection: "Collection", pages: dict[int, Path]) -> None:
+    from retrieval.catalogue.metadata_store import folded_key
+    from retrieval.collection.sealing import sealed_afterwards
+    from retrieval.iiif.manifests import IiifManifest, ManifestPage
+    from retrieval.iiif.metadata import Values, keep_values, page_values
+
+    labels = {folded_key(ORDER): ORDER}
+    of_photo: dict[int, Values] = {}
+    for number, path in pages.items():
+        told = find_page(path)
+        if told is None:
+            continue
+        _, book, page = told
+        item = IiifManifest(book.title, {}, "", "", "", ())
+        values = page_values("", item, ManifestPage("", page.label, "", "", 0, page.sections), labels)
+        of_photo[number] = {**values, folded_key(ORDER): (str(page.order),)}
+    if of_photo:
+        with sealed_afterwards(collection):
+            keep_values(collection, of_photo, labels, ORDER)

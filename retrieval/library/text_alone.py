@@ -1,0 +1,28 @@
+"""Queries of which a collection that leaves out printed text has nothing left."""
+
+import numpy as np
+
+from retrieval.search.answers import QueryImage
+from retrieval.search.query import PhotoUnusable, Query
+
+
+class TextAloneError(PhotoUnusable):
+    """A box, or a photo from elsewhere, shows nothing but text."""
+
+
+def refuse_text_alone(query: Query, asked: QueryImage) -> None:
+    """Raise TextAloneError if a box, or a photo from elsewhere, shows nothing but text, which is left out."""
+    if len(query.views[0].words) or query.source is None or (asked.box is None and asked.row is not None):
+        return
+    photo, box, _ = query.source.read()
+    if photo.text is None:
+        return
+    if box is None:
+        if photo.text.any():
+            raise TextAloneError("There is nothing but printed text in the photo, which this collection leaves out.")
+        return
+    (x0, y0), (x1, y1) = np.rint(photo.to_working(np.array(box).reshape(2, 2))).astype(int).tolist()
+    if photo.text[y0 : y1 + 1, x0 : x1 + 1].any():
+        raise TextAloneError(
+            "There is nothing but printed text in the box, which this collection leaves out: draw it round a picture."
+        )
