@@ -87,7 +87,7 @@ def test_a_box_drawn_with_the_mouse_finds_the_object(visit: Visit, indexed: Inde
     # Reloading, going on and coming back: the address says it all.
     page.reload()
     assert wait_for_results(page) == names
-    page.locator(".result").nth(1).get_by_role("link", name="Search with the region").click()
+    page.locator(".result").nth(1).get_by_role("link", name="Search this region").click()
     page.wait_for_url("**/search?q=*:*")
     again = wait_for_results(page)
     assert set(again[: len(FOUND)]) == FOUND and again[0] == names[1]

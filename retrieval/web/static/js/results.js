@@ -82,7 +82,7 @@ function tile(entry, turned, { queries, said, here }) {
     el("p", { class: "measure" }, el("strong", { class: "strength" })),
     el("p", { class: "exact" }, title && nameLine("span", name), el("span", { class: "rank" }), el("span", { class: "number" })),
     el("div", { class: "row" },
-      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search with the region found in {name}", { name }) : t("Search with {name}", { name }) }, box ? t("Search this region") : t("Search this")),
+      el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search this region of {name}", { name }) : t("Search this: {name}", { name }) }, box ? t("Search this region") : t("Search this")),
       el("a", { class: "button small here", href: searchAddress([...queries.map(format), own], said), "aria-label": t("Add {name} to the query", { name }) }, t("Add to query")),
       el("button", { type: "button", class: "small writes wrong", "aria-label": t("{name} is not a match", { name }), onclick: () => callNoMatch([entry]) }, t("Not a match"))));
 }
