@@ -87,3 +87,23 @@ def test_numbers_are_kept_as_ranges_and_those_of_no_photo_do_not_count(book):
     catalogue.write(note_masked, [1000, 1001, 1002, 2000])
     assert "1000-1002,2000" in catalogue.setting("text.masked")
     assert (catalogue.read(count_masked), catalogue.read(names_of_text_alone)) == before
+
+
+def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
+    _, pages = book
+    (tmp_path / "p").mkdir()
+    for name in ("half", "text"):
+        for ending in ("png", "xml"):
+            (tmp_path / "p" / f"{name}.{ending}").write_bytes((pages / f"{name}.{ending}").read_bytes())
+    with cairn.create(tmp_path / "plain.cairn", words=50) as plain:
+        plain.add(tmp_path / "p")
+        told = {}
+        for name in ("half", "text"):
+            photo_of = tmp_path / "p" / f"{name}.png"
+            match = plain.match(photo_of, f"{name}.png")
+            told[name] = match.to_dict()["is_of_text"]
+            assert match.found
+        assert told == {"half": False, "text": True}
+        match = plain.match(tmp_path / "p" / "text.png", "text.png")
+        (tmp_path / "p" / "text.png").write_bytes((tmp_path / "p" / "half.png").read_bytes())
+        assert not match.is_of_text  # its file is no longer what was indexed
