@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -7,6 +9,7 @@ from PIL import Image
 import cairn
 from retrieval.catalogue.masked import count_masked, names_of_text_alone, note_masked
 from retrieval.features.encoding import decode_geometry
+from retrieval.photos.remarks import Remarks
 from retrieval.search.query import PhotoUnusable
 from tests.retrieval.metadata.test_mets import METS
 from tests.support.hostile import photo
@@ -107,3 +110,10 @@ def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
         match = plain.match(tmp_path / "p" / "text.png", "text.png")
         (tmp_path / "p" / "text.png").write_bytes((tmp_path / "p" / "half.png").read_bytes())
         assert not match.is_of_text  # its file is no longer what was indexed
+
+
+def test_remarks_are_numbers_that_earlier_versions_wrote_too():
+    for flags in product((False, True), repeat=3):
+        remarks = Remarks(0.25, flags[0], 3, flags[1], flags[2])
+        assert Remarks.of_numbers(remarks.numbers()) == remarks
+    assert Remarks.of_numbers((0.0, 1.0, 0.0, 1.0)) == Remarks(rough=True, over_dark=True)
