@@ -83,7 +83,9 @@ def test_several_collections_in_one_server(tmp_path: Path, indexed: Indexed) -> 
         assert (health["collection"], health["images"], health["shelf"]) == ("100% été #1?", photos, "/")
         assert ask("GET", f"{address}/static/js/root.js").status_code == 200
 
-        made = ask("POST", "/api/collections", json={"title": "Été", "detail": "fine", "ignore": "text"}, headers=WRITES)
+        made = ask(
+            "POST", "/api/collections", json={"title": "Été", "detail": "fine", "ignore": "text"}, headers=WRITES
+        )
         assert (made.status_code, made.json()["address"], made.json()["job"]) == (201, "/c/ete/", None)
         made_with = (home / "ete" / "collection.toml").read_text()
         assert "max_side = 1600" in made_with and 'ignore = "text"' in made_with
