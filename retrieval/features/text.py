@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.metadata.text_regions import TextRegions, find_text_regions
-from retrieval.photos.decoding import Photo
+from retrieval.photos.decoding import Photo, read_photo
 
 
 def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
@@ -29,6 +29,21 @@ def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
 
     told = find_text_regions(path)
     return text_mask(photo.grey) if told is None else mask_of(told, photo.grey.shape)
+
+
+def lies_in_text(path: Path, points: NDArray[np.floating], part: float = 0.9) -> bool:
+    """Whether a part of some points (N, 2) of a photo's file, pixels of the upright original, lies in printed text.
+
+    Raises
+    ------
+    CairnError
+        The file cannot be read.
+    """
+    photo = read_photo(path)
+    text = find_text(path, photo)
+    x, y = np.rint(photo.to_working(points)).astype(np.int64).T
+    inside = text[np.clip(y, 0, text.shape[0] - 1), np.clip(x, 0, text.shape[1] - 1)]
+    return bool(len(inside) and inside.mean() >= part)
 
 
 def mask_of(told: TextRegions, shape: tuple[int, ...]) -> NDArray[np.bool_]:

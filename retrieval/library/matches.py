@@ -1,12 +1,14 @@
 """Matches of two photos: what they have in common, to be printed and drawn."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
 from retrieval.features.kept import nearest_frames, places_of
@@ -88,6 +90,26 @@ class Match(_Drawn):
     def __repr__(self) -> str:
         return f"<Match of {self.query.name!r} and {self.name!r}: {self.inliers} inliers, {likely(self.probability)}>"
 
+    @cached_property
+    def is_of_text(self) -> bool:
+        """Whether what matches lies in printed text, in both photos; their files are read when it is first asked for.
+
+        False where a file is not what was indexed.
+        """
+        from retrieval.features.text import lies_in_text
+        from retrieval.photos.thumbnails import refuse_other_content
+
+        if not self.inliers or self._shown is None:
+            return False
+        try:
+            (_, _, row), (asked,) = self._shown.found[0], self._shown.asked
+            if not refuse_other_content(Path(row.path), row.sha256):
+                return False
+            places = ((asked.path, self.query_ellipses), (Path(row.path), self.photo_ellipses))
+            return all(lies_in_text(path, ellipses[:, :2]) for path, ellipses in places)
+        except CairnError:
+            return False
+
     def to_dict(self) -> dict[str, Any]:
         """Return the match as the server's ``/api/match`` does."""
         here, there = _short(self.query_ellipses), _short(self.photo_ellipses)
@@ -101,6 +123,7 @@ class Match(_Drawn):
             "homography": self.homography.tolist() if self.homography is not None else None,
             "region": self.region,
             "turn": self.turn,
+            "is_of_text": self.is_of_text,
             "matches": [
                 {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}
                 for one, other in zip(here, there, strict=True)

@@ -426,6 +426,7 @@ class MatchAnswer(BaseModel):
     homography: list[list[float]] | None
     region: Region
     turn: float = Field(description="By which the query was turned to match, radians.")
+    is_of_text: bool = Field(description="Whether what matches lies in printed text, in both photos.")
     matches: list[MatchedFeatures]
 
 

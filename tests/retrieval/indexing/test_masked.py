@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -7,6 +9,7 @@ from PIL import Image
 import cairn
 from retrieval.catalogue.masked import count_masked, names_of_text_alone, note_masked
 from retrieval.features.encoding import decode_geometry
+from retrieval.photos.remarks import Remarks
 from retrieval.search.query import PhotoUnusable
 from tests.retrieval.metadata.test_mets import METS
 from tests.support.hostile import photo
@@ -87,3 +90,30 @@ def test_numbers_are_kept_as_ranges_and_those_of_no_photo_do_not_count(book):
     catalogue.write(note_masked, [1000, 1001, 1002, 2000])
     assert "1000-1002,2000" in catalogue.setting("text.masked")
     assert (catalogue.read(count_masked), catalogue.read(names_of_text_alone)) == before
+
+
+def test_a_match_of_type_alone_asks_whether_it_is_the_same_text(book, tmp_path):
+    _, pages = book
+    (tmp_path / "p").mkdir()
+    for name in ("half", "text"):
+        for ending in ("png", "xml"):
+            (tmp_path / "p" / f"{name}.{ending}").write_bytes((pages / f"{name}.{ending}").read_bytes())
+    with cairn.create(tmp_path / "plain.cairn", words=50) as plain:
+        plain.add(tmp_path / "p")
+        told = {}
+        for name in ("half", "text"):
+            photo_of = tmp_path / "p" / f"{name}.png"
+            match = plain.match(photo_of, f"{name}.png")
+            told[name] = match.to_dict()["is_of_text"]
+            assert match.found
+        assert told == {"half": False, "text": True}
+        match = plain.match(tmp_path / "p" / "text.png", "text.png")
+        (tmp_path / "p" / "text.png").write_bytes((tmp_path / "p" / "half.png").read_bytes())
+        assert not match.is_of_text  # its file is no longer what was indexed
+
+
+def test_remarks_are_numbers_that_earlier_versions_wrote_too():
+    for flags in product((False, True), repeat=3):
+        remarks = Remarks(0.25, flags[0], 3, flags[1], flags[2])
+        assert Remarks.of_numbers(remarks.numbers()) == remarks
+    assert Remarks.of_numbers((0.0, 1.0, 0.0, 1.0)) == Remarks(rough=True, over_dark=True)

@@ -250,8 +250,9 @@ function offerDownloads(query, photo, fields) {
 }
 
 /** What the comparison says, in a sentence. */
-function verdict({ homography, found, probability, inliers }) {
+function verdict({ homography, found, probability, inliers, is_of_text: ofText }) {
   const values = { percent: percent(probability) };
+  if (homography && ofText) return t("The same text? All that matches lies in printed text: type of one kind looks alike on different pages.");
   if (!homography) return t("It is not certain that these photos show the same thing ({percent} likely): what matches does not lie alike in both.", values);
   return found
     ? tn(inliers, "These photos show the same thing: {percent} likely, {n} detail lies alike in both", "These photos show the same thing: {percent} likely, {n} details lie alike in both", values)

@@ -83,9 +83,12 @@ def test_several_collections_in_one_server(tmp_path: Path, indexed: Indexed) -> 
         assert (health["collection"], health["images"], health["shelf"]) == ("100% été #1?", photos, "/")
         assert ask("GET", f"{address}/static/js/root.js").status_code == 200
 
-        made = ask("POST", "/api/collections", json={"title": "Été", "detail": "fine"}, headers=WRITES)
+        made = ask(
+            "POST", "/api/collections", json={"title": "Été", "detail": "fine", "ignore": "text"}, headers=WRITES
+        )
         assert (made.status_code, made.json()["address"], made.json()["job"]) == (201, "/c/ete/", None)
-        assert "max_side = 1600" in (home / "ete" / "collection.toml").read_text()
+        made_with = (home / "ete" / "collection.toml").read_text()
+        assert "max_side = 1600" in made_with and 'ignore = "text"' in made_with
         assert ask("GET", "/c/ete/api/photos").json()["total"] == 0
         assert ask("GET", f"{address}/api/photos").json()["total"] == photos
         again = ask("POST", "/api/collections", json={"title": "ÉTÉ"}, headers=WRITES)
