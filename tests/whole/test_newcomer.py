@@ -101,8 +101,8 @@ def test_the_tutorial_holds_from_its_first_command_to_its_last(chromium: Any, tm
     assert printed.startswith("album.cairn: 54 of 55 photos in 12 groups"), printed
     with served(newcomer, chromium) as page:
         quoted(page, "Groups").click()
-        page.locator(".group").nth(11).wait_for()
-        assert page.locator(".group").count() == 12
+        page.locator("section.album").nth(11).wait_for()
+        assert page.locator("section.album").count() == 12
     newcomer.save("mine.csv", "Datei;Titel")
     newcomer.type("cairn metadata")
     with served(newcomer, chromium) as page:
