@@ -107,7 +107,8 @@ def test_the_tutorial_holds_from_its_first_command_to_its_last(chromium: Any, tm
     newcomer.type("cairn metadata")
     with served(newcomer, chromium) as page:
         quoted(page, "Folders and tags").click()
-        page.get_by_role("button", name="Tasse").or_(page.get_by_role("link", name="Tasse")).first.click()
+        drawer = page.get_by_role("dialog")
+        drawer.get_by_role("button", name="Tasse").or_(drawer.get_by_role("link", name="Tasse")).first.click()
         page.wait_for_function("document.querySelectorAll('#photos .photo-tile').length === 3")
     answer = newcomer.type("cairn query")
     assert [line.split()[-1] for line in answer.splitlines()] == ["2020/coffee-1.jpg", "2021/coffee-2.jpg"]
