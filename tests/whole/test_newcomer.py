@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.browser import chromium, screen_point, visiting  # noqa: F401
-from tests.support.live import running
+from tests.support.live import running, until
 from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -109,6 +109,6 @@ def test_the_tutorial_holds_from_its_first_command_to_its_last(chromium: Any, tm
         quoted(page, "Folders and tags").click()
         drawer = page.get_by_role("dialog")
         drawer.get_by_role("button", name="Tasse").or_(drawer.get_by_role("link", name="Tasse")).first.click()
-        page.wait_for_function("document.querySelectorAll('#photos .photo-tile').length === 3")
+        until(lambda: page.locator("#photos a[data-place]").count() == 3)
     answer = newcomer.type("cairn query")
     assert [line.split()[-1] for line in answer.splitlines()] == ["2020/coffee-1.jpg", "2021/coffee-2.jpg"]
