@@ -19,20 +19,18 @@ def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
 
     The title is set once, as people may edit it. Columns follow the METS.
     """
-    from retrieval.catalogue.schema import INDEXED
-
     places = [os.path.realpath(path) for path in paths]
     below = tuple(os.path.join(one, "") for one in places)  # noqa: PTH118 (ends in a slash)
-    looked: dict[Path, bool] = {}  # folders, and whether there may be METS beside their photos
+    looked: dict[str, bool] = {}  # folders, and whether there may be METS beside their photos
     pages: dict[int, Path] = {}
-    for path, known in collection.catalogue.known().without(()):
-        if known.state != INDEXED or not (path.startswith(below) or path in places):
+    for number, _, path in collection.catalogue.places():
+        if not (path.startswith(below) or path in places):
             continue
-        file = Path(path)
-        if file.parent not in looked:
-            looked[file.parent] = any(books_beside(file))
-        if looked[file.parent]:
-            pages[known.number] = file
+        folder = path.rpartition(os.sep)[0]
+        if folder not in looked:
+            looked[folder] = any(books_beside(Path(path)))
+        if looked[folder]:
+            pages[number] = Path(path)
     if pages:
         _keep(collection, pages)
 
