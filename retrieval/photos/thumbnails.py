@@ -117,7 +117,7 @@ def thumbnail_file(sha256: str, size: int, cache: Path) -> Path:
 
 
 def encode_jpeg(image: NDArray[np.uint8], quality: int = QUALITY) -> bytes:
-    """An RGB image (H, W, 3) uint8 as a JPEG."""
+    """An RGB image (H, W, 3) uint8, or a grey one (H, W), as a JPEG."""
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality, optimize=True)
     return file.getvalue()

@@ -17,7 +17,7 @@ from index.files.rights import make_folders
 from retrieval.photos.decoding import read_colour
 from retrieval.photos.listing import TILES
 from retrieval.photos.options import ImageOptions
-from retrieval.photos.thumbnails import refuse_other_content
+from retrieval.photos.thumbnails import encode_jpeg, refuse_other_content
 
 SIDE = 512
 """Width and height of a tile, pixels; those at the right and the bottom may be smaller."""
@@ -134,12 +134,16 @@ def cut_tiles(picture: NDArray[np.uint8]) -> bytes:
     return made.getvalue()
 
 
-def encode_part(part: NDArray[np.uint8], mirrored: bool, degrees: int, grey: bool, format: str) -> bytes:
+def encode_part(
+    part: NDArray[np.uint8], quality: int, *, mirrored: bool, degrees: int, grey: bool, format: str
+) -> bytes:
     """Encode a part of a photo.
 
     Parameters
     ----------
     part : ndarray of uint8, shape (height, width, 3)
+    quality : int
+        Of JPEG and WebP, 1 to 100.
     mirrored : bool
         Left and right are exchanged, before it is turned.
     degrees : {0, 90, 180, 270}
@@ -155,9 +159,12 @@ def encode_part(part: NDArray[np.uint8], mirrored: bool, degrees: int, grey: boo
     """
     turned = np.rot90(part[:, ::-1] if mirrored else part, -degrees // 90)
     picture = Image.fromarray(np.ascontiguousarray(turned))
+    if grey:
+        picture = picture.convert("L")
+    if format == "jpeg":
+        return encode_jpeg(np.asarray(picture), quality)
     file = io.BytesIO()
-    options = {} if format == "png" else {"quality": QUALITY}
-    (picture.convert("L") if grey else picture).save(file, format, **options)
+    picture.save(file, format, quality=quality)
     return file.getvalue()
 
 

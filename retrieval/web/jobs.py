@@ -22,7 +22,7 @@ from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
 from retrieval.library.groups import make_groups
 from retrieval.library.matches import Match
-from retrieval.library.photos import Photo, photos_of
+from retrieval.library.photos import Photo, cache_of, photos_of
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.columns import CANVAS
@@ -220,7 +220,7 @@ class SearchJobs:
 
         def photo_of(name: str) -> Photo | None:
             row = catalogue.read(photo_of_name, name)
-            return None if row is None else photos_of(catalogue, [row], searches.collection.folder)[0]
+            return None if row is None else photos_of(catalogue, [row], cache_of(searches.collection.folder))[0]
 
         return answer_page(answer, photo_of, _addresses(request))
 
@@ -298,7 +298,7 @@ class PictureJobs:
                 cache, box = Path(request["cache"]), tuple(request["box"])
                 limit = request["max_pixels"]
                 part = read_part(path, request["sha256"], cache, request["level"], box, tuple(size), limit)
-                return {}, encode_part(part, **request["form"])
+                return {}, encode_part(part, QUALITY, **request["form"])
             if job == "thumbnail":
                 return {}, thumbnail(path, request["sha256"], size, Path(request["cache"]), request["max_pixels"])
             if job == "image":
