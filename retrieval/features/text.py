@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from retrieval.metadata.text_regions import TextRegions, find_text_regions
 from retrieval.photos.decoding import Photo, read_photo
+from retrieval.regions.detection import in_mask
 
 
 def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
@@ -41,8 +42,7 @@ def lies_in_text(path: Path, points: NDArray[np.floating], part: float = 0.9) ->
     """
     photo = read_photo(path)
     text = find_text(path, photo)
-    x, y = np.rint(photo.to_working(points)).astype(np.int64).T
-    inside = text[np.clip(y, 0, text.shape[0] - 1), np.clip(x, 0, text.shape[1] - 1)]
+    inside = in_mask(photo.to_working(points), text)
     return bool(len(inside) and inside.mean() >= part)
 
 

@@ -87,7 +87,7 @@ def detect_regions(
         rows.append(row[:, extrema.edge <= edge_limit])
     found = np.concatenate(rows, axis=1) if rows else np.zeros((4, 0))
     if outside is not None:
-        found = found[:, ~_in_mask(found[:2].T, outside)]
+        found = found[:, ~in_mask(found[:2].T, outside)]
     found = found[:, np.lexsort((found[0], found[1], -found[3]))]
     if options.max_regions:
         found = found[:, : options.max_regions]
@@ -119,7 +119,8 @@ def mostly_in(
     return np.asarray(inside > part * (high - low).prod(axis=0))
 
 
-def _in_mask(points: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def in_mask(points: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Say of which points (N, 2) the nearest pixel lies in a mask (H, W)."""
     x, y = np.rint(points).astype(np.int64).T
     return np.asarray(mask[np.clip(y, 0, mask.shape[0] - 1), np.clip(x, 0, mask.shape[1] - 1)])
 
