@@ -10,6 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -110,7 +111,7 @@ def answer_page(
     dict
         As `annotation_page` gives it, without groups.
     """
-    items = []
+    items, photo_of = [], cache(photo_of)
     for result in answer:
         asked = answer.queries[result.query_index]
         photo = photo_of(result.name)

@@ -27,14 +27,6 @@ _OWN = frozenset({MANIFEST, CANVAS, SIZE})
 
 
 @dataclass(frozen=True)
-class Region:
-    """A part of a photo, and what is said of it: `box` is left, top, right and bottom in pixels, 0 at the edge."""
-
-    box: Box
-    text: str
-
-
-@dataclass(frozen=True)
 class Presentation:
     """Makes resources whose addresses are those of a server.
 
@@ -54,8 +46,7 @@ class Presentation:
         address: str,
         label: Resource,
         photos: Sequence[Photo],
-        regions: Mapping[int, Region] | None = None,
-        notes: Callable[[int], str] | None = None,
+        notes: Mapping[int, Resource],
     ) -> Resource:
         """Make a manifest with a canvas for each photo.
 
@@ -66,20 +57,15 @@ class Presentation:
         label : dict
             See `spoken` and `plain`.
         photos : sequence of Photo
-        regions : mapping of int to Region, optional
-            What is marked in photos, by their numbers.
-        notes : callable, optional
-            Gives the address of the annotations of a photo, by its number.
+        notes : mapping of int to dict
+            An ``AnnotationPage`` of a photo, or where it is, by the number of the photo.
 
         Returns
         -------
         dict
             A ``Manifest``, as JSON-LD.
         """
-        canvases = [self._canvas(one, (regions or {}).get(one.number)) for one in photos]
-        if notes is not None:
-            for one, canvas in zip(photos, canvases, strict=True):
-                canvas["annotations"] = [{"id": notes(one.number), "type": "AnnotationPage"}]
+        canvases = [self._canvas(one, notes.get(one.number)) for one in photos]
         made: Resource = {"@context": CONTEXT, "id": address, "type": "Manifest", "label": label}
         if canvases:
             made["thumbnail"] = canvases[0]["thumbnail"]
@@ -116,7 +102,15 @@ class Presentation:
             items.append(_annotation(f"{canvas}/words", "describing", "\n".join(texts), canvas))
         return {"@context": SEARCH_CONTEXT, "id": address, "type": "AnnotationPage", "items": items}
 
-    def _canvas(self, photo: Photo, region: Region | None) -> Resource:
+    def marked(self, number: int, box: Box, text: str) -> Resource:
+        """Make an ``AnnotationPage`` of a part of a photo: left, top, right and bottom in pixels, 0 at the edge."""
+        canvas = canvas_address(self.root, number)
+        left, top, right, bottom = map(round, box)
+        part = f"{canvas}#xywh={left},{top},{max(right - left, 1)},{max(bottom - top, 1)}"
+        items = [_annotation(f"{canvas}/region", "commenting", text, part)]
+        return {"id": f"{canvas}/regions", "type": "AnnotationPage", "items": items}
+
+    def _canvas(self, photo: Photo, notes: Resource | None) -> Resource:
         canvas, service = canvas_address(self.root, photo.number), f"{self.root}/api/iiif/{photo.number}"
         width, height = self.size_of(photo)
         body = {
@@ -128,7 +122,7 @@ class Presentation:
             "service": [{"id": service, "type": "ImageService3", "profile": "level2"}],
         }
         painting = {"id": f"{canvas}/image", "type": "Annotation", "motivation": "painting", "body": body}
-        made: Resource = {
+        return {
             "id": canvas,
             "type": "Canvas",
             "label": plain(photo.title or photo.name),
@@ -137,13 +131,8 @@ class Presentation:
             "thumbnail": [self._thumbnail(photo.number)],
             **_told(photo),
             "items": [{"id": f"{canvas}/page", "type": "AnnotationPage", "items": [{**painting, "target": canvas}]}],
+            **({} if notes is None else {"annotations": [notes]}),
         }
-        if region is not None:
-            left, top, right, bottom = (round(side) for side in region.box)
-            part = f"{canvas}#xywh={left},{top},{max(right - left, 1)},{max(bottom - top, 1)}"
-            marked = _annotation(f"{canvas}/region", "commenting", region.text, part)
-            made["annotations"] = [{"id": f"{canvas}/regions", "type": "AnnotationPage", "items": [marked]}]
-        return made
 
     def _thumbnail(self, number: int) -> Resource:
         address = f"{self.root}/api/photos/{number}/thumbnail?size={_THUMBNAIL}"

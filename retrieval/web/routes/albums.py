@@ -8,11 +8,10 @@ from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from retrieval.catalogue.curation.albums import Album
 from retrieval.curation import albums as curation
-from retrieval.groups.groups import read_groups
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
-from retrieval.web.problems import ProblemError
-from retrieval.web.service import Service, changing, describe_photos, service_of
+from retrieval.web.routes.groups import group_of
+from retrieval.web.service import changing, describe_photos, service_of
 
 router = APIRouter(prefix="/api", tags=["albums"])
 
@@ -110,7 +109,7 @@ def make_album(request: Request, asked: NewAlbum) -> AlbumFacts:
     """Make an album of some photos, of a group, or of none."""
     photos = list(asked.photos)
     if asked.group is not None:
-        photos += _group(service_of(request), asked.group)
+        photos += group_of(service_of(request), asked.group).photos
     with changing(request) as session:
         return _facts(curation.make_album(session, asked.name, photos, asked.cover))
 
@@ -195,11 +194,3 @@ def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
 
 def _facts(one: Album) -> AlbumFacts:
     return AlbumFacts(**asdict(one))
-
-
-def _group(service: Service, number: int) -> tuple[int, ...]:
-    """Photos of a group."""
-    found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
-    if found is None:
-        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
-    return found.photos

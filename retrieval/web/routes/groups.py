@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from retrieval.groups.groups import Group as FoundGroup
 from retrieval.groups.groups import groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
-from retrieval.web.service import describe_those_there, service_of
+from retrieval.web.service import Service, describe_those_there, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
 
@@ -46,6 +47,14 @@ def groups(
         for group in page
     ]
     return GroupPage(total=len(found.groups), inliers=found.inliers, out_of_date=found.out_of_date, groups=shown)
+
+
+def group_of(service: Service, number: int) -> FoundGroup:
+    """A group, by its number; ProblemError where there is none."""
+    found = next((group for group in read_groups(service.collection).groups if group.number == number), None)
+    if found is None:
+        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=number)
+    return found
 
 
 @router.get("/groups.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})

@@ -43,8 +43,6 @@ FORMATS = {"jpg": "jpeg", "png": "png", "webp": "webp"}
 UPRIGHT = {"mirrored": False, "degrees": 0, "grey": False, "format": "jpeg"}
 """A part as tiles of it are kept."""
 
-IMAGE_PROFILE = "http://iiif.io/api/image/3/context.json"
-
 _ROTATION = re.compile(r"(?P<mirrored>!)?(?P<degrees>0|90|180|270)")
 _FILE = re.compile(r"(?P<quality>default|color|gray)\.(?P<format>jpg|png|webp)")
 
@@ -91,12 +89,14 @@ async def iiif_information(request: Request, number: Number) -> Response:
         extraFormats=["webp"],
         extraFeatures=list(EXTRA_FEATURES),
     )
-    return linked_data(request, told.model_dump(by_alias=True), IMAGE_PROFILE)
+    return linked_data(request, told.model_dump(by_alias=True))
 
 
-def linked_data(request: Request, told: dict[str, Any], profile: str) -> Response:
+def linked_data(request: Request, told: dict[str, Any]) -> Response:
     """Answer with JSON-LD: as such where the client asks for it by name, else as plain JSON."""
-    accepted = request.headers.get("accept", "")
+    accepted, contexts = request.headers.get("accept", ""), told["@context"]
+    # Of several that of the resource is the last; what follows it are own words.
+    profile = contexts if isinstance(contexts, str) else [one for one in contexts if isinstance(one, str)][-1]
     kind = f'application/ld+json;profile="{profile}"' if "application/ld+json" in accepted else "application/json"
     return JSONResponse(told, media_type=kind, headers={"Vary": "Accept", "Cache-Control": "private, no-cache"})
 

@@ -1,8 +1,9 @@
 """Routes of photos as manifests of the IIIF Presentation API 3.0, which the Content Search API 2.0 finds words in."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -22,17 +23,9 @@ from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import MAX_NUMBER, Filters
 from retrieval.web.models import Number as ListedNumber
-from retrieval.web.presentation import (
-    CONTEXT,
-    MOST,
-    SEARCH_CONTEXT,
-    Presentation,
-    Region,
-    Resource,
-    plain,
-    spoken,
-)
+from retrieval.web.presentation import MOST, Presentation, Resource, plain, spoken
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.groups import group_of
 from retrieval.web.routes.iiif import linked_data, served_sizes
 from retrieval.web.routes.layout import LayoutParameters
 from retrieval.web.routes.photos import Number
@@ -52,7 +45,6 @@ MOST_PAIRS = 100
 
 IDENTIFIERS = (CANVAS, "Identifier")
 """Columns that are looked into for what a source calls a photo."""
-ANNOTATIONS = "http://www.w3.org/ns/anno.jsonld"
 
 Own = Annotated[
     bool, Query(description="Name the canvases of this server, also where a photo came by IIIF from another.")
@@ -73,7 +65,7 @@ def iiif_collection(request: Request) -> Response:
         for group in read_groups(service.collection).groups[:MOST]:
             address = f"/api/iiif/groups/{group.number}/manifest.json"
             listed.append((address, _group_label(group.number), group.photos[0]))
-    return _answer(request, presented.collection(_here(request), plain(service.name), listed))
+    return linked_data(request, presented.collection(_here(request), plain(service.name), listed))
 
 
 @router.get("/manifest.json", responses=_JSON, response_class=Response)
@@ -86,7 +78,7 @@ def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()])
         label = service.collection.catalogue.read(curation.read_album, asked.album).name
     made = _manifest(request, plain(label), numbers)
     query = f"?{request.url.query}" if request.url.query else ""
-    return _answer(request, _presentation(request).searched(made, f"{_root(request)}/api/iiif/words{query}"))
+    return linked_data(request, _presentation(request).searched(made, f"{_root(request)}/api/iiif/words{query}"))
 
 
 @router.get("/words", responses=_JSON, response_class=Response)
@@ -100,20 +92,16 @@ def iiif_words(
     wanted = replace(asked.wanted(), words=q)
     numbers = service.collection.catalogue.read(shapes_of, wanted, "name")[:, 0].tolist() if q.strip() else []
     found = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
-    return _answer(request, _presentation(request).words(_here(request), found), SEARCH_CONTEXT)
+    return linked_data(request, _presentation(request).words(_here(request), found))
 
 
 @router.get("/groups/{group}/manifest.json", responses=_JSON, response_class=Response)
 def iiif_group(request: Request, group: GroupNumber) -> Response:
     """Give the photos of a group as a Manifest of the Presentation API 3.0."""
-    found = next((one for one in read_groups(service_of(request).collection).groups if one.number == group), None)
-    if found is None:
-        raise ProblemError(404, "There is no group {number}: the groups may have been looked for again.", number=group)
-
-    def notes(number: int) -> str:
-        return f"{_root(request)}/api/iiif/groups/{group}/annotations.json?photo={number}&own=true"
-
-    return _answer(request, _manifest(request, _group_label(group), found.photos, notes=notes))
+    photos = group_of(service_of(request), group).photos
+    address = f"{_root(request)}/api/iiif/groups/{group}/annotations.json"
+    notes = {number: {"id": f"{address}?photo={number}&own=true", "type": "AnnotationPage"} for number in photos}
+    return linked_data(request, _manifest(request, _group_label(group), photos, notes))
 
 
 @router.get("/groups/{group}/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -126,7 +114,7 @@ async def iiif_group_annotations(
     """Give the matches within a group as W3C Web Annotations, as `cairn annotations` writes them."""
     wanted = {"group": group, "photo": photo, "own": own, "root": _root(request), "most": MOST_PAIRS}
     page, _ = await service_of(request).search(request, "group", wanted)
-    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
+    return linked_data(request, {**page, "id": _here(request)})
 
 
 @router.get("/search/manifest.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -134,16 +122,16 @@ async def iiif_search(request: Request, asked: Annotated[SearchParameters, Query
     """Give what a search finds as a Manifest of the Presentation API 3.0; the parts that match are annotations."""
     answer = await search(request, asked)
     shown = [one for one in answer["results"] if one["found"] or one["probability"] >= LIKELY]
-    regions = {}
+    presented, notes = _presentation(request), {}
     for one in shown:
         if one["region"]:
             x, y = zip(*one["region"], strict=True)
             box = (min(x) + 0.5, min(y) + 0.5, max(x) + 0.5, max(y) + 0.5)
-            regions[one["number"]] = Region(box, f"{one['probability']:.1%}")
+            notes[one["number"]] = presented.marked(one["number"], box, f"{one['probability']:.1%}")
     name = answer["query"] if isinstance(answer["query"], str) else ", ".join(answer["query"])
     label = spoken(said("Photos that show the same as {name}"), name=name)
     numbers = [one["number"] for one in shown]
-    return _answer(request, await run_in_threadpool(_manifest, request, label, numbers, regions))
+    return linked_data(request, await run_in_threadpool(_manifest, request, label, numbers, notes))
 
 
 @router.get("/search/annotations.json", dependencies=SEARCHING, responses=_JSON, response_class=Response)
@@ -152,14 +140,14 @@ async def iiif_search_annotations(
 ) -> Response:
     """Give what a search finds as W3C Web Annotations, as `cairn query --annotations` writes them."""
     page = await search_with_photos(request, asked, "found", {"own": own, "root": _root(request)})
-    return _answer(request, {**page, "id": _here(request)}, ANNOTATIONS)
+    return linked_data(request, {**page, "id": _here(request)})
 
 
 @router.get("/{number}/manifest.json", responses=_JSON, response_class=Response)
 async def iiif_photo_manifest(request: Request, number: Number) -> Response:
     """Give a photo as a Manifest of the Presentation API 3.0."""
     row = await service_of(request).row(number)
-    return _answer(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
+    return linked_data(request, await run_in_threadpool(_manifest, request, plain(row.name or ""), [number]))
 
 
 @pages.get("/photo/source")
@@ -191,8 +179,7 @@ def _manifest(
     request: Request,
     label: Resource,
     numbers: Sequence[int],
-    regions: dict[int, Region] | None = None,
-    notes: Callable[[int], str] | None = None,
+    notes: Mapping[int, Resource] = MappingProxyType({}),
 ) -> Resource:
     if len(numbers) > MOST:
         raise ProblemError(
@@ -205,7 +192,7 @@ def _manifest(
     photos = photos_there(service.collection.catalogue, numbers, service.cache)
     if len(photos) == 1 and photos[0].title and len(numbers) == 1:
         label = plain(photos[0].title)
-    return _presentation(request).manifest(_here(request), label, photos, regions, notes)
+    return _presentation(request).manifest(_here(request), label, photos, notes)
 
 
 def _presentation(request: Request) -> Presentation:
@@ -227,7 +214,3 @@ def _here(request: Request) -> str:
 
 def _group_label(number: int) -> Resource:
     return spoken(said("Group {number}"), number=number)
-
-
-def _answer(request: Request, made: Resource, profile: str = CONTEXT) -> Response:
-    return linked_data(request, made, profile)

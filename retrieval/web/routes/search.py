@@ -45,6 +45,10 @@ class SearchParameters(HowToSearch):
 
     q: list[Asked]
 
+    def request(self) -> SearchRequest:
+        """As the body of a request has it."""
+        return SearchRequest(queries=_parse(self.q), **self.model_dump(exclude={"q"}))
+
 
 class MatchParameters(HowToExplain):
     """A question about a match of two photos of the collection, as an address has it."""
@@ -62,8 +66,7 @@ def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
 @router.get("/search", response_model=SearchAnswer, dependencies=SEARCHING, response_model_exclude_unset=True)
 async def search(request: Request, asked: Annotated[SearchParameters, Query()]) -> Any:
     """Search with photos of the collection, or boxes in them."""
-    fields = asked.model_dump(exclude={"q"})
-    return await _search(request, SearchRequest(queries=_parse(asked.q), **fields), None)
+    return await _search(request, asked.request(), None)
 
 
 @router.post(
@@ -147,8 +150,7 @@ async def search_with_photos(
     request: Request, asked: SearchParameters, job: str, wanted: dict[str, Any]
 ) -> dict[str, Any]:
     """Have a worker do another job of a search for photos of the collection."""
-    fields = asked.model_dump(exclude={"q"})
-    answer, _ = await _have_done(request, job, _job(SearchRequest(queries=_parse(asked.q), **fields), None) | wanted)
+    answer, _ = await _have_done(request, job, _job(asked.request(), None) | wanted)
     return answer
 
 
