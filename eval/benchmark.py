@@ -186,31 +186,13 @@ def run_benchmark(
     """
     search, options = search or SearchOptions(), options or CollectionOptions()
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
-    truth = read_truth(ground_truth)
-    if cameras is not None:
-        truth = one_right_answer(truth, *cameras)
-    if not truth.queries:
-        raise CairnError(f"No query of {ground_truth} has a positive.")
+    truth = _truth_of(ground_truth, cameras)
     whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
     photos, truth = choose_photos(
         images, whole, queries=queries, distractors=distractors, share=share, seed=options.seed
     )
-    asked = truth
-    if photos.image_files:
-        asked, _ = truth.answerable({path.stem for path in photos.image_files})
-    lost = [query for query in asked.queries if query.stem not in photos.queries]
-    if collection is None and photos.image_files and lost:
-        raise no_photo_of(lost[0])
-    if collection is None and not photos.image_files:
-        raise _nothing_in(photos)
-    if features is not None and truth.cropped:
-        raise CairnError(
-            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
-            "are not: leave {--features} out."
-        )
-    similarity = None
-    if search.similarity is not None:
-        similarity = _check_early(search.similarity, collection, source)
+    _check_photos(photos, truth, collection, features)
+    similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
     with _working(work, options, photos, source, collection, features) as (place, root):
         made = find_source(source, options, root, share=share, workers=workers, progress=progress)
@@ -230,26 +212,14 @@ def run_benchmark(
             seconds["total"] = time.perf_counter() - start
             report = BenchmarkReport(
                 protocols,
-                engine=run.engine,
-                expand=search.expand,
-                descriptor=opened.extractor.descriptor.name,
-                words=opened.vocabulary.words,
-                trained_on=opened.vocabulary.trained_on,
-                recall_at_1=opened.vocabulary.recall_at_1,
-                images=len(run.rows),
-                features=int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
+                **_described(opened, run, search),
                 failed=failed,
-                missing=run.missing,
                 truth=whole,
-                left_out=run.left_out,
                 seconds=seconds,
                 similarity=similarity,
                 origin=origin_of(opened, source, made, photos),
-                distractors=run.distractors,
                 share=share,
                 cutoffs=truth.cutoffs,
-                turns=search.turns,
-                every_turn=search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
             )
     if work is None:
         return report
@@ -258,6 +228,50 @@ def run_benchmark(
     kept = None if work.discard else size_of(place.path)
     about = {"folder": str(place.path), "bytes": kept, "searches": len(run.jobs), "done_before": before}
     return replace(report, work=about)
+
+
+def _truth_of(ground_truth: Path, cameras: tuple[str, str] | None) -> Truth:
+    """Read a ground truth that has queries with positives, of some cameras if these are named."""
+    truth = read_truth(ground_truth)
+    if cameras is not None:
+        truth = one_right_answer(truth, *cameras)
+    if not truth.queries:
+        raise CairnError(f"No query of {ground_truth} has a positive.")
+    return truth
+
+
+def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None, features: Path | None) -> None:
+    """Raise CairnError if a query that can be answered has no photo, or features of another program do not serve."""
+    if collection is None:
+        if not photos.image_files:
+            raise _nothing_in(photos)
+        asked, _ = truth.answerable({path.stem for path in photos.image_files})
+        if lost := [query for query in asked.queries if query.stem not in photos.queries]:
+            raise no_photo_of(lost[0])
+    if features is not None and truth.cropped:
+        raise CairnError(
+            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
+            "are not: leave {--features} out."
+        )
+
+
+def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
+    """What a report says of the collection, and of how it was searched."""
+    return {
+        "engine": run.engine,
+        "expand": search.expand,
+        "descriptor": opened.extractor.descriptor.name,
+        "words": opened.vocabulary.words,
+        "trained_on": opened.vocabulary.trained_on,
+        "recall_at_1": opened.vocabulary.recall_at_1,
+        "images": len(run.rows),
+        "features": int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
+        "missing": run.missing,
+        "left_out": run.left_out,
+        "distractors": run.distractors,
+        "turns": search.turns,
+        "every_turn": search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
+    }
 
 
 @contextmanager

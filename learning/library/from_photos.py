@@ -119,11 +119,19 @@ def learn_from_photos(
             shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, shown, matches, learnt, verdict)
     _clear(folder, run, mined=found is not None)
+    told |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
+    told |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
+    models = told, learnt.pooling, learnt.projection, learnt.tried
+    return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
+
+
+def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
+    """What `--json` reports of what was learnt, and of how good it is."""
     final = learnt.projection or learnt.pooling
     assert final is not None
-    told |= {
+    return {
         "pooled_dim": learnt.model.base_dim,
-        "dim": described.dim,
+        "dim": dim,
         "rings": final.rings,
         "validation": {"recall": round(final.validation, 6)},
         "objective": [entry.objective for entry in learnt.history],
@@ -131,13 +139,7 @@ def learn_from_photos(
         "image_pairs": {"training": learnt.training, "validation": len(verdict.nearest.learnt.recall)},
         "verdict": verdict.as_json(),
         "retrieval": verdict.retrieval_json(),
-        "models": run.named(TABLE),
-        "tried": len(learnt.tried),
-        "failed": failed,
-        "seconds": round(perf_counter() - began, 3),
     }
-    models = told, learnt.pooling, learnt.projection, learnt.tried
-    return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
 
 
 def _settle(

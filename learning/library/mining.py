@@ -202,17 +202,8 @@ def mine(
         finally:
             if source.collection is not None:
                 source.collection.catalogue.close()
-        mined = Mined(
-            file,
-            report.kept,
-            report.features,
-            report.positives,
-            report.negatives,
-            report.ambiguous,
-            report.failed,
-            report,
-            round(perf_counter() - began, 3),
-        )
+        counts = report.kept, report.features, report.positives, report.negatives, report.ambiguous
+        mined = Mined(file, *counts, report.failed, report, round(perf_counter() - began, 3))
         weakref.finalize(mined, scratch.pop_all().close)  # the file goes with it where it has no other name
     return mined
 

@@ -249,7 +249,13 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         Gives the collections that are served now.
     """
     router = APIRouter()
+    _add_state(router, figures, services)
+    _add_signing(router, desk)
+    _add_sessions(router, desk)
+    return router
 
+
+def _add_state(router: APIRouter, figures: "RequestFigures", services: "Callable[[], Iterable[Service]]") -> None:
     @router.get("/api/ready", tags=["server"], responses={503: {"description": "Not yet."}})
     def ready(request: Request, response: Response) -> dict[str, bool]:
         """Tell whether all is open that searches need; for those who watch over the server, without signing in.
@@ -267,6 +273,8 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return Response(figures.text(), headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
+
+def _add_signing(router: APIRouter, desk: Desk | None) -> None:
     def home(request: Request) -> str:
         return f"{request.scope.get('root_path', '')}/"
 
@@ -319,6 +327,8 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
             return RedirectResponse(home(request), 303)
         return show_page(request, "account")
 
+
+def _add_sessions(router: APIRouter, desk: Desk | None) -> None:
     @router.get(SESSIONS, tags=["server"])
     def open_sessions(request: Request) -> OpenSessions:
         """List where the one who asks is signed in; for who signed in with a password."""
@@ -342,5 +352,3 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         if desk is None or not desk.sessions.end_listed(name, number):
             raise ProblemError(404, "There is no such session: it may have been ended.")
         return EndedSessions(ended=1)
-
-    return router
