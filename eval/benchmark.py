@@ -116,21 +116,35 @@ class BenchmarkReport:
         }
 
 
+@dataclass(frozen=True)
+class BenchmarkSetup:
+    """What else a benchmark indexes, with what, and where that is kept."""
+
+    # Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
+    distractors: Sequence[Path] = ()
+    # Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
+    share: float = 1.0
+    # A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
+    # Distractors are never drawn for one.
+    vocabulary: Path | VocabularySource | None = None
+    collection: Path | None = None  # its folder, to be used again; else in the work folder
+    features: Path | None = None  # of all photos that another program made, in place of Cairn's: see `open_features`
+    work: RunFiles | None = None  # folder of an unfinished run, to be resumed; None: it is not kept
+    # Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
+    # place among the photos that are verified, and expands no query.
+    single_ranking: bool = False
+    # What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
+    cameras: tuple[str, str] | None = None
+
+
 def run_benchmark(
     images: Sequence[Path],
     ground_truth: Path,
     *,
     queries: Path | None = None,
-    distractors: Sequence[Path] = (),
-    share: float = 1.0,
     options: CollectionOptions | None = None,
     search: SearchOptions | None = None,
-    vocabulary: Path | VocabularySource | None = None,
-    collection: Path | None = None,
-    features: Path | None = None,
-    work: RunFiles | None = None,
-    single_ranking: bool = False,
-    cameras: tuple[str, str] | None = None,
+    setup: BenchmarkSetup | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -145,28 +159,12 @@ def run_benchmark(
         ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     queries : Path, optional
         Folder of query photos that are not among the images.
-    distractors : sequence of Path
-        Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
-    share : float
-        Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
     options : CollectionOptions, optional
         How photos are indexed.
     search : SearchOptions, optional
         How queries are answered.
-    vocabulary : Path or VocabularySource, optional
-        A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
-        Distractors are never drawn for one.
-    collection : Path, optional
-        Folder of the collection, to be used again; else in the work folder.
-    features : Path, optional
-        Features of all photos that another program made, in place of Cairn's own: see `open_features`.
-    work : RunFiles, optional
-        Folder of an unfinished run, to be resumed; None: it is not kept.
-    single_ranking : bool
-        Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
-        place among the photos that are verified, and expands no query.
-    cameras : tuple of str, optional
-        What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
+    setup : BenchmarkSetup, optional
+        What else is indexed, with what, and where that is kept.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -184,18 +182,19 @@ def run_benchmark(
         names is there twice, the collection has other photos too, queries are cut out and features are another
         program's, or the learnt similarity is for another vocabulary: said before any work if it is known by then.
     """
-    search, options = search or SearchOptions(), options or CollectionOptions()
+    search, options, setup = search or SearchOptions(), options or CollectionOptions(), setup or BenchmarkSetup()
+    collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
-    truth = _truth_of(ground_truth, cameras)
+    truth = _truth_of(ground_truth, setup.cameras)
     whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
     photos, truth = choose_photos(
-        images, whole, queries=queries, distractors=distractors, share=share, seed=options.seed
+        images, whole, queries=queries, distractors=setup.distractors, share=setup.share, seed=options.seed
     )
     _check_photos(photos, truth, collection, features)
     similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
     with _working(work, options, photos, source, collection, features) as (place, root):
-        made = find_source(source, options, root, share=share, workers=workers, progress=progress)
+        made = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
         described = [*photos.images, *photos.distractors] if features is not None else ()
         with make(folder, options, features=features, photos=described) as searched:
@@ -203,7 +202,7 @@ def run_benchmark(
             _refuse_others(searched, photos)
             failed = _index(searched, photos, made, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
-            run = QueryRun(opened, photos, truth, search, single_ranking)
+            run = QueryRun(opened, photos, truth, search, setup.single_ranking)
             answers = place.answers(run.key)
             before = sum(job in answers for job in run.jobs)
             run.ask(answers, place.path, workers, progress)
@@ -218,7 +217,7 @@ def run_benchmark(
                 seconds=seconds,
                 similarity=similarity,
                 origin=origin_of(opened, source, made, photos),
-                share=share,
+                share=setup.share,
                 cutoffs=truth.cutoffs,
             )
     if work is None:

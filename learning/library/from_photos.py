@@ -14,8 +14,8 @@ from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
 from learning.convex.whitening import STAGE
-from learning.judge.conclusion import Conclusion, conclude
-from learning.judge.judging import OTHER
+from learning.judge.conclusion import Conclusion, judge_searches
+from learning.judge.judging import OTHER, JudgeOptions
 from learning.judge.judging import TITLES as JUDGING
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
@@ -186,19 +186,19 @@ def _judge(
     nearest = compare(learnt.held, described, usual, workers=run.workers, seed=options.seed)
     if not data.judge:
         return Conclusion(nearest, None, "--no-judge leaves it out")
-    return conclude(
-        nearest,
+    staged = run.folder / MINED / MINING / FEATURES
+    judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
+    found = judge_searches(
         source,
         matches,
         learnt.model,
         run.folder / JUDGED,
+        judging,
         held_out=options.held_out,
-        beside=data.beside or OTHER,
-        staged=run.folder / MINED / MINING / FEATURES,
-        seed=options.seed,
         workers=run.workers,
         progress=progress,
     )
+    return Conclusion(nearest, *found)
 
 
 def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:

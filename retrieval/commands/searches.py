@@ -75,8 +75,9 @@ def list_searches(
 
 @dataclass(frozen=True)
 class SearchUse:
-    """What a saved search is for, as the command line has it."""
+    """What a saved search looks at, and is for, as the command line has it."""
 
+    box: QueryBox = None
     standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False
     first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False
     give_tag: Annotated[
@@ -94,7 +95,6 @@ def save(
         list[str],
         typer.Argument(metavar="PHOTO...", help="What it asks with: names in the collection; one may be a file."),
     ],
-    box: QueryBox = None,
     use: SearchUse,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions, leave=LOCAL)],
     match_all: MatchAll = False,
@@ -108,7 +108,7 @@ def save(
     where, purpose = build(PhotoFilter, filters), {"standing": use.standing, "favourite": use.first}
     with open_named(collection, catalogue=run.catalogue) as opened:
         kept = opened.save_search(
-            called, photos, box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
+            called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
     _tell(collection, "is kept", kept, run.json)
 
