@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.segments.description import META
-from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
+from retrieval.catalogue.database import connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.catalogue.settings import keep_setting

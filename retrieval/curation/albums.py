@@ -21,9 +21,13 @@ Order = Literal["name", "taken"]
 class AlbumNotFound(CairnError):
     """There is no such album."""
 
+    _kind = "missing"
+
 
 class NoName(CairnError):
     """A name is empty."""
+
+    _kind = "name"
 
 
 def list_albums(session: Session) -> list[Album]:

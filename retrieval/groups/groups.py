@@ -90,6 +90,8 @@ class Groups:
 class NotGrouped(CairnError):
     """Groups were never looked for."""
 
+    _kind = "missing"
+
 
 def group_photos(
     collection: Collection,

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, LaterVersion, Unreadable
+from index.errors import CairnError, DatabaseError, LaterVersion, Unreadable
 from index.progress import Progress
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.changes import Rewritten, replace_segments
-from retrieval.catalogue.database import DatabaseError, primary_code
+from retrieval.catalogue.database import primary_code
 from retrieval.catalogue.photos import known_contents, rows_of
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.catalogue.segment_rows import orphans_in, segments_and_tombstones, segments_in

@@ -16,9 +16,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.database import CHUNK, Database, DatabaseError
+from retrieval.catalogue.database import CHUNK, Database
 from retrieval.catalogue.migrations import make_schema, make_tables
 from retrieval.catalogue.readable_rows import is_sound
 from retrieval.catalogue.schema import (

@@ -11,6 +11,8 @@ from retrieval.jobs.kinds import KINDS, JobKind, needs_nothing
 class JobNotFound(CairnError):
     """There is no such job."""
 
+    _kind = "missing"
+
 
 @dataclass(frozen=True)
 class Job:

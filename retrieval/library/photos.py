@@ -9,9 +9,13 @@ from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
+from retrieval.catalogue.photos import photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.fields import FIELDS, Metadata, describing
 from retrieval.metadata.pages import page_path, split_page
+
+PhotoRow = ImageRow
+"""A photo as the catalogue has it."""
 
 _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # how often a photo is looked for while others are removed
@@ -185,6 +189,12 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> list[Photo]:
     """Those of some photos that are in the collection, in the order of their numbers as they are given."""
     return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
+
+
+def photo_called(catalogue: Catalogue, name: str, cache: Path) -> Photo | None:
+    """The photo of a name, if there is one."""
+    row = catalogue.read(photo_of_name, name)
+    return None if row is None else photos_of(catalogue, [row], cache)[0]
 
 
 def cache_of(folder: Path) -> Path:

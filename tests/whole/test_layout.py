@@ -179,6 +179,25 @@ ALLOWED = {
 }
 
 
+# Of the catalogue the web asks these alone: what is decided of photos by their numbers, in one transaction; how a table
+# is read; and what is seen of a catalogue that is not opened. All else it asks the library.
+ASKED_BY_THE_WEB = {
+    *(f"retrieval.catalogue.curation.{name}" for name in ("albums", "hidden", "rejections", "saved")),
+    *(f"retrieval.catalogue.tables.{name}" for name in ("importing", "reading")),
+    *("retrieval.catalogue.browsing", "retrieval.catalogue.schema"),
+}
+
+
+def test_the_web_asks_the_library_and_hardly_the_catalogue() -> None:
+    asked = {
+        (module, other)
+        for module in MODULES
+        for other in _imported(module)
+        if module.startswith("retrieval.web.") and other.startswith("retrieval.catalogue")
+    }
+    assert {other for _, other in asked} <= ASKED_BY_THE_WEB and len(asked) <= 11
+
+
 @pytest.mark.parametrize("place", ALLOWED)
 def test_only_some_rooms_import_what_changes_a_collection_mends_it_or_knows_of_a_cluster(place: str) -> None:
     """Whether a collection is searched here or on a cluster is decided by the library: no command or page does."""

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.browsing import numbers_of
-from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.link_store import links_in
 from retrieval.catalogue.photos import names_in_order
 from retrieval.catalogue.settings import keep_setting
