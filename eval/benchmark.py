@@ -14,6 +14,7 @@ from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_na
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
@@ -76,27 +77,16 @@ class BenchmarkReport:
         scored = {name: self._scored(scores) for name, scores in self.protocols.items()}
         return {
             **scored.get(PLAIN, {"protocols": scored}),
-            "engine": self.engine,
-            "expand": self.expand,
-            "similarity": self.similarity,
-            "descriptor": self.descriptor,
+            **some_of(self, "engine", "expand", "similarity", "descriptor"),
             "vocabulary": {
                 "words": self.words,
                 "trained_on": self.trained_on,
                 "recall_at_1": round(self.recall_at_1, 4),
                 **self.origin,
             },
-            "images": self.images,
-            "features": self.features,
-            "distractors": self.distractors,
-            "share": self.share,
+            **some_of(self, "images", "features", "distractors", "share"),
             "as_published": self.published,
-            "turns": self.turns,
-            "every_turn": self.every_turn,
-            "failed": self.failed,
-            "missing": self.missing,
-            "left_out": self.left_out,
-            "work": self.work,
+            **some_of(self, "turns", "every_turn", "failed", "missing", "left_out", "work"),
             "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
         }
 
@@ -265,9 +255,7 @@ def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str
         "recall_at_1": opened.vocabulary.recall_at_1,
         "images": len(run.rows),
         "features": int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
-        "missing": run.missing,
-        "left_out": run.left_out,
-        "distractors": run.distractors,
+        **some_of(run, "missing", "left_out", "distractors"),
         "turns": search.turns,
         "every_turn": search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
     }

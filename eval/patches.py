@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.descriptions import Descriptions
+from index.attributes import some_of
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
@@ -50,16 +51,8 @@ class PatchReport:
     def as_json(self) -> dict[str, Any]:
         """Return all but the arrays, as `cairn evaluate patches --json` prints it."""
         return {
-            "folder": self.folder,
-            "pair_file": self.pair_file,
-            "descriptor": self.descriptor,
-            "comparison": self.comparison,
-            "footprint": self.footprint,
-            "fpr95": self.fpr95,
-            "auc": self.auc,
-            "dim": self.dim,
-            "bytes": self.bytes,
-            "pairs": self.pairs,
+            **some_of(self, "folder", "pair_file", "descriptor", "comparison", "footprint", "fpr95", "auc"),
+            **some_of(self, "dim", "bytes", "pairs"),
             "matching": int(self.match.sum()),
             "patches": self.patches,
             "ms_per_patch": None if self.ms_per_patch is None else round(self.ms_per_patch, 5),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.attributes import some_of
 from index.options.panels import DATA, OUTPUT, RUNNING
 from retrieval.commands.console import note, print_json, say
 from retrieval.commands.option_groups import grouped
@@ -108,10 +109,7 @@ def _list(*, json: bool) -> None:
 
 def _about(experiment: "Experiment") -> dict[str, Any]:
     return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "source": experiment.source,
-        "data": experiment.data,
+        **some_of(experiment, "name", "title", "source", "data"),
         "commands": len(experiment.steps),
         "hours": round(experiment.hours, 2),
         "differs": list(experiment.differs),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.patch_options import PatchMeasurement
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -157,10 +158,7 @@ def evaluate_patches(
             _descriptor(descriptor, how.binary, labelled),
             chosen,
             tell,
-            comparison=how.comparison,
-            footprint=how.footprint,
-            max_pairs=how.max_pairs,
-            seed=how.seed,
+            **some_of(how, "comparison", "footprint", "max_pairs", "seed"),
         )
     facts = report.as_json()
     if are_arrays(patches):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -63,13 +64,9 @@ def learn_embedding(
     if how.alpha and how.embedding == "pca":
         raise CairnError("{--alpha} is for embeddings that divide by matches' differences: pca takes none.")
     wanted = EmbeddingOptions(
-        base=how.base,
         embedding=embedding_named(how.embedding),
-        dim=how.dim,
         alphas=tuple(how.alpha) or EmbeddingOptions.alphas,
-        centre=how.centre,
-        seed=how.seed,
-        footprint=how.footprint,
+        **some_of(how, "base", "dim", "centre", "seed", "footprint"),
     )
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with telling(progress, TITLES) as tell:

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -88,13 +89,7 @@ class Mined:
             "proposals": report.proposals,
             "image_pairs_tried": report.tried,
             "image_pairs_kept": report.kept,
-            "photos": report.photos,
-            "patches": report.patches,
-            "features": report.features,
-            "positives": report.positives,
-            "negatives": report.negatives,
-            "ambiguous": report.ambiguous,
-            "failed": report.failed,
+            **some_of(report, "photos", "patches", "features", "positives", "negatives", "ambiguous", "failed"),
             "seconds": self._seconds,
         }
 
@@ -184,16 +179,10 @@ def mine(
         try:
             regions = _regions(source, how)
             mining = MiningOptions(
-                geometry=how.geometry,
-                pairs=how.pairs,
-                views=how.views,
-                propose=how.propose,
                 map=MapOptions(how.inliers, how.model, strongest=0 if as_published else MapOptions.strongest),
-                seed=how.seed,
-                descriptor=how.descriptor,
                 features=regions[0],
                 image=regions[1],
-                extent=how.extent,
+                **some_of(how, "geometry", "pairs", "views", "propose", "seed", "descriptor", "extent"),
             )
             with at_work(cluster, how.workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
                 if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:

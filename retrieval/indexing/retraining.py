@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import load_array, load_json, publish_folder, save_array, save_json
+from index.attributes import some_of
 from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
@@ -444,16 +445,5 @@ def _words(collection: Collection) -> int:
 
 def _with_error(row: ImageRow, error: float) -> ImageRow:
     """A copy of what a row notes, with a new quantisation error."""
-    return ImageRow(
-        number=row.number,
-        path=row.path,
-        name=row.name,
-        sha256=row.sha256,
-        size=row.size,
-        mtime_ns=row.mtime_ns,
-        width=row.width,
-        height=row.height,
-        features=row.features,
-        date_added=row.date_added,
-        quantisation_error=error,
-    )
+    of_file = some_of(row, "number", "path", "name", "sha256", "size", "mtime_ns")
+    return ImageRow(**of_file, **some_of(row, "width", "height", "features", "date_added"), quantisation_error=error)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
@@ -258,17 +259,11 @@ class Queue:
         except CairnError:
             work = None
         job = Job(
-            id=row.id,
-            kind=row.kind,
-            collection=row.collection,
             work=work,
             state=row.state if row.state in STATES else FAILED,
-            result=row.result,
             error=row.error if row.is_sound else _DAMAGED,
             note=self._notes.get(row.id) if row.state == QUEUED else None,
-            added=row.added,
-            started=row.started,
-            ended=row.ended,
+            **some_of(row, "id", "kind", "collection", "result", "added", "started", "ended"),
         )
         child = self._children.get(row.id)
         if child is None:
@@ -276,11 +271,8 @@ class Queue:
         reached = child.reached
         return replace(
             job,
-            step=reached.step,
             title_of_step=reached.title,
-            done=reached.done,
-            of=reached.of,
-            unit=reached.unit,
+            **some_of(reached, "step", "done", "of", "unit"),
             share=child.share,
             seconds_left=child.seconds_left if row.state == RUNNING else None,
         )

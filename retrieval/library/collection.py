@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import fields
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
+from index.attributes import shared_by
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
@@ -945,7 +945,7 @@ class Collection(Decisions):
         titles = {"read": "Reading (photos)"}
         with self._lock, sealed_afterwards(self.opened), telling(progress, titles) as tell:
             report = refresh_metadata(self.opened.catalogue, tell)
-        return Refreshed(read=report.read, missing=report.missing, told=report.told)
+        return Refreshed(**shared_by(Refreshed, report))
 
     def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
         """Write what was imported or typed in of photos, and their albums, into XMP sidecars beside them.
@@ -1037,10 +1037,8 @@ def _name_of(photo: object) -> str | None:
 
 def _added(report: "IndexReport", facts: Mapping[str, Any], manifests: list[dict[str, Any]]) -> Added:
     """What a run of indexing did, with what the collection holds now."""
-    shared = {one.name for one in fields(Added)} & {one.name for one in fields(report)}
-    values = {name: getattr(report, name) for name in shared}
-    values |= {name: facts[name] for name in ("images", "features", "words", "bytes_per_feature")}
-    values |= {
+    values = shared_by(Added, report) | {
+        **{name: facts[name] for name in ("images", "features", "words", "bytes_per_feature")},
         "failed_before": len(report.failed_before),
         "passed_over": dict(report.passed_over.files.most_common()),
         "folders_passed_over": dict(report.passed_over.folders.most_common()),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
+from index.attributes import some_of
 from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
@@ -168,15 +169,11 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
     known = catalogue.read(metadata_of, [row.number for row in rows])
     photos = [
         Photo(
-            number=row.number,
             name=row.name or "",
             path=str(file),
-            width=row.width,
-            height=row.height,
-            features=row.features,
-            **{one.name: getattr(known[row.number], one.name) for one in FIELDS.values()},
+            **some_of(row, "number", "width", "height", "features", "date_added"),
+            **some_of(known[row.number], *(one.name for one in FIELDS.values())),
             others=dict(known[row.number].others),
-            date_added=row.date_added,
             page=page,
         )
         for row, (file, page) in ((row, split_page(row.path)) for row in rows)
