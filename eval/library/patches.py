@@ -21,7 +21,7 @@ from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from eval.descriptions import Descriptions
-    from learning.patches.phototour import Pairs
+    from learning.patches.phototour import PatchPairs
     from learning.patches.sources import Patches
     from retrieval.descriptors import contract
 
@@ -140,7 +140,7 @@ def evaluate_patches(
         from learning.patches.phototour import PatchSet
 
         labelled: Patches
-        chosen: Pairs | str | None = how.pairs
+        chosen: PatchPairs | str | None = how.pairs
         if are_arrays(patches):
             if same is not None:
                 patches = (*patches, same)

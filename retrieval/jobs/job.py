@@ -15,7 +15,7 @@ class JobNotFound(CairnError):
 
 
 @dataclass(frozen=True)
-class Job:
+class QueuedJob:
     """A job as it is now."""
 
     id: int

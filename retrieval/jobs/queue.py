@@ -23,7 +23,7 @@ from index.errors import CairnError
 from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
-from retrieval.jobs.job import Job, JobNotFound
+from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.kinds import KINDS, JobKind, read
 from retrieval.jobs.running import CAN_PAUSE, Child
 from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, JobRow, Store
@@ -70,7 +70,7 @@ class Queue:
     def __init__(self, file: Path | CairnError, find: Callable[[str], Path], roots: Sequence[Path] = ()) -> None:
         self.find = find
         self.roots = tuple(roots)
-        self.after: list[Callable[[Job], None]] = []
+        self.after: list[Callable[[QueuedJob], None]] = []
         self.version = 0
         self._store = Store(file)
         self._changed = threading.Condition()
@@ -129,7 +129,7 @@ class Queue:
         """The address of a collection's catalogue; None if that is in the collection."""
         return self._catalogues.get(collection)
 
-    def add(self, collection: str, work: JobKind) -> Job:
+    def add(self, collection: str, work: JobKind) -> QueuedJob:
         """Queue a job; where just the same waits already, that one is given.
 
         Parameters
@@ -155,7 +155,7 @@ class Queue:
             number = self._store.add(kind=work.kind, collection=collection, told=told, state=QUEUED, added=_now())
             return self.job(number)
 
-    def jobs(self, collection: str | None = None, ended: int | None = None) -> list[Job]:
+    def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
         """List the jobs of a collection, or of all, in the order in which they were added.
 
         Parameters
@@ -166,14 +166,14 @@ class Queue:
         """
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
-    def job(self, number: int) -> Job:
+    def job(self, number: int) -> QueuedJob:
         """Return one job; raises JobNotFound if there is no such job."""
         row = self._store.row(number)
         if row is None:
             raise JobNotFound("There is no such job: it may have been forgotten.")
         return self._job(row)
 
-    def running(self) -> Job | None:
+    def running(self) -> QueuedJob | None:
         """Return the job that runs now, which the others wait for; None if none does."""
         return next(
             (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
@@ -253,12 +253,12 @@ class Queue:
         killing.daemon = True
         killing.start()
 
-    def _job(self, row: JobRow) -> Job:
+    def _job(self, row: JobRow) -> QueuedJob:
         try:
             work = read(row.kind, row.told)
         except CairnError:
             work = None
-        job = Job(
+        job = QueuedJob(
             work=work,
             state=row.state if row.state in STATES else FAILED,
             error=row.error if row.is_sound else _DAMAGED,

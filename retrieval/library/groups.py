@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import Groups as Found
+from retrieval.groups.groups import FoundGroups as Found
 from retrieval.groups.groups import groups_table, write_table
 from retrieval.library.photos import Photo, cache_of, photos_of
 

@@ -22,7 +22,7 @@ _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # how often a photo is looked for while others are removed
 
 
-class _Kept:
+class _ThumbnailSource:
     """Source of a photo's thumbnails: not a field, as it does not describe the photo."""
 
     _content: str | None = None  # SHA-256
@@ -30,7 +30,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Indexed:
+class _IndexedFacts:
     """What indexing says of a photo."""
 
     number: int
@@ -43,7 +43,7 @@ class _Indexed:
 
 @describing
 @dataclass(frozen=True)
-class Photo(_Kept, Metadata, _Indexed):
+class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
     """A photo of a collection.
 
     Attributes

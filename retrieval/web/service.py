@@ -20,7 +20,7 @@ from starlette.requests import Request
 from index.errors import CairnError
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
-from retrieval.jobs.job import Job
+from retrieval.jobs.job import QueuedJob
 from retrieval.jobs.kinds import JobKind, OutsideError, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
@@ -192,7 +192,7 @@ class Service:
         """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
         self.sealing.wrote()
 
-    def begin(self, work: JobKind) -> Job:
+    def begin(self, work: JobKind) -> QueuedJob:
         """Queue work on the collection; raises ProblemError if that cannot be."""
         try:
             return self.queue.add(self.in_queue, work)

@@ -18,8 +18,7 @@ from index.errors import CairnError
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
-from retrieval.jobs.job import Job as QueuedJob
-from retrieval.jobs.job import JobNotFound
+from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.store import ENDED, QUEUED
 from retrieval.library.browsing import failed_files
 from retrieval.photos.listing import first_photos
