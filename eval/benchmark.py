@@ -176,9 +176,8 @@ def run_benchmark(
     collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
     truth = _truth_of(ground_truth, setup.cameras)
-    whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
     photos, truth = choose_photos(
-        images, whole, queries=queries, distractors=setup.distractors, share=setup.share, seed=options.seed
+        images, truth, queries=queries, distractors=setup.distractors, share=setup.share, seed=options.seed
     )
     _check_photos(photos, truth, collection, features)
     similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
@@ -203,7 +202,7 @@ def run_benchmark(
                 protocols,
                 **_described(opened, run, search),
                 failed=failed,
-                truth=whole,
+                truth=photos.truth,
                 seconds=seconds,
                 similarity=similarity,
                 origin=origin_of(opened, source, made, photos),
@@ -362,7 +361,7 @@ def run_queries(
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
     beside, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
-    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
+    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known}, truth)
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         answers = Answers(Path(scratch))

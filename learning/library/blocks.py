@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -110,17 +111,11 @@ def _settle(how: BlockChoices) -> "BlockOptions":
         )
     usual = BlockOptions(embedding="none")
     return BlockOptions(
-        blocks=chosen.blocks,
-        embedding=chosen.embedding,
-        dim=chosen.dim,
-        powell=how.powell,
-        patch_size=how.patch_size,
         powell_pairs=usual.powell_pairs if how.powell_pairs is None else how.powell_pairs,
         alphas=tuple(how.alpha) or usual.alphas,
-        centre=how.centre,
-        bits=how.bits,
         search=PowellOptions() if how.evaluations is None else PowellOptions(how.evaluations),
-        seed=how.seed,
+        **some_of(chosen, "blocks", "embedding", "dim"),
+        **some_of(how, "powell", "patch_size", "centre", "bits", "seed"),
     )
 
 

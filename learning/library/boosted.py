@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.messages import Message
 from index.options.arguments import takes_options
@@ -152,15 +153,11 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
         candidates=CandidateOptions(USUAL_CANDIDATES if how.candidates is None else how.candidates),
         search=LearnerSearchOptions(offset=how.offset),
         metric=MetricOptions(
-            form=how.form,
             comparison=how.comparison or usual,
             kept=how.keep,
-            step=how.step,
             start=how.scale,
-            epochs=how.epochs,
             diagonal=how.kind == "lbgm-diag",
-            positive=how.positive,
-            offset=how.offset,
+            **some_of(how, "form", "step", "epochs", "positive", "offset"),
         ),
         seed=how.seed,
     )

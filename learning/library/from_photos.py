@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from index.arrays import fingerprint
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 from learning.convex.candidates import PoolOptions
@@ -154,14 +155,11 @@ def _settle(
         raise CairnError("{--negatives} are of pooling regions and projections: a whitening has none.")
     grids = tuning.grid(projections=False), tuning.grid(projections=True)
     options = UnlabelledOptions(
-        stage=settled.stage,
-        base=settled.base,
-        dim=settled.dim,
+        **some_of(settled, "stage", "base", "dim", "channels"),
         max_pooled_dim=model.max_pooled_dim,
         hours=run.hours,
         shares=tuple(data.share) if data.share else usual.shares,
         rounds=data.rounds,
-        channels=settled.channels,
         pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
         selection=replace(usual.selection, balanced=tuning.balanced, keep=tuning.keep, seed=run.seed, **grids[0]),
         projection=replace(metric_options(settled.norm, run.seed), **grids[1]),

@@ -181,6 +181,21 @@ def sealed_afterwards(collection: Collection) -> Iterator[None]:
     seal(collection)
 
 
+@contextlib.contextmanager
+def changed(collection: Collection) -> Iterator[None]:
+    """Change a collection that is not damaged: it is sealed afterwards, and what is known of it looked up again.
+
+    Raises
+    ------
+    CairnError
+        As `refuse_damaged`, before anything is written, and as `seal`.
+    """
+    refuse_damaged(collection)
+    yield
+    seal(collection)
+    collection.forget()
+
+
 def refuse_damaged(collection: Collection) -> None:
     """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound.
 

@@ -23,7 +23,7 @@ from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import TRAINED_KEY
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.staging import Staged
@@ -99,8 +99,7 @@ def index_photos(
     report = IndexReport()
     failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
-    with report.timed("total"), collection.locked():
-        refuse_damaged(collection)
+    with report.timed("total"), collection.locked(), changed(collection):
         before = collection.catalogue.read(passing_of)
         if before.changed(exclude, include) != before:
             collection.catalogue.write(change_passing, exclude, include)
@@ -136,10 +135,8 @@ def index_photos(
         report.notes += merger.notes
         if collection.catalogue.read(lacks_words):  # it is of an earlier version
             collection.catalogue.write(make_words)
-        seal(collection)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
-    collection.forget()
     return report
 
 

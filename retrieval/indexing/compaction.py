@@ -26,7 +26,7 @@ from retrieval.collection.augmentation import empty_augmentation, is_augmented, 
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.locking import CollectionLocked, lock_links
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there, open_segment
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
@@ -89,8 +89,7 @@ def compact(
     options = options or CompactOptions()
     tell = progress or (lambda step, done, of: None)
     start = time.perf_counter()
-    with collection.locked():
-        refuse_damaged(collection)
+    with collection.locked(), changed(collection):
         remove_unfinished_work(collection)  # first: the disk may be full
         remove_leftovers(collection)
         collection.forget()
@@ -108,8 +107,6 @@ def compact(
         known = collection.catalogue.read(known_contents)
         thumbnails = forget_thumbnails(collection.folder / CACHE, known)
         forget_tiles(collection.folder / CACHE, known)
-        seal(collection)
-    collection.forget()
     after = collection.catalogue.read(segments_in)
     return CompactReport(
         segments=(len(rows), len(after)),

@@ -41,7 +41,7 @@ from retrieval.collection.layout import (
 )
 from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.options import FORMAT, options_format, write_options
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed, seal
 from retrieval.collection.segment_writing import sign, write_photos
 from retrieval.collection.segments import check_sound, open_segment, segment_row
 from retrieval.collection.stale_files import remove_leftovers
@@ -105,8 +105,7 @@ def retrain(
     """
     options = options or RetrainOptions()
     report = RetrainReport()
-    with report.timed("total"), collection.locked():
-        refuse_damaged(collection)
+    with report.timed("total"), collection.locked(), changed(collection):
         remove_leftovers(collection)
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
@@ -116,8 +115,6 @@ def retrain(
         with suppress(CollectionLocked), lock_links(collection.folder):
             empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-        seal(collection)
-    collection.forget()
     return report
 
 

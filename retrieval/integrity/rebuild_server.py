@@ -106,12 +106,8 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
 
     Returns
     -------
-    how : str
-        What it was made from.
-    notes : list of str
-        What is to be known of it, in sentences.
-    lapses : list of str
-        What is lost, of removals and imported metadata, in sentences.
+    how, notes, lapses
+        See `rebuild_catalogue`.
 
     Raises
     ------

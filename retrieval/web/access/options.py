@@ -5,7 +5,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,14 +31,16 @@ class AccessLog(enum.StrEnum):
     JSON = "json"
 
 
+def _said(flag: str, meaning: str, metavar: str | None = None, *, show_default: bool = False, **more: Any) -> Any:
+    return typer.Option(flag, metavar=metavar, help=meaning, rich_help_panel=PANEL, show_default=show_default, **more)
+
+
 PasswordFile = Annotated[
     Path | None,
     typer.Option(
         "--password-file",
         metavar="FILE",
         help="Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 AllowedHosts = Annotated[
@@ -47,8 +49,6 @@ AllowedHosts = Annotated[
         "--allowed-host",
         metavar="NAME",
         help="Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 RootPath = Annotated[
@@ -57,8 +57,6 @@ RootPath = Annotated[
         "--root-path",
         metavar="PATH",
         help="Path that a proxy serves all of it below, such as /photos.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 ForwardedFrom = Annotated[
@@ -67,8 +65,6 @@ ForwardedFrom = Annotated[
         "--forwarded-from",
         metavar="ADDRESS",
         help="Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 UserHeader = Annotated[
@@ -78,8 +74,6 @@ UserHeader = Annotated[
         metavar="NAME",
         help="Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
         "must be in the password file.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 AuditLog = Annotated[
@@ -88,8 +82,6 @@ AuditLog = Annotated[
         "--audit-log",
         metavar="FILE",
         help="File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 EveryUser = Annotated[
@@ -97,7 +89,6 @@ EveryUser = Annotated[
     typer.Option(
         "--every-user",
         help="Without a password, answer all users of this machine, and not only the one who started the server.",
-        rich_help_panel=PANEL,
     ),
 ]
 Cors = Annotated[
@@ -106,24 +97,14 @@ Cors = Annotated[
         "--cors",
         metavar="ORIGIN",
         help="Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
     ),
 ]
 SearchLimit = Annotated[
     int,
-    typer.Option(
-        "--search-limit",
-        metavar="N",
-        help="Searches and uploads of one person or address in a minute; 0: any number.",
-        min=0,
-        rich_help_panel=PANEL,
-    ),
+    _said("--search-limit", "Searches and uploads of one person or address in a minute; 0: any number.", "N", min=0),
 ]
-Level = Annotated[
-    LogLevel, typer.Option("--log-level", help="What is logged, on standard error.", rich_help_panel=PANEL)
-]
-Access = Annotated[AccessLog, typer.Option("--access-log", help="How each request is logged.", rich_help_panel=PANEL)]
+Level = Annotated[LogLevel, _said("--log-level", "What is logged, on standard error.", show_default=True)]
+Access = Annotated[AccessLog, _said("--access-log", "How each request is logged.", show_default=True)]
 
 
 @dataclass(frozen=True)
