@@ -50,7 +50,8 @@ def pairs(
     """
     from time import perf_counter
 
-    from retrieval.foreign.exporting import check_file, require_h5py
+    from index.extras import require_h5py
+    from retrieval.foreign.exporting import check_file
     from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.photos.apart import is_confined
 from retrieval.web.access.devices import device_of
-from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, cookie_of
+from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, address_of, cookie_of
 from retrieval.web.access.limits import Limiter, client_key, waited
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
@@ -162,7 +162,7 @@ class Desk:
         """Begin a new session; one that was there is ended."""
         self.sessions.end(self._cookie(request))
         device = device_of(request.headers.get("user-agent", "")[:1000])
-        value = self.sessions.begin(entry, device, _address(request))
+        value = self.sessions.begin(entry, device, address_of(request))
         _set(answer, request, self.sessions.cookie, value, self._seconds)
 
     def sign_out(self, answer: Response, request: Request) -> None:
@@ -192,10 +192,6 @@ class Desk:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _signed_in(request: Request) -> str:
@@ -296,7 +292,7 @@ def _add_signing(router: APIRouter, desk: Desk | None) -> None:
         name = fields.get("name", "")
         _note(request, "sign-in refused", desk.known(name))  # what is no name may be a password
         try:
-            entry = await desk.verify(_address(request), name, fields.get("password", ""))
+            entry = await desk.verify(address_of(request), name, fields.get("password", ""))
         except ProblemError as error:
             answer = desk.page(request, target, error, name)
             answer.headers["Retry-After"] = str(error.retry or 2)
