@@ -37,71 +37,71 @@ def _said(flag: str, meaning: str, metavar: str | None = None, *, show_default: 
 
 PasswordFile = Annotated[
     Path | None,
-    typer.Option(
+    _said(
         "--password-file",
-        metavar="FILE",
-        help="Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
+        "Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
+        "FILE",
     ),
 ]
 AllowedHosts = Annotated[
     list[str] | None,
-    typer.Option(
+    _said(
         "--allowed-host",
-        metavar="NAME",
-        help="Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        "Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        "NAME",
     ),
 ]
-RootPath = Annotated[
-    str,
-    typer.Option(
-        "--root-path",
-        metavar="PATH",
-        help="Path that a proxy serves all of it below, such as /photos.",
-    ),
-]
+RootPath = Annotated[str, _said("--root-path", "Path that a proxy serves all of it below, such as /photos.", "PATH")]
 ForwardedFrom = Annotated[
     list[str] | None,
-    typer.Option(
+    _said(
         "--forwarded-from",
-        metavar="ADDRESS",
-        help="Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        "Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        "ADDRESS",
     ),
 ]
 UserHeader = Annotated[
     str,
-    typer.Option(
+    _said(
         "--trusted-user-header",
-        metavar="NAME",
-        help="Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
+        "Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
         "must be in the password file.",
+        "NAME",
     ),
 ]
 AuditLog = Annotated[
     Path | None,
-    typer.Option(
+    _said(
         "--audit-log",
-        metavar="FILE",
-        help="File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        "File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        "FILE",
     ),
 ]
 EveryUser = Annotated[
     bool,
-    typer.Option(
+    _said(
         "--every-user",
-        help="Without a password, answer all users of this machine, and not only the one who started the server.",
+        "Without a password, answer all users of this machine, and not only the one who started the server.",
+        show_default=True,
     ),
 ]
 Cors = Annotated[
     list[str] | None,
-    typer.Option(
+    _said(
         "--cors",
-        metavar="ORIGIN",
-        help="Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        "Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        "ORIGIN",
     ),
 ]
 SearchLimit = Annotated[
     int,
-    _said("--search-limit", "Searches and uploads of one person or address in a minute; 0: any number.", "N", min=0),
+    _said(
+        "--search-limit",
+        "Searches and uploads of one person or address in a minute; 0: any number.",
+        "N",
+        min=0,
+        show_default=True,
+    ),
 ]
 Level = Annotated[LogLevel, _said("--log-level", "What is logged, on standard error.", show_default=True)]
 Access = Annotated[AccessLog, _said("--access-log", "How each request is logged.", show_default=True)]
