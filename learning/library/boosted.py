@@ -11,6 +11,7 @@ from index.messages import Message
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from index.parallel import processes
+from learning.library.paragraphs import SAID
 from learning.library.patch_options import BoostedChoices
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import TRZCINSKI12, of_boosting, published, usual_comparison
@@ -28,7 +29,7 @@ TITLES = {"candidates": "Candidates", "boost": "Weak learners", "answers": "Desc
 
 
 @published(of_boosting)
-@takes_options(BoostedChoices)
+@takes_options(BoostedChoices, said=SAID)
 def learn_boosted(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
@@ -42,26 +43,14 @@ def learn_boosted(
 
     Parameters
     ----------
-    source : path, list of paths, or tuple of arrays
-        Labelled patches, as `learn_descriptor` takes them.
-    out : path, optional
-        File (.npz) to write.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {patches}
+    {published}
     note : callable
         Told, before the work begins, what memory has no room for.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
-    Raises
-    ------
-    CairnError
-        A source is missing, damaged or too small, or options do not go together.
+    {learnt}
     """
     from learning.boosting import descriptor as boosting
     from learning.boosting.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates

@@ -15,6 +15,7 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from learning.library.mining_options import MiningChoices
+from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
 from learning.library.published import of_mining, published
 from retrieval.library.progress import Telling, telling
@@ -95,7 +96,7 @@ class Mined:
 
 
 @published(of_mining)
-@takes_options(MiningChoices)
+@takes_options(MiningChoices, said=SAID)
 def mine(
     photos: "Paths | Collection",
     out: AnyPath | None = None,
@@ -120,12 +121,10 @@ def mine(
         File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.
     cluster : str, optional
         Address of a Dask scheduler whose workers do the work in place of processes.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns

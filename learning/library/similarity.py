@@ -14,6 +14,7 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import chosen
 from index.parallel import processes
+from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, as_path
 from learning.library.published import YAN13
 from learning.library.similarity_options import SimilarityChoices, SimilarityData, similarity_options
@@ -123,7 +124,7 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
-@takes_options(SimilarityData, SimilarityChoices)
+@takes_options(SimilarityData, SimilarityChoices, said=SAID)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
@@ -157,12 +158,10 @@ def learn_similarity(
         Of arrays: their vocabulary, which tells the nearest words; or its size.
     related : array_like, shape (P, 2), int, optional
         Of arrays: pairs of words that may mean the same, in place of the nearest ones.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns
