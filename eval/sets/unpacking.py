@@ -100,7 +100,7 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
 
 @contextmanager
 def whole_folder(folder: Path, *, strip: bool) -> Iterator[Path]:
-    """Give a folder to unpack into: once it is whole, it gets the name, or a folder that is alone in it does (`strip`)."""
+    """Give a folder to unpack into: once it is whole it gets the name, or a folder alone in it does (`strip`)."""
     temporary = folder.with_name(f".{folder.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
