@@ -14,6 +14,7 @@ from eval.retrieval.kept import Answers, RunFiles, RunFolder, discard, folder_na
 from eval.retrieval.photos import BenchmarkPhotos, as_called, choose_photos, states_of
 from eval.retrieval.queries import QueryRun, no_photo_of
 from eval.retrieval.vocabulary import MadeVocabulary, VocabularySource, find_source, origin_of, settings_of
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 from index.similarity import SimilarityMatrix
@@ -76,27 +77,16 @@ class BenchmarkReport:
         scored = {name: self._scored(scores) for name, scores in self.protocols.items()}
         return {
             **scored.get(PLAIN, {"protocols": scored}),
-            "engine": self.engine,
-            "expand": self.expand,
-            "similarity": self.similarity,
-            "descriptor": self.descriptor,
+            **some_of(self, "engine", "expand", "similarity", "descriptor"),
             "vocabulary": {
                 "words": self.words,
                 "trained_on": self.trained_on,
                 "recall_at_1": round(self.recall_at_1, 4),
                 **self.origin,
             },
-            "images": self.images,
-            "features": self.features,
-            "distractors": self.distractors,
-            "share": self.share,
+            **some_of(self, "images", "features", "distractors", "share"),
             "as_published": self.published,
-            "turns": self.turns,
-            "every_turn": self.every_turn,
-            "failed": self.failed,
-            "missing": self.missing,
-            "left_out": self.left_out,
-            "work": self.work,
+            **some_of(self, "turns", "every_turn", "failed", "missing", "left_out", "work"),
             "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
         }
 
@@ -116,21 +106,35 @@ class BenchmarkReport:
         }
 
 
+@dataclass(frozen=True)
+class BenchmarkSetup:
+    """What else a benchmark indexes, with what, and where that is kept."""
+
+    # Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
+    distractors: Sequence[Path] = ()
+    # Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
+    share: float = 1.0
+    # A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
+    # Distractors are never drawn for one.
+    vocabulary: Path | VocabularySource | None = None
+    collection: Path | None = None  # its folder, to be used again; else in the work folder
+    features: Path | None = None  # of all photos that another program made, in place of Cairn's: see `open_features`
+    work: RunFiles | None = None  # folder of an unfinished run, to be resumed; None: it is not kept
+    # Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
+    # place among the photos that are verified, and expands no query.
+    single_ranking: bool = False
+    # What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
+    cameras: tuple[str, str] | None = None
+
+
 def run_benchmark(
     images: Sequence[Path],
     ground_truth: Path,
     *,
     queries: Path | None = None,
-    distractors: Sequence[Path] = (),
-    share: float = 1.0,
     options: CollectionOptions | None = None,
     search: SearchOptions | None = None,
-    vocabulary: Path | VocabularySource | None = None,
-    collection: Path | None = None,
-    features: Path | None = None,
-    work: RunFiles | None = None,
-    single_ranking: bool = False,
-    cameras: tuple[str, str] | None = None,
+    setup: BenchmarkSetup | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
@@ -145,28 +149,12 @@ def run_benchmark(
         ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     queries : Path, optional
         Folder of query photos that are not among the images.
-    distractors : sequence of Path
-        Photos and folders of photos that are indexed, too, and are never positives, whatever their names are.
-    share : float
-        Part of the queries that are asked, and of the photos that these do not name, for a smoke test.
     options : CollectionOptions, optional
         How photos are indexed.
     search : SearchOptions, optional
         How queries are answered.
-    vocabulary : Path or VocabularySource, optional
-        A collection whose vocabulary is taken, or photos that one is made from; else one is made from the images.
-        Distractors are never drawn for one.
-    collection : Path, optional
-        Folder of the collection, to be used again; else in the work folder.
-    features : Path, optional
-        Features of all photos that another program made, in place of Cairn's own: see `open_features`.
-    work : RunFiles, optional
-        Folder of an unfinished run, to be resumed; None: it is not kept.
-    single_ranking : bool
-        Search once for all protocols of Revisited. Otherwise the junk of each is as if it were not there: it takes no
-        place among the photos that are verified, and expands no query.
-    cameras : tuple of str, optional
-        What the names of photos that ask, and of those that are searched, begin with: see `one_right_answer`.
+    setup : BenchmarkSetup, optional
+        What else is indexed, with what, and where that is kept.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -184,36 +172,18 @@ def run_benchmark(
         names is there twice, the collection has other photos too, queries are cut out and features are another
         program's, or the learnt similarity is for another vocabulary: said before any work if it is known by then.
     """
-    search, options = search or SearchOptions(), options or CollectionOptions()
+    search, options, setup = search or SearchOptions(), options or CollectionOptions(), setup or BenchmarkSetup()
+    collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary
     source = vocabulary if isinstance(vocabulary, VocabularySource) else VocabularySource(vocabulary)
-    truth = read_truth(ground_truth)
-    if cameras is not None:
-        truth = one_right_answer(truth, *cameras)
-    if not truth.queries:
-        raise CairnError(f"No query of {ground_truth} has a positive.")
-    whole = as_called(truth, list_photos([*images, *([queries] if queries is not None else [])]))
+    truth = _truth_of(ground_truth, setup.cameras)
     photos, truth = choose_photos(
-        images, whole, queries=queries, distractors=distractors, share=share, seed=options.seed
+        images, truth, queries=queries, distractors=setup.distractors, share=setup.share, seed=options.seed
     )
-    asked = truth
-    if photos.image_files:
-        asked, _ = truth.answerable({path.stem for path in photos.image_files})
-    lost = [query for query in asked.queries if query.stem not in photos.queries]
-    if collection is None and photos.image_files and lost:
-        raise no_photo_of(lost[0])
-    if collection is None and not photos.image_files:
-        raise _nothing_in(photos)
-    if features is not None and truth.cropped:
-        raise CairnError(
-            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
-            "are not: leave {--features} out."
-        )
-    similarity = None
-    if search.similarity is not None:
-        similarity = _check_early(search.similarity, collection, source)
+    _check_photos(photos, truth, collection, features)
+    similarity = _check_early(search.similarity, collection, source) if search.similarity is not None else None
     start = time.perf_counter()
     with _working(work, options, photos, source, collection, features) as (place, root):
-        made = find_source(source, options, root, share=share, workers=workers, progress=progress)
+        made = find_source(source, options, root, share=setup.share, workers=workers, progress=progress)
         folder = collection or place.path / f"{folder_name(work.name if work else 'benchmark')}.cairn"
         described = [*photos.images, *photos.distractors] if features is not None else ()
         with make(folder, options, features=features, photos=described) as searched:
@@ -221,7 +191,7 @@ def run_benchmark(
             _refuse_others(searched, photos)
             failed = _index(searched, photos, made, place, collection is None, workers, progress)
             seconds = {"index": time.perf_counter() - start}
-            run = QueryRun(opened, photos, truth, search, single_ranking)
+            run = QueryRun(opened, photos, truth, search, setup.single_ranking)
             answers = place.answers(run.key)
             before = sum(job in answers for job in run.jobs)
             run.ask(answers, place.path, workers, progress)
@@ -230,26 +200,14 @@ def run_benchmark(
             seconds["total"] = time.perf_counter() - start
             report = BenchmarkReport(
                 protocols,
-                engine=run.engine,
-                expand=search.expand,
-                descriptor=opened.extractor.descriptor.name,
-                words=opened.vocabulary.words,
-                trained_on=opened.vocabulary.trained_on,
-                recall_at_1=opened.vocabulary.recall_at_1,
-                images=len(run.rows),
-                features=int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
+                **_described(opened, run, search),
                 failed=failed,
-                missing=run.missing,
-                truth=whole,
-                left_out=run.left_out,
+                truth=photos.truth,
                 seconds=seconds,
                 similarity=similarity,
                 origin=origin_of(opened, source, made, photos),
-                distractors=run.distractors,
-                share=share,
+                share=setup.share,
                 cutoffs=truth.cutoffs,
-                turns=search.turns,
-                every_turn=search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
             )
     if work is None:
         return report
@@ -258,6 +216,48 @@ def run_benchmark(
     kept = None if work.discard else size_of(place.path)
     about = {"folder": str(place.path), "bytes": kept, "searches": len(run.jobs), "done_before": before}
     return replace(report, work=about)
+
+
+def _truth_of(ground_truth: Path, cameras: tuple[str, str] | None) -> Truth:
+    """Read a ground truth that has queries with positives, of some cameras if these are named."""
+    truth = read_truth(ground_truth)
+    if cameras is not None:
+        truth = one_right_answer(truth, *cameras)
+    if not truth.queries:
+        raise CairnError(f"No query of {ground_truth} has a positive.")
+    return truth
+
+
+def _check_photos(photos: BenchmarkPhotos, truth: Truth, collection: Path | None, features: Path | None) -> None:
+    """Raise CairnError if a query that can be answered has no photo, or features of another program do not serve."""
+    if collection is None:
+        if not photos.image_files:
+            raise _nothing_in(photos)
+        asked, _ = truth.answerable({path.stem for path in photos.image_files})
+        if lost := [query for query in asked.queries if query.stem not in photos.queries]:
+            raise no_photo_of(lost[0])
+    if features is not None and truth.cropped:
+        raise CairnError(
+            "Queries of Revisited are cut out of their photos and described anew, which features of another program "
+            "are not: leave {--features} out."
+        )
+
+
+def _described(opened: Opened, run: QueryRun, search: SearchOptions) -> dict[str, Any]:
+    """What a report says of the collection, and of how it was searched."""
+    return {
+        "engine": run.engine,
+        "expand": search.expand,
+        "descriptor": opened.extractor.descriptor.name,
+        "words": opened.vocabulary.words,
+        "trained_on": opened.vocabulary.trained_on,
+        "recall_at_1": opened.vocabulary.recall_at_1,
+        "images": len(run.rows),
+        "features": int(opened.index.images.feature_counts(opened.index.image_numbers.tolist()).sum()),
+        **some_of(run, "missing", "left_out", "distractors"),
+        "turns": search.turns,
+        "every_turn": search.every_turn or find_engine(run.engine).verified is not VerifiedPhotos.BEST,
+    }
 
 
 @contextmanager
@@ -361,7 +361,7 @@ def run_queries(
     indexed = [(Path(row.path).parent, Path(row.path)) for row in collection.catalogue.read(all_indexed)]
     truth = as_called(plain_truth(list(queries)), [*indexed, *listed])
     beside, known = ({stem_of(str(path)): path for _, path in places} for places in (listed, indexed))
-    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known})
+    photos = BenchmarkPhotos((), (), (), (), (), {**beside, **known}, truth)
     run = QueryRun(collection, photos, truth, options)
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         answers = Answers(Path(scratch))

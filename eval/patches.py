@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.descriptions import Descriptions
+from index.attributes import some_of
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Progress
 from learning.measures.roc import auc, fpr95
-from learning.patches.phototour import Pairs, PatchSet, default_pair_file
+from learning.patches.phototour import PatchPairs, PatchSet, default_pair_file
 from learning.patches.rows import signed_products
 from learning.patches.sources import Patches
 from retrieval.descriptors.contract import Descriptor, signs_of
@@ -50,16 +51,8 @@ class PatchReport:
     def as_json(self) -> dict[str, Any]:
         """Return all but the arrays, as `cairn evaluate patches --json` prints it."""
         return {
-            "folder": self.folder,
-            "pair_file": self.pair_file,
-            "descriptor": self.descriptor,
-            "comparison": self.comparison,
-            "footprint": self.footprint,
-            "fpr95": self.fpr95,
-            "auc": self.auc,
-            "dim": self.dim,
-            "bytes": self.bytes,
-            "pairs": self.pairs,
+            **some_of(self, "folder", "pair_file", "descriptor", "comparison", "footprint", "fpr95", "auc"),
+            **some_of(self, "dim", "bytes", "pairs"),
             "matching": int(self.match.sum()),
             "patches": self.patches,
             "ms_per_patch": None if self.ms_per_patch is None else round(self.ms_per_patch, 5),
@@ -69,7 +62,7 @@ class PatchReport:
 def evaluate_patches(
     folder: Path | Patches,
     descriptor: Descriptor | Descriptions,
-    pairs: str | Pairs | None = None,
+    pairs: str | PatchPairs | None = None,
     progress: Progress = lambda step, done, of: None,
     *,
     comparison: str | None = None,
@@ -120,7 +113,7 @@ def evaluate_patches(
         raise CairnError(f"The footprint is a share of the patch's side from 0.1 to 1, and cannot be {footprint}.")
     patches = PatchSet.open(Path(folder)) if isinstance(folder, str | Path) else folder
     name = ""
-    if not isinstance(pairs, Pairs):
+    if not isinstance(pairs, PatchPairs):
         assert isinstance(patches, PatchSet)  # others have no files of pairs
         name = pairs if pairs is not None else default_pair_file(patches)
         pairs = patches.pairs(name)
@@ -157,7 +150,7 @@ def evaluate_patches(
     )
 
 
-def share_of(pairs: Pairs, most: int, seed: int) -> Pairs:
+def share_of(pairs: PatchPairs, most: int, seed: int) -> PatchPairs:
     """Draw a share of some pairs, of matching and other ones in proportion and one of each at least, in their order."""
     rng = np.random.default_rng(seed)
     kinds = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
@@ -165,7 +158,7 @@ def share_of(pairs: Pairs, most: int, seed: int) -> Pairs:
     numbers = (matching, max(most - matching, 1))
     taken = [rng.choice(of, min(number, len(of)), replace=False) for of, number in zip(kinds, numbers, strict=True)]
     drawn = np.sort(np.concatenate(taken))
-    return Pairs(pairs.first[drawn], pairs.second[drawn], pairs.match[drawn])
+    return PatchPairs(pairs.first[drawn], pairs.second[drawn], pairs.match[drawn])
 
 
 def squared_distances(

@@ -114,10 +114,10 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     ValueError
         For an array of Python objects.
     """
-    _write_safely(Path(path), lambda file: np.save(_Plain(file), np.asanyarray(array), allow_pickle=False))
+    _write_safely(Path(path), lambda file: np.save(_PlainFile(file), np.asanyarray(array), allow_pickle=False))
 
 
-class _Plain:
+class _PlainFile:
     """A file that NumPy does not know: one that it knows it writes in C, and misses what a full disk did not take."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -24,6 +24,8 @@ class CairnError(Exception):
         What stands at its places.
     """
 
+    _kind = ""  # which sort it is, such as "missing": a server answers each with a status of its own
+
     def __init__(self, text: str | Message = "", **values: object) -> None:
         self.message = Message.of(text, **values)
         super().__init__(self.message)
@@ -31,6 +33,11 @@ class CairnError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it is, whatever the class is made with: worker processes send their errors."""
         return _restored, (type(self), self.message, vars(self))
+
+
+def kind_of(error: CairnError) -> str:
+    """Which sort an error is, such as "missing"; empty where its class says nothing."""
+    return error._kind
 
 
 def _restored(kind: type[CairnError], message: Message, state: dict[str, Any]) -> CairnError:
@@ -49,6 +56,14 @@ class Unreachable(CairnError):
 
 class Unreadable(CairnError):
     """A file that the system or the disk does not give out: that is no damage, and nothing is to be repaired."""
+
+
+class DatabaseError(CairnError):
+    """The database itself fails; `cause` is what it says of it."""
+
+    def __init__(self, text: str | Message, cause: str = "", **values: object) -> None:
+        super().__init__(text, **values)
+        self.cause = cause
 
 
 class LaterVersion(CairnError):

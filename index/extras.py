@@ -1,5 +1,7 @@
 """The optional packages: which extra each belongs to, and how a message says to install it."""
 
+from importlib.util import find_spec
+
 from index.errors import CairnError
 
 EXTRAS = {
@@ -41,3 +43,9 @@ def require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise CairnError(f"Plots need matplotlib: {install_command('plots')}.") from error
+
+
+def require_h5py() -> None:
+    """Raise CairnError if what reads and writes HDF5 is not installed."""
+    if find_spec("h5py") is None:
+        raise CairnError(f"HDF5 needs an optional package: {install_command('hdf5')}.")

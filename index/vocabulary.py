@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import check_format, fingerprint, load_array, load_json, publish_folder, save_array, save_json
+from index.attributes import shared_by, some_of
 from index.errors import CairnError, Damaged
 from index.progress import Step
 from index.search_backends import search_backend
@@ -281,17 +282,7 @@ class Vocabulary:
     @property
     def facts(self) -> VocabularyFacts:
         """What is recorded of it besides its arrays."""
-        return VocabularyFacts(
-            words=self.words,
-            dim=self.dim,
-            backend=self.backend,
-            descriptor=self.descriptor,
-            trained_on=self.trained_on,
-            recall_at_1=self.recall_at_1,
-            quantisation_error=self.quantisation_error,
-            training=self.training,
-            fingerprint=self.fingerprint,
-        )
+        return VocabularyFacts(**shared_by(VocabularyFacts, self))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -405,12 +396,7 @@ class Vocabulary:
         """What is recorded of it besides its arrays, as in `meta.json`."""
         return {
             "format": FORMAT,
-            "fingerprint": self.fingerprint,
-            "words": self.words,
-            "dim": self.dim,
-            "descriptor": self.descriptor,
-            "trained_on": self.trained_on,
-            "recall_at_1": self.recall_at_1,
+            **some_of(self, "fingerprint", "words", "dim", "descriptor", "trained_on", "recall_at_1"),
             "quantisation_error": self.quantisation_error,
             "search": self._search_settings(),
             "training": self.training,

@@ -30,7 +30,7 @@ TIMEOUT = 120.0  # seconds in which the server must be healthy
 
 
 @dataclass(frozen=True)
-class Step:
+class CheckStep:
     """An instruction of a Dockerfile."""
 
     name: str
@@ -42,16 +42,16 @@ class Step:
         return list(json.loads(self.text)) if self.text.startswith("[") else shlex.split(self.text)
 
 
-def read_stages(text: str) -> list[list[Step]]:
+def read_stages(text: str) -> list[list[CheckStep]]:
     """Read the stages of a Dockerfile, each from its FROM on; what comes before the first FROM is left out."""
     plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
-    stages: list[list[Step]] = []
+    stages: list[list[CheckStep]] = []
     for line in re.sub(r"\\\n\s*", "", plain).splitlines():
         name, _, rest = line.strip().partition(" ")
         if name == "FROM":
             stages.append([])
         if name and stages:
-            stages[-1].append(Step(name, rest.strip()))
+            stages[-1].append(CheckStep(name, rest.strip()))
     return stages
 
 
@@ -74,7 +74,7 @@ def _as_regex(pattern: str) -> str:
     return "".join(parts.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", pattern))
 
 
-def sources(copy: Step) -> list[str]:
+def sources(copy: CheckStep) -> list[str]:
     """What a COPY step copies from the root; nothing where it copies from another stage."""
     return [] if copy.text.startswith("--from=") else copy.words[:-1]
 
@@ -88,7 +88,7 @@ def files_of(source: str, ignore: str) -> Iterator[Path]:
             yield relative
 
 
-def build(stage: list[Step], scratch: Path) -> Path:
+def build(stage: list[CheckStep], scratch: Path) -> Path:
     """Carry out the steps of a stage in a folder; give that of its environment."""
     ignore, here, environment = DOCKERIGNORE.read_text(), scratch / "build", scratch / "opt/cairn"
     here.mkdir(parents=True)
@@ -107,7 +107,7 @@ def build(stage: list[Step], scratch: Path) -> Path:
     return environment
 
 
-def serve(stage: list[Step], environment: Path, folder: Path) -> None:
+def serve(stage: list[CheckStep], environment: Path, folder: Path) -> None:
     """Serve a collection `photos.cairn` in a folder by the image's command, until its health check is content."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -128,10 +128,10 @@ def serve(stage: list[Step], environment: Path, folder: Path) -> None:
         raise SystemExit("The health check is content with a server that has ended.")
 
 
-def health_check(stage: list[Step]) -> list[str]:
+def health_check(stage: list[CheckStep]) -> list[str]:
     """The command of a stage's HEALTHCHECK."""
     (found,) = [step.text for step in stage if step.name == "HEALTHCHECK"]
-    return Step("CMD", found.partition("CMD ")[2]).words
+    return CheckStep("CMD", found.partition("CMD ")[2]).words
 
 
 def main() -> None:

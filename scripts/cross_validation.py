@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eval.tables.cross_validation import Measured, Recipe, cross_validate
+from eval.tables.cross_validation import Recipe, RecipeMeasure, cross_validate
 from eval.tables.folds import Fold, find_scenes, make_folds, queries_of
 from eval.tables.retrieval import Measurement, markdown
 from eval.tables.sets import HARD, SOLID, RetrievalSet, find_set
@@ -98,7 +98,7 @@ def print_folds(folds: Sequence[Fold], sets: Sequence[RetrievalSet]) -> None:
     print(markdown(["fold", "photos to learn from", "scenes", *(f"queries of {one.name}" for one in sets)], rows))
 
 
-def print_table(measured: Sequence[Measured]) -> None:
+def print_table(measured: Sequence[RecipeMeasure]) -> None:
     """Print a row for each recipe and engine: a difference for each set, and their mean."""
     sets = list(dict.fromkeys(one.photos for one in measured))
     rows = []
@@ -117,7 +117,7 @@ def print_table(measured: Sequence[Measured]) -> None:
             print(f"\n{one.recipe}, {one.engine}, {one.photos} loses most by {lost}")
 
 
-def told(one: Measured) -> str:
+def told(one: RecipeMeasure) -> str:
     """Give mAP without and with learning in percent, and the mean difference over scenes with its standard error."""
     difference = one.difference
     return (

@@ -36,7 +36,7 @@ PLANAR = ("graf", "boat", "wall", "bikes", "ubc")
 
 
 @dataclass(frozen=True)
-class Split:
+class TableSplit:
     """What is learnt from, and what is tested: each test is the pairs of some sets together."""
 
     name: str
@@ -45,12 +45,12 @@ class Split:
 
 
 SPLITS = (
-    Split(
+    TableSplit(
         "A",
         ("boat", "wall", "fountain"),
         {"graf": ("graf",), "bikes, ubc": ("bikes", "ubc"), "castle wide": ("castle-wide",)},
     ),
-    Split(
+    TableSplit(
         "B",
         ("graf", "bikes", "ubc", "castle"),
         {"boat": ("boat",), "wall": ("wall",), "fountain wide": ("fountain-wide",)},
@@ -169,7 +169,7 @@ def build(photos: Path, sets: Path) -> None:
             cairn("patches", "build", sets / name, *source, "--images", pattern, "--min-angle", angle, *sizes)
 
 
-def learn(name: str, split: Split, sets: Path, models: Path, extra: list[str]) -> Path:
+def learn(name: str, split: TableSplit, sets: Path, models: Path, extra: list[str]) -> Path:
     """Learn or compress a descriptor, if it is missing; gives its file."""
     file = models / f"{split.name} {name}.npz".replace("<=", "le").replace(",", "").replace(" ", "-")
     if file.exists():

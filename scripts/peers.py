@@ -23,7 +23,7 @@ from rich.table import Table
 
 from eval.patches import PatchReport, evaluate_patches
 from index.errors import CairnError
-from learning.patches.phototour import Pairs, PatchSet, default_pair_file
+from learning.patches.phototour import PatchPairs, PatchSet, default_pair_file
 from retrieval.descriptors.contract import Both, Descriptor
 from retrieval.descriptors.registry import find_descriptor
 
@@ -94,7 +94,7 @@ def describe(name: str, patches: NDArray[np.number]) -> NDArray[np.float32]:
     return Peer(name).describe(patches)
 
 
-def some_pairs(pairs: Pairs, each: int, seed: int = 0) -> Pairs:
+def some_pairs(pairs: PatchPairs, each: int, seed: int = 0) -> PatchPairs:
     """Draw at most so many matching and so many other pairs; in the order they had."""
     rng = np.random.default_rng(seed)
     kept = []
@@ -102,7 +102,7 @@ def some_pairs(pairs: Pairs, each: int, seed: int = 0) -> Pairs:
         rows = np.flatnonzero(pairs.match == kind)
         kept.append(rng.permutation(rows)[:each] if each else rows)
     rows = np.sort(np.concatenate(kept))
-    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
+    return PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 
 def measure(

@@ -1,5 +1,6 @@
 """Commands: plot roc, pr, regions, metric, models, bits, similarity; plot weights and projections are mounted here."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 from eval.commands.learnt_plots import projections, weights
 from eval.commands.patches import MaxPairs
 from retrieval.commands.console import print_json, progress_bars, say
+from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import CatalogueAddress, Json, Quiet, Seed
 
 plot = typer.Typer(help="Draw what was learnt and measured; needs matplotlib.", no_args_is_help=True)
@@ -21,23 +23,23 @@ PairFile = Annotated[
 ]
 
 
-@plot.command()
-def roc(
-    folder: Folder,
-    out: Out,
+@dataclass(frozen=True)
+class ComparedDescriptors:
+    """Descriptors, or what they made of the patches, as the command line has them."""
+
     descriptor: Annotated[
         list[str] | None, typer.Option(help="Name or file (.npz) of a descriptor; may be repeated.")
-    ] = None,
+    ] = None
     descriptions: Annotated[
         list[Path] | None,
         typer.Option(
             help="Rows of numbers (.npy, .npz, .csv) that describe all patches of the folder, in their order; may be "
             "repeated."
         ),
-    ] = None,
+    ] = None
     binary_descriptions: Annotated[
         list[Path] | None, typer.Option(help="The same of packed bits (uint8), for Hamming distance; may be repeated.")
-    ] = None,
+    ] = None
     footprint: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,7 +47,16 @@ def roc(
             help="Share of a patch's side, about its middle, that is described: by all --descriptors, or by one, as "
             "sift=0.65; may be repeated.",
         ),
-    ] = None,
+    ] = None
+
+
+@plot.command()
+@grouped
+def roc(
+    *,
+    folder: Folder,
+    out: Out,
+    compared: ComparedDescriptors,
     pairs: PairFile = None,
     max_pairs: MaxPairs = 0,
     seed: Seed = 0,
@@ -59,12 +70,12 @@ def roc(
     from retrieval.descriptors.registry import find_descriptor
 
     check_plot(out)
-    found: dict[str, Any] = {name: find_descriptor(name) for name in descriptor or []}
-    found |= {str(path): read_descriptions(path) for path in descriptions or []}
-    found |= {str(path): read_descriptions(path, binary=True) for path in binary_descriptions or []}
+    found: dict[str, Any] = {name: find_descriptor(name) for name in compared.descriptor or []}
+    found |= {str(path): read_descriptions(path) for path in compared.descriptions or []}
+    found |= {str(path): read_descriptions(path, binary=True) for path in compared.binary_descriptions or []}
     if not found:
         raise CairnError("There is nothing to draw: name a --descriptor, or a file of --descriptions.")
-    shares = _footprints(footprint or [], descriptor or [])
+    shares = _footprints(compared.footprint or [], compared.descriptor or [])
     curves = {}
     for name, one in found.items():
         with progress_bars(quiet, {"describe": name}) as tell:

@@ -1,12 +1,15 @@
 """Command: reproduce."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from index.attributes import some_of
 from index.options.panels import DATA, OUTPUT, RUNNING
 from retrieval.commands.console import note, print_json, say
+from retrieval.commands.option_groups import grouped
 from retrieval.commands.options import Json, Quiet, Workers
 
 if TYPE_CHECKING:
@@ -17,7 +20,33 @@ LIST = "list"
 """What lists the experiments instead of running some."""
 
 
+@dataclass(frozen=True)
+class RunAmount:
+    """How much of the experiments is run, as the command line has it."""
+
+    scale: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=DATA,
+            help="Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.",
+            metavar="SHARE",
+        ),
+    ] = 1.0
+    seeds: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=RUNNING,
+            help="Run all that is random so many times, each with other seeds: tables then have the mean, and ± the "
+            "standard deviation. Plots are of the first run.",
+            min=1,
+            max=100,
+        ),
+    ] = 1
+
+
+@grouped
 def reproduce(
+    *,
     names: Annotated[
         list[str],
         typer.Argument(
@@ -29,24 +58,7 @@ def reproduce(
         Path,
         typer.Option(rich_help_panel=DATA, help="Folder of the published sets, as cairn data get fills it."),
     ] = Path(),
-    scale: Annotated[
-        float,
-        typer.Option(
-            rich_help_panel=DATA,
-            help="Share of pairs, queries and photos, to see that all works; its numbers cannot be compared.",
-            metavar="SHARE",
-        ),
-    ] = 1.0,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=RUNNING,
-            help="Run all that is random so many times, each with other seeds: tables then have the mean, and ± the "
-            "standard deviation. Plots are of the first run.",
-            min=1,
-            max=100,
-        ),
-    ] = 1,
+    amount: RunAmount,
     out: Annotated[
         Path,
         typer.Option(rich_help_panel=OUTPUT, help="Folder of the pages, and of all that is computed on the way."),
@@ -74,12 +86,12 @@ def reproduce(
     if names == [LIST]:
         _list(json=json)
         return 0
-    experiments = [repeated(one, seeds) for one in chosen(names, Scale(scale))]
+    experiments = [repeated(one, amount.seeds) for one in chosen(names, Scale(amount.scale))]
     bench = Bench(root, out / "steps", workers, planning=dry_run)
     if dry_run:
         _print_commands(experiments, bench, json=json)
         return 0
-    return _run(experiments, bench, out, scale, quiet=quiet or json, json=json)
+    return _run(experiments, bench, out, amount.scale, quiet=quiet or json, json=json)
 
 
 def _list(*, json: bool) -> None:
@@ -97,10 +109,7 @@ def _list(*, json: bool) -> None:
 
 def _about(experiment: "Experiment") -> dict[str, Any]:
     return {
-        "name": experiment.name,
-        "title": experiment.title,
-        "source": experiment.source,
-        "data": experiment.data,
+        **some_of(experiment, "name", "title", "source", "data"),
         "commands": len(experiment.steps),
         "hours": round(experiment.hours, 2),
         "differs": list(experiment.differs),

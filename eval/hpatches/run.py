@@ -12,6 +12,7 @@ from eval.hpatches.release import HPatchesSequence as PatchSequence
 from eval.hpatches.release import find_sequences
 from eval.hpatches.rows import PatchRows
 from eval.hpatches.tasks import TASKS, Matching, PatchVerification, Retrieval, match_images, retrieve, verify
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import one_of
@@ -43,14 +44,7 @@ class HPatchesReport:
         tasks = {name: getattr(self, name) for name in TASKS}
         return {
             **{name: None if result is None else _rounded(result.as_json()) for name, result in tasks.items()},
-            "descriptor": self.descriptor,
-            "dim": self.dim,
-            "bytes": self.bytes,
-            "distance": self.distance,
-            "split": self.split,
-            "sequences": self.sequences,
-            "patches": self.patches,
-            "lists": self.lists,
+            **some_of(self, "descriptor", "dim", "bytes", "distance", "split", "sequences", "patches", "lists"),
             "comparable_with_published": self.is_published,
             "seconds": {step: round(value, 3) for step, value in self.seconds.items()},
         }

@@ -54,14 +54,14 @@ def measure(
     name : str
         What the run is called.
     cameras : tuple of str, optional
-        See `eval.benchmark.run_benchmark`.
+        See `eval.benchmark.BenchmarkSetup`.
 
     Raises
     ------
     CairnError
         Options do not go together, or see `eval.benchmark.run_benchmark`.
     """
-    from eval.benchmark import run_benchmark
+    from eval.benchmark import BenchmarkSetup, run_benchmark
     from eval.rankings.outputs import Outputs
     from eval.retrieval.kept import RunFiles
     from eval.retrieval.published import set_as_published
@@ -80,20 +80,20 @@ def measure(
             "With {--features} photos are described by another program: leave {--vocabulary-images} and "
             "{--as-published} out, or name a {--vocabulary} of such features."
         )
+    setup = BenchmarkSetup(
+        distractors=chosen["distractors"] or (),
+        vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
+        work=RunFiles(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
+        cameras=cameras,
+        **{one: chosen[one] for one in ("share", "collection", "features", "single_ranking")},
+    )
     report = run_benchmark(
         images,
         gt,
         queries=queries,
-        distractors=chosen["distractors"] or (),
-        share=chosen["share"],
         options=_collection_options(chosen),
         search=_search_options(chosen),
-        vocabulary=VocabularySource(chosen["vocabulary"], tuple(chosen["vocabulary_images"] or ())),
-        collection=chosen["collection"],
-        features=chosen["features"],
-        work=RunFiles(chosen["work"], name, chosen["discard"]) if chosen["work"] is not None else None,
-        single_ranking=chosen["single_ranking"],
-        cameras=cameras,
+        setup=setup,
         workers=processes(chosen["workers"]),
         progress=progress,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eval.library.patch_options import PatchMeasurement
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
@@ -20,7 +21,7 @@ from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
     from eval.descriptions import Descriptions
-    from learning.patches.phototour import Pairs
+    from learning.patches.phototour import PatchPairs
     from learning.patches.sources import Patches
     from retrieval.descriptors import contract
 
@@ -139,7 +140,7 @@ def evaluate_patches(
         from learning.patches.phototour import PatchSet
 
         labelled: Patches
-        chosen: Pairs | str | None = how.pairs
+        chosen: PatchPairs | str | None = how.pairs
         if are_arrays(patches):
             if same is not None:
                 patches = (*patches, same)
@@ -157,10 +158,7 @@ def evaluate_patches(
             _descriptor(descriptor, how.binary, labelled),
             chosen,
             tell,
-            comparison=how.comparison,
-            footprint=how.footprint,
-            max_pairs=how.max_pairs,
-            seed=how.seed,
+            **some_of(how, "comparison", "footprint", "max_pairs", "seed"),
         )
     facts = report.as_json()
     if are_arrays(patches):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from eval.papers.buildings import TITLES, mean_precision, searched
 from eval.papers.phototour import drawing, made
 from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, SOURCE
-from eval.reproduce.measures import Difference, Gain, PerOne, Value
+from eval.reproduce.measures import DifferenceOfTwo, PercentAbove, PerOne, Value
 from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
@@ -138,7 +138,7 @@ def table5(scale: Scale) -> Experiment:
                     bases[engine] = found
                 else:
                     known = _TABLE_5_GAINS[dataset][kind][place]
-                    gains.append(Cell(name, engine, Gain(found, bases[engine]), known))
+                    gains.append(Cell(name, engine, PercentAbove(found, bases[engine]), known))
         cells += _others(dataset, _PHILBIN[dataset])
         gains += _others(dataset, _PHILBIN_GAINS[dataset])
     return Experiment(
@@ -197,7 +197,7 @@ def text_regions(scale: Scale) -> Experiment:
             _rootsift(scale, detector, size, "tf-idf-sp", (way, *_AS_FIGURE_8[1:]))
             for way in ("--upright", "--rotated")
         )
-        gain = Difference(mean_precision(upright), mean_precision(turned), 100)
+        gain = DifferenceOfTwo(mean_precision(upright), mean_precision(turned), 100)
         gains += [
             Cell(title, "turned", _percent(turned)),
             Cell(title, "upright", _percent(upright)),

@@ -15,7 +15,7 @@ from eval.papers.phototour import (
     roc_curves,
     row,
 )
-from eval.reproduce.measures import Difference, Listed, Mean, Measure, Value
+from eval.reproduce.measures import DifferenceOfTwo, Listed, Mean, Measure, Value
 from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
@@ -267,7 +267,7 @@ def text_lsh(scale: Scale) -> Experiment:
                 (
                     Cell(of_six, "frame", means["frame"], _TABLE_3_MEANS["PR-proj-bin 64f → 128b"][0]),
                     Cell(of_six, "LSH", means["lsh"]),
-                    Cell(of_six, "LSH less frame", Difference(means["lsh"], means["frame"]), 3.07),
+                    Cell(of_six, "LSH less frame", DifferenceOfTwo(means["lsh"], means["frame"]), 3.07),
                 ),
             ),
         ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from eval.papers.buildings import COLLECTION, TITLES, mean_precision, searched
-from eval.reproduce.measures import Difference, Gain, Listed, Mean, MeanOfListed, Measure, Spread, Value
+from eval.reproduce.measures import DifferenceOfTwo, Listed, Mean, MeanOfListed, Measure, PercentAbove, Spread, Value
 from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
@@ -171,14 +171,14 @@ def table2(scale: Scale) -> Experiment:
             runs = _runs(dataset, descriptor, scale, post=post)
             cells.append(Cell(name, "tf-idf", base, plain))
             cells.append(Cell(name, "learnt", Mean(runs), best, spread=Spread(runs), published_spread=deviation))
-            gains.append(Cell(name, "gain", Gain(Mean(runs), base), gain))
+            gains.append(Cell(name, "gain", PercentAbove(Mean(runs), base), gain))
     return Experiment(
         "yan13/table2",
         "Retrieval by tf-idf and by the learnt similarity",
         f"{SOURCE}, table II",
         (
             Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher"),
-            Table("Gain", "Percent of tf-idf's mAP", tuple(gains), digits=1, better="higher"),
+            Table("PercentAbove", "Percent of tf-idf's mAP", tuple(gains), digits=1, better="higher"),
         ),
         (*_ALL, _FLICKR),
         (_RUNS,),
@@ -221,7 +221,7 @@ def table4(scale: Scale) -> Experiment:
             pairs.append(Cell(name, "unknowns", Mean(found), unknowns, None, None, Spread(found), more))
             hour = 1 / 3600
             alone = tuple(
-                Difference(*both) for both in zip(over("seconds", hour), over("test_seconds", hour), strict=True)
+                DifferenceOfTwo(*both) for both in zip(over("seconds", hour), over("test_seconds", hour), strict=True)
             )
             times.append(Cell(name, "hours", Mean(alone), hours, None, None, Spread(alone), longer))
             drawn = over("triplets", 1e-6)

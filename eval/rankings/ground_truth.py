@@ -31,7 +31,7 @@ class GroundTruth:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _ProtocolQuery:
     """A query under one protocol: `eval.rankings.judged.Judged`."""
 
     name: str
@@ -64,7 +64,9 @@ def of_truth(truth: Truth) -> GroundTruth:
     """Return the same ground truth as rankings are scored by; each query counts where it has a positive."""
     protocols = {
         protocol: [
-            _Judged(query.name, query.stem, query.box, query.labels[protocol].positives, query.labels[protocol].junk)
+            _ProtocolQuery(
+                query.name, query.stem, query.box, query.labels[protocol].positives, query.labels[protocol].junk
+            )
             for query in truth.queries
             if protocol in query.labels
         ]

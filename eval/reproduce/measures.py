@@ -147,7 +147,7 @@ class _OfTwo(Measure):
 
 
 @dataclass(frozen=True)
-class Gain(_OfTwo):
+class PercentAbove(_OfTwo):
     """By how many percent one number is above another."""
 
     def of(self, results: Results) -> float | None:
@@ -157,7 +157,7 @@ class Gain(_OfTwo):
 
 
 @dataclass(frozen=True)
-class Difference(_OfTwo):
+class DifferenceOfTwo(_OfTwo):
     """By how much one number is above another, times a factor."""
 
     factor: float = 1.0

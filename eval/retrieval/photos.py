@@ -1,5 +1,6 @@
 """Which photos a retrieval benchmark searches, which its queries show, and how a ground truth knows them."""
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -39,6 +40,8 @@ class BenchmarkPhotos:
         The photos that these stand for, by the paths that a collection knows them by.
     queries : dict of str to Path
         The photo of each stem that a query has, where it is among the images or the queries.
+    truth : Truth
+        With the stems of files as the names of photos.
     """
 
     folders: tuple[str, ...]
@@ -47,6 +50,7 @@ class BenchmarkPhotos:
     image_files: tuple[Path, ...]
     distractor_files: tuple[Path, ...]
     queries: Mapping[str, Path]
+    truth: Truth
 
 
 def choose_photos(
@@ -58,7 +62,7 @@ def choose_photos(
     share: float = 1.0,
     seed: int = 0,
 ) -> tuple[BenchmarkPhotos, Truth]:
-    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart.
+    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart: see `as_called`, too.
 
     Parameters
     ----------
@@ -88,15 +92,16 @@ def choose_photos(
     CairnError
         A folder is missing, a photo that the ground truth names is there twice, or the share is not in (0, 1].
     """
+    everything, others = list_photos(images), list_photos([queries]) if queries is not None else []
+    known = {os.path.realpath(path) for _, path in everything}
+    whole = truth = as_called(truth, [*everything, *(one for one in others if os.path.realpath(one[1]) not in known)])
     if not 0 < share <= 1:
         raise CairnError(f"A share is more than 0 and at most 1, not {share:g}.")
     rng = np.random.default_rng(seed)
     if share < 1:
         wanted = max(_FEWEST, round(share * len(truth.queries)))
         truth = truth.of(tuple(_drawn(truth.queries, wanted, rng)))
-    named = truth.named
-    everything = list_photos(images)
-    found = everything
+    named, found = truth.named, everything
     if truth.database is not None:
         found = [(root, path) for root, path in everything if path.stem in truth.database]
     _check_stems((path.stem for _, path in found), named | (truth.database or frozenset()))
@@ -110,8 +115,8 @@ def choose_photos(
     if share < 1:
         beside = _share_of(beside, frozenset(), share, rng)
         also = tuple(path for _, path in beside)
-    asked = _query_photos(truth, everything, queries)
-    return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked), truth
+    asked = _query_photos(truth, everything, others)
+    return BenchmarkPhotos(folders_of(images), indexed, also, _known_as(found), _known_as(beside), asked, whole), truth
 
 
 def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
@@ -151,17 +156,15 @@ def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in map(Path, paths)))
 
 
-def _query_photos(truth: Truth, listed: Listed, folder: Path | None) -> dict[str, Path]:
+def _query_photos(truth: Truth, listed: Listed, beside: Listed) -> dict[str, Path]:
     """The photo of each query's stem, which must be one alone."""
     asked = {query.stem for query in truth.queries}
     among = [path for _, path in listed if path.stem in asked]
     _check_stems((path.stem for path in among), asked)
     photos = {path.stem: path for path in among}
-    if folder is not None:
-        others = [path for _, path in list_photos([folder]) if path.stem in asked - photos.keys()]
-        _check_stems((path.stem for path in others), asked)
-        photos.update((path.stem, path) for path in others)
-    return photos
+    others = [path for _, path in beside if path.stem in asked - photos.keys()]
+    _check_stems((path.stem for path in others), asked)
+    return photos | {path.stem: path for path in others}
 
 
 def listing_of(paths: Sequence[Path], share: float = 1.0, seed: int = 0) -> tuple[Path, ...]:

@@ -50,7 +50,7 @@ class Fetched:
 
 
 @dataclass
-class _Part:
+class _PartialFile:
     """What has come of a file."""
 
     path: Path
@@ -107,7 +107,7 @@ def fetch(
 
     pooch.get_logger().setLevel("ERROR")
     folder.mkdir(parents=True, exist_ok=True)
-    path, part = folder / file, _Part(folder / f"{file}.part", folder / f"{file}.part.json")
+    path, part = folder / file, _PartialFile(folder / f"{file}.part", folder / f"{file}.part.json")
     if path.is_file():
         known = {one.hash for one in addresses}
         if None in known or any(pooch.hashes.hash_matches(path, one) for one in known):
@@ -124,7 +124,7 @@ def fetch(
     raise CairnError(f"{file} cannot be downloaded: {', and '.join(reasons)}{again}.")
 
 
-def _from_address(address: Address, path: Path, part: _Part, progress: Step, wait: float) -> None:
+def _from_address(address: Address, path: Path, part: _PartialFile, progress: Step, wait: float) -> None:
     """Download from one address, once more from the start where what was put together has a wrong hash."""
     import pooch
 
@@ -146,7 +146,7 @@ class _Downloader:
     """Downloads for pooch: called with the address and the file to write."""
 
     address: Address
-    part: _Part
+    part: _PartialFile
     progress: Step
     wait: float
 

@@ -14,7 +14,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -87,27 +87,30 @@ def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None
     DamagedArchive
         It is no archive, or is damaged.
     """
-    temporary = folder.with_name(f".{folder.name}.unpacking")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
     try:
-        _write_members(archive, temporary, limit, progress or (lambda done, of: None))
-        settle(temporary, folder, strip=strip)
+        with whole_folder(folder, strip=strip) as temporary:
+            _write_members(archive, temporary, limit, progress or (lambda done, of: None))
     except _DAMAGE as error:
         raise DamagedArchive(archive, error) from error
     except OSError as error:
         if error.errno is not None:  # the disk; errors of gzip have no number
             raise
         raise DamagedArchive(archive, error) from error
+
+
+@contextmanager
+def whole_folder(folder: Path, *, strip: bool) -> Iterator[Path]:
+    """Give a folder to unpack into: once it is whole it gets the name, or a folder alone in it does (`strip`)."""
+    temporary = folder.with_name(f".{folder.name}.unpacking")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        inside = list(temporary.iterdir())
+        alone = strip and len(inside) == 1 and inside[0].is_dir()
+        (inside[0] if alone else temporary).replace(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def settle(temporary: Path, folder: Path, *, strip: bool) -> None:
-    """Give an unpacked folder its name, or that of a folder which is alone in it."""
-    inside = list(temporary.iterdir())
-    alone = strip and len(inside) == 1 and inside[0].is_dir()
-    (inside[0] if alone else temporary).replace(folder)
 
 
 def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> None:

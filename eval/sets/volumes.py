@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from eval.sets.unpacking import DamagedArchive, HostileArchive, check_name, settle
+from eval.sets.unpacking import DamagedArchive, HostileArchive, check_name, whole_folder
 from index.errors import CairnError
 from index.text import shown
 
@@ -46,18 +46,12 @@ def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False
         names = [line.removeprefix("Path = ") for line in names if line.startswith("Path = ")]
     for name in names:
         check_name(first, name)
-    temporary = folder.with_name(f".{folder.name}.unpacking")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
+    with whole_folder(folder, strip=strip) as temporary:
         if rar:
             _run(first, tool, "x", "-o+", "-idq", "-p-", "--", str(first), f"{temporary}/")
         else:
             _run(first, tool, "x", "-y", "-bd", f"-o{temporary}", "--", str(first))
         _check_tree(first, temporary, limit)
-        settle(temporary, folder, strip=strip)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _run(first: Path, *command: str) -> str:

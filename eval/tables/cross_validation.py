@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from eval.tables.folds import Difference, Fold, Scene, compare, queries_of
+from eval.tables.folds import Fold, Scene, SceneDifference, compare, queries_of
 from eval.tables.retrieval import Measurement, MeasurementResult, measure
 from index.arrays import fingerprint, hash_file
 from index.progress import Progress
@@ -93,7 +93,7 @@ def _training_collection(fold: Fold, folder: Path, workers: int, progress: Progr
 
 
 @dataclass(frozen=True)
-class Measured:
+class RecipeMeasure:
     """What a recipe brings to one way of searching one set, on the queries of the folds that were measured."""
 
     recipe: str
@@ -101,7 +101,7 @@ class Measured:
     engine: str
     reference: float  # mAP of these queries with the descriptor that it is compared with
     learnt: float  # mAP of these queries
-    difference: Difference  # over scenes
+    difference: SceneDifference  # over scenes
 
 
 def cross_validate(
@@ -113,7 +113,7 @@ def cross_validate(
     learn: Learn = learn_fold,
     workers: int = 1,
     progress: Progress | None = None,
-) -> list[Measured]:
+) -> list[RecipeMeasure]:
     """Learn from each fold, measure its queries, and compare with what is not learnt.
 
     Parameters
@@ -135,7 +135,7 @@ def cross_validate(
 
     Returns
     -------
-    list of Measured
+    list of RecipeMeasure
         By recipe, then by cell.
 
     Raises
@@ -169,9 +169,9 @@ def cross_validate(
 
 def _measured(
     recipe: str, cell: Measurement, tested: Sequence[Scene], known: MeasurementResult, scores: dict[str, float]
-) -> Measured:
+) -> RecipeMeasure:
     """Put together what was measured of a recipe in one way of searching."""
     names = sorted(queries_of(tested, cell.photos))
     reference, learnt = (MeasurementResult({name: one[name] for name in names}).mean for one in (known.scores, scores))
     difference = compare(tested, cell.photos, scores, known.scores)
-    return Measured(recipe, cell.photos.name, cell.engine, reference, learnt, difference)
+    return RecipeMeasure(recipe, cell.photos.name, cell.engine, reference, learnt, difference)

@@ -120,7 +120,7 @@ def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequ
 
 
 @dataclass(frozen=True)
-class Difference:
+class SceneDifference:
     """Mean difference of average precision over scenes, and its standard error."""
 
     mean: float
@@ -131,7 +131,7 @@ class Difference:
 
 def compare(
     scenes: Sequence[Scene], photos: RetrievalSet, one: Mapping[str, float], other: Mapping[str, float], worst: int = 3
-) -> Difference:
+) -> SceneDifference:
     """Compare two ways of searching a set: each scene has the same weight, whatever the number of its queries.
 
     Parameters
@@ -161,4 +161,4 @@ def compare(
         raise CairnError(f"No query of {photos.name} is of these scenes.")
     lost = sorted((value, name) for name, value in differences.items() if value < 0)[:worst]
     mean, error = mean_and_error(np.array(means))
-    return Difference(mean, error, len(means), tuple((name, value) for value, name in lost))
+    return SceneDifference(mean, error, len(means), tuple((name, value) for value, name in lost))

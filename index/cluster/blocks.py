@@ -32,7 +32,7 @@ class _Files:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BlockRun:
     """Some blocks that follow each other."""
 
     first: int
@@ -121,7 +121,7 @@ class ClusterBlocks:
         """Remove what was written for the workers."""
         self._storage.remove(self._files.folder)
 
-    def _cut(self, threads: int) -> Iterator[_Part]:
+    def _cut(self, threads: int) -> Iterator[_BlockRun]:
         rows = self._source.block_rows
         blocks = -(-len(self._source) // rows)
         size = min(MOST, max(1, blocks // (PARTS * max(1, threads))))
@@ -130,9 +130,9 @@ class ClusterBlocks:
             ends = np.array([first * rows, min(last * rows, len(self._source))])
             start, stop = ends if self._sample is None else np.searchsorted(self._sample, ends)
             if stop > start:
-                yield _Part(first, last, int(start), int(stop))
+                yield _BlockRun(first, last, int(start), int(stop))
 
-    def _rows(self, part: _Part) -> NDArray[np.int64] | None:
+    def _rows(self, part: _BlockRun) -> NDArray[np.int64] | None:
         """Numbers of a part's descriptors that take part, counted from its first block; None for all."""
         if self._sample is None:
             return None
@@ -142,7 +142,7 @@ class ClusterBlocks:
 class _Some:
     """Some blocks of a source, as a source."""
 
-    def __init__(self, source: FileSource, part: _Part) -> None:
+    def __init__(self, source: FileSource, part: _BlockRun) -> None:
         self._source, self._part = source, part
 
     @property
@@ -159,23 +159,25 @@ class _Some:
 # In the workers
 
 
-def _hash(files: _Files, part: _Part, rows: NDArray[np.int64] | None) -> NDArray[np.uint64]:
+def _hash(files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None) -> NDArray[np.uint64]:
     return np.concatenate(list(_blocks(files, part, rows).hashes()))
 
 
 def _select(
-    files: _Files, part: _Part, rows: NDArray[np.int64] | None, numbers: NDArray[np.integer]
+    files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None, numbers: NDArray[np.integer]
 ) -> NDArray[np.float32]:
     return _blocks(files, part, rows).rows(numbers)
 
 
-def _look(files: _Files, part: _Part, rows: NDArray[np.int64] | None, name: str, assigned: NDArray[np.int32]) -> Looked:
+def _look(
+    files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None, name: str, assigned: NDArray[np.int32]
+) -> Looked:
     assignment = _load_assignment(files.place, name)
     found = put_together(list(_blocks(files, part, rows).look(assignment, assigned)))
     return found._replace(numbers=found.numbers + part.start)
 
 
-def _blocks(files: _Files, part: _Part, rows: NDArray[np.int64] | None) -> LocalBlocks:
+def _blocks(files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None) -> LocalBlocks:
     return LocalBlocks(_Some(_source(files), part), rows)
 
 

@@ -45,6 +45,12 @@ def written(kind: Any, dimensions: int = 1) -> Any:
     return types.Array(kind, dimensions, "C")
 
 
+def together(*kinds: Any) -> Any:
+    """The type of a parameter that takes a tuple."""
+    tuple_of: Any = types.Tuple  # it has no annotations
+    return tuple_of(kinds)
+
+
 def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
     """Compile a function for parameters of these types, when its module is imported.
 

@@ -3,8 +3,10 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from index.options.declaration import Declared, options_of
@@ -14,8 +16,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 MARK = "{options}"
 """Line of a docstring in whose place the options are described."""
 
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 
-def takes_options(*kinds: type, leave: Collection[str] = ()) -> Callable[[F], F]:
+
+def takes_options(
+    *kinds: type, leave: Collection[str] = (), said: Mapping[str, str] = NOTHING_SAID
+) -> Callable[[F], F]:
     """Let a function that collects keyword arguments show the options of dataclasses in their place.
 
     Parameters
@@ -24,6 +30,8 @@ def takes_options(*kinds: type, leave: Collection[str] = ()) -> Callable[[F], F]
         Dataclasses that declare options.
     leave : collection of str
         Names of options that the function does not take.
+    said : mapping of str to str
+        Paragraphs that several functions have in their docstrings, by the lines in whose places they stand.
 
     Returns
     -------
@@ -50,7 +58,7 @@ def takes_options(*kinds: type, leave: Collection[str] = ()) -> Callable[[F], F]
         taken.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
         taken.__annotations__ = {one.name: one.annotation for one in named} | {"return": signature.return_annotation}
         if function.__doc__ is not None:
-            taken.__doc__ = _described(function.__doc__, declared.values())
+            taken.__doc__ = _described(function.__doc__, declared.values(), said)
         return taken  # type: ignore[return-value]
 
     return decorate
@@ -73,14 +81,13 @@ def _annotation(one: Declared) -> Any:
     return kind | None if one.optional else kind
 
 
-def _described(text: str, options: Collection[Declared]) -> str:
-    """Put a paragraph for each option in the place of the line that is `MARK`."""
+def _described(text: str, options: Collection[Declared], said: Mapping[str, str]) -> str:
+    """Put a paragraph for each option in the place of the line that is `MARK`, and others in theirs."""
+    paragraphs = {**said, MARK: "\n".join(f"{one.name} : {one.spoken}\n    {one.option.help}" for one in options)}
     lines = []
     for line in text.splitlines():
-        if line.strip() != MARK:
+        if (name := line.strip()) in paragraphs:
+            lines += indent(paragraphs[name], line[: line.index(name)]).splitlines()
+        else:
             lines.append(line)
-            continue
-        indent = line[: line.index(MARK)]
-        for one in options:
-            lines += [f"{indent}{one.name} : {one.spoken}", f"{indent}    {one.option.help}"]
     return "\n".join(lines)

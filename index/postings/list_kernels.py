@@ -20,6 +20,7 @@ from index.kernels.compiling import (
     count_ones,
     lowest_one,
     spread,
+    together,
     use_wide_vectors,
     written,
 )
@@ -31,7 +32,12 @@ FITS = 0
 _DAMAGED = 1
 
 # Of `index.postings.sorted_lists.CodedRanges`.
-_LISTS = (array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
+_LISTS = together(array(UINT8), array(UINT8), array(INT64), array(INT64), array(INT64), INT64, INT64)
+Lists = tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, int]
+"""See `decode_lists`."""
+_ASKED = together(array(INT64), array(INT64), array(INT64), array(UINT64, 2), INT64)
+Asked = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], int]
+"""See `near_entries`."""
 
 
 def _generate_load(typing: Any, values: Any, place: Any) -> Any:
@@ -213,27 +219,18 @@ def _decode_list(
     return FITS if passed == zeros else _DAMAGED
 
 
-@compiled(*_LISTS, INT64)
-def decode_lists(
-    high: NDArray[np.uint8],
-    low: NDArray[np.uint8],
-    lists: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    zeros: int,
-    low_bits: int,
-    universe: int,
-) -> tuple[int, NDArray[np.int64]]:
+@compiled(_LISTS, INT64)
+def decode_lists(coded: Lists, universe: int) -> tuple[int, NDArray[np.int64]]:
     """Decode some lists, one after the other.
 
     Parameters
     ----------
-    high, low : ndarray, shape (bytes,), uint8
-        The unary bits and the low bits of all lists, with room for all entries.
-    lists, begins, lengths : ndarray, shape (n,), int64
-        Which, where the entries of each begin among those of all, and how many they are.
-    zeros, low_bits, universe : int
-        As `SortedLists` has them.
+    coded : tuple
+        High and low (bytes,), uint8, the unary bits and the low bits of all lists, with room for all entries; lists,
+        begins and lengths (n,), int64, which, where the entries of each begin among those of all, and how many they
+        are; zeros and low bits, as `SortedLists` has them.
+    universe : int
+        As `SortedLists` has it.
 
     Returns
     -------
@@ -241,6 +238,7 @@ def decode_lists(
         `FITS`, or the lists are damaged.
     ndarray, shape (sum of lengths,), int64
     """
+    high, low, lists, begins, lengths, zeros, low_bits = coded
     values = np.empty(lengths.sum(), np.int64)
     done = 0
     for one in range(len(lists)):
@@ -254,15 +252,9 @@ def decode_lists(
     return FITS, values
 
 
-@compiled(*_LISTS, array(INT64))
+@compiled(_LISTS, array(INT64))
 def find_values(
-    high: NDArray[np.uint8],
-    low: NDArray[np.uint8],
-    lists: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    zeros: int,
-    low_bits: int,
+    coded: Lists,
     values: NDArray[np.int64],
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """Find a value in each of some lists, decoding little of them.
@@ -271,7 +263,7 @@ def find_values(
 
     Parameters
     ----------
-    high, low, lists, begins, lengths, zeros, low_bits
+    coded
         See `decode_lists`.
     values : ndarray, shape (n,), int64
         Below the universe.
@@ -283,6 +275,7 @@ def find_values(
     firsts, counts : ndarray, shape (n,), int64
         Which entry of all lists is the first of the value, and how many are.
     """
+    high, low, lists, begins, lengths, zeros, low_bits = coded
     firsts, counts = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     for one in range(len(lists)):
         soon = min(one + _AHEAD, len(lists) - 1)
@@ -303,17 +296,10 @@ def find_values(
     return FITS, firsts, counts
 
 
-@compiled(*_LISTS, INT64, INT64, array(INT64), array(FLOAT64, 2), array(FLOAT64), written(FLOAT64, 2))
+@compiled(_LISTS, together(INT64, INT64), array(INT64), array(FLOAT64, 2), array(FLOAT64), written(FLOAT64, 2))
 def add_products(
-    high: NDArray[np.uint8],
-    low: NDArray[np.uint8],
-    lists: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    zeros: int,
-    low_bits: int,
-    images: int,
-    words_a_list: int,
+    coded: Lists,
+    sizes: tuple[int, int],
     words: NDArray[np.int64],
     weights: NDArray[np.float64],
     frequencies: NDArray[np.float64],
@@ -323,10 +309,10 @@ def add_products(
 
     Parameters
     ----------
-    high, low, lists, begins, lengths, zeros, low_bits
+    coded
         See `decode_lists`; lists ascend.
-    images, words_a_list : int
-        Of the segment: see `index.postings.word_lists.CodedLists`.
+    sizes : tuple of int
+        Images of the segment, and words a list: see `index.postings.word_lists.CodedLists`.
     words : ndarray, shape (m,), int64
         Distinct, ascending.
     weights : ndarray, shape (m, V), float64
@@ -341,6 +327,8 @@ def add_products(
     int
         `FITS`, or the lists are damaged.
     """
+    high, low, lists, begins, lengths, zeros, low_bits = coded
+    images, words_a_list = sizes
     values = np.empty(lengths.max() if len(lengths) else 0, np.int64)
     vectors = weights.shape[1]
     at = 0
@@ -469,37 +457,9 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
     return FITS, one, at, found, 0
 
 
-@compiled(
-    *_LISTS,
-    INT64,
-    INT64,
-    array(UINT8),
-    INT64,
-    array(INT64),
-    array(INT64),
-    array(INT64),
-    array(UINT64, 2),
-    INT64,
-    INT64,
-)
+@compiled(_LISTS, together(INT64, INT64), array(UINT8, 2), _ASKED, INT64)
 def near_entries(
-    high: NDArray[np.uint8],
-    low: NDArray[np.uint8],
-    lists: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    zeros: int,
-    low_bits: int,
-    images: int,
-    words_a_list: int,
-    signatures: NDArray[np.uint8],
-    length: int,
-    words: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    codes: NDArray[np.uint64],
-    most: int,
-    first_rank: int,
+    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], asked: Asked, first_rank: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
     """Find the entries in lists of words whose signature is near that of a query's feature of the word.
 
@@ -507,19 +467,16 @@ def near_entries(
 
     Parameters
     ----------
-    high, low, lists, begins, lengths, zeros, low_bits
+    coded
         See `decode_lists`; lists ascend.
-    images, words_a_list : int
-        Of the segment: see `index.postings.word_lists.CodedLists`.
-    signatures : ndarray, shape (features * length,), uint8
-        Of all entries of all lists, `length` bytes each: 4, or a multiple of 8.
-    length : int
-    words, firsts, counts : ndarray, shape (m,), int64
-        Distinct words of the query, ascending; where the features of each begin among the codes, and how many they are.
-    codes : ndarray, shape (n, W), uint64
-        Signatures of these features, as numbers.
-    most : int
-        Largest number of bits that differ.
+    sizes : tuple of int
+        Images of the segment, and words a list: see `index.postings.word_lists.CodedLists`.
+    signatures : ndarray, shape (features, length), uint8
+        Of all entries of all lists, of a length of 4, or a multiple of 8.
+    asked : tuple
+        Words of the query (m,), int64, distinct and ascending; where the features of each begin among the codes, and
+        how many they are, (m,), int64; codes (n, W), uint64, signatures of these features as numbers; and the largest
+        number of bits that differ.
     first_rank : int
         Of an image's first entry of a word.
 
@@ -538,13 +495,15 @@ def near_entries(
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
-    coded = high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list
-    signed = signatures, signatures.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
+    flat, length = signatures.reshape(-1), signatures.shape[1]
+    words, firsts, counts, codes, most = asked
+    signed = flat, flat.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
     query = words, firsts, counts, codes.reshape(-1), codes.shape[1], most, first_rank
+    whole = coded + sizes
     one, at, found = 0, 0, 0
     while True:
         into = rows, positions, ranks, distances
-        wrong, one, at, found, needed = _near_entries(coded, signed, query, (one, at, found), into)
+        wrong, one, at, found, needed = _near_entries(whole, signed, query, (one, at, found), into)
         if wrong == _DAMAGED:
             return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
         if not needed:

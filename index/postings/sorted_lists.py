@@ -167,7 +167,7 @@ class SortedLists:
 
         sizes = lasts - firsts
         coded = self.coded(firsts if (sizes == 1).all() else concatenated_ranges(firsts, sizes))
-        wrong, values = decode_lists(*coded.parts, self.universe)
+        wrong, values = decode_lists(coded.parts, self.universe)
         if wrong != FITS:
             raise ValueError("encoded lists have other entries than they say")
         return coded.lengths, values

@@ -141,7 +141,7 @@ class CodedLists:
 
         coded = self._coded(self.find(words)[0])
         vectors = words, weights, frequency(np.arange(self._most + 1))
-        if add_products(*coded.parts, self._images, self._words_a_list, *vectors, total) != FITS:
+        if add_products(coded.parts, (self._images, self._words_a_list), *vectors, total) != FITS:
             raise DamagedListsError("posting_lists")
 
     def near(
@@ -164,10 +164,9 @@ class CodedLists:
         coded = self._coded(at)
         if len(signatures) != self._of_words.entries:
             raise DamagedListsError("posting_starts")
-        whole = np.ascontiguousarray(signatures).reshape(-1)
-        coding = *coded.parts, self._images, self._words_a_list, whole, signatures.shape[1]
+        sizes, whole = (self._images, self._words_a_list), np.ascontiguousarray(signatures)
         asked = query.words, query.firsts, query.counts, query.codes, query.most
-        wrong, rows, images, ranks, distances = near_entries(*coding, *asked, first_rank)
+        wrong, rows, images, ranks, distances = near_entries(coded.parts, sizes, whole, asked, first_rank)
         if wrong != FITS:
             raise DamagedListsError("posting_lists")
         return NearEntries(rows, images, ranks, distances)
@@ -201,7 +200,7 @@ class CodedLists:
         if len(words) and words.max() >= self.words_below:
             raise DamagedListsError("posting_lists")
         lists, within = np.divmod(words.astype(np.int64), self._words_a_list)
-        wrong, firsts, counts = find_values(*self._coded(lists).parts, within * self._images + positions)
+        wrong, firsts, counts = find_values(self._coded(lists).parts, within * self._images + positions)
         if wrong != FITS:
             raise DamagedListsError("posting_lists")
         return firsts, counts

@@ -12,7 +12,7 @@ from index.errors import CairnError
 from index.parallel import one_thread, run
 from index.progress import Step
 from learning.measures.roc import auc, fpr95
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import PatchPairs
 from learning.patches.rows import squared_distances
 from learning.patches.sources import PatchFolder
 from retrieval.descriptors.blocks.descriptor import Blocks
@@ -143,7 +143,7 @@ def pairs_of_each(limit: int, sources: int) -> int:
     return limit // sources
 
 
-def _draw(pairs: Pairs, limit: int, seed: int) -> Pairs:
+def _draw(pairs: PatchPairs, limit: int, seed: int) -> PatchPairs:
     """A sample of the pairs, half of them matches if there are enough of either kind, at least one."""
     if not limit or len(pairs) <= limit:
         return pairs
@@ -151,4 +151,4 @@ def _draw(pairs: Pairs, limit: int, seed: int) -> Pairs:
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     number = min(max(round(limit / 2), limit - len(others), 1), limit - 1, len(matches))
     rows = np.sort(np.concatenate([rng.permutation(matches)[:number], rng.permutation(others)[: limit - number]]))
-    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
+    return PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])

@@ -1,13 +1,14 @@
-"""`--as-published`: all of a paper's choices at once, under those that the command line names itself."""
+"""What commands that learn have in common, such as `--as-published`: all of a paper's choices at once."""
 
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from index.options.panels import MODEL, TUNING
+from index.options.panels import MODEL, OUTPUT, TUNING
 from learning.library.published import Choices
 from retrieval.commands.option_groups import given
 
@@ -19,6 +20,11 @@ AsPublished = Annotated[
         help="Take all of the paper's choices, where Cairn's own differ; an option given beside it wins.",
     ),
 ]
+
+PatchFolders = Annotated[
+    list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
+]
+NewFile = Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")]
 
 LearnAsPublished = Annotated[
     bool,

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from index.options.panels import OUTPUT
-from learning.commands.as_published import AsPublished, published
+from learning.commands.as_published import AsPublished, NewFile, published
 from learning.commands.blocks import blocks
 from learning.commands.boosted import boosted
 from learning.commands.embedding import embedding
@@ -38,7 +37,7 @@ def descriptor(
             "patches, as cairn patches build makes or as published."
         ),
     ],
-    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
+    out: NewFile,
     options: Annotated[
         dict[str, Any], OptionsOf(ModelChoices, PatchChoices, PhotoChoices, TuningChoices, LearningRunOptions)
     ],

@@ -1,12 +1,8 @@
 """Command: learn embedding."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from index.options.panels import OUTPUT
-from learning.commands.as_published import AsPublished, published
+from learning.commands.as_published import AsPublished, NewFile, PatchFolders, published
 from learning.library.patch_options import EmbeddingChoices
 from learning.library.published import of_embeddings
 from retrieval.commands.console import print_json, say
@@ -17,10 +13,8 @@ from retrieval.commands.options import Json, Quiet
 @published(of_embeddings)
 @grouped
 def embedding(
-    sources: Annotated[
-        list[Path], typer.Argument(help="Folders of labelled patches, as cairn patches build makes or as published.")
-    ],
-    out: Annotated[Path, typer.Option(rich_help_panel=OUTPUT, help="Descriptor file (.npz) to write.")],
+    sources: PatchFolders,
+    out: NewFile,
     options: Annotated[dict[str, Any], OptionsOf(EmbeddingChoices)],
     as_published: AsPublished = False,
     quiet: bool = Quiet,

@@ -15,7 +15,7 @@ from index.parallel import one_thread, run
 from index.progress import Progress
 from learning.convex.records import Record
 from learning.measures.roc import fpr95
-from learning.patches.phototour import Pairs, PatchSet, default_pair_file
+from learning.patches.phototour import PatchPairs, PatchSet, default_pair_file
 from learning.patches.rows import squared_distances
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.regions.patches import resample_patches
@@ -156,7 +156,7 @@ def measure_tried(
     return [Tested(record, errors[record]) for record in tried]
 
 
-def _pairs_of(folder: Path) -> tuple[PatchSet, str, Pairs]:
+def _pairs_of(folder: Path) -> tuple[PatchSet, str, PatchPairs]:
     """Labelled patches of a folder, and the name and the pairs of the file to test on."""
     patches = PatchSet.open(folder)
     name = default_pair_file(patches)

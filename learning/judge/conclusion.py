@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.progress import Progress
 from index.text import printable
-from learning.judge.judging import OTHER, JudgeOptions, judge
+from learning.judge.judging import JudgeOptions, judge
 from learning.judge.verdict import RetrievalVerdict
 from learning.latent.verdict import Verdict
 from learning.mining.matches import MinedMatches
@@ -59,26 +59,21 @@ class Conclusion:
         return {"measured": True, **self.retrieval.as_json()}
 
 
-def conclude(
-    nearest: Verdict,
+def judge_searches(
     source: PhotoSource | None,
     matches: MinedMatches,
     model: LearntModel,
     work: Path,
+    options: JudgeOptions,
     *,
     held_out: float,
-    beside: str = OTHER,
-    staged: Path | None = None,
-    seed: int = 0,
     workers: int = 1,
     progress: Progress | None = None,
-) -> Conclusion:
+) -> tuple[RetrievalVerdict | None, str]:
     """Judge a descriptor that was learnt from mined matches by what searches find, if its photos are available.
 
     Parameters
     ----------
-    nearest : Verdict
-        By nearest neighbours.
     source : PhotoSource, optional
         What was mined: a collection is searched, and of nothing else the photos are at hand.
     matches : MinedMatches
@@ -87,18 +82,23 @@ def conclude(
         What was learnt.
     work : Path
         Folder of what is indexed; see `judge`.
-    held_out, seed
-        How the image pairs were divided; see `MinedMatches.pair_split`.
-    beside : str
-        Name or file of the descriptor that searches are compared with.
-    staged : Path, optional
-        Features that mining has extracted; see `judge`.
+    options : JudgeOptions
+        See `judge`.
+    held_out : float
+        How the image pairs were divided, with the seed; see `MinedMatches.pair_split`.
     workers, progress
         See `judge`.
+
+    Returns
+    -------
+    RetrievalVerdict, or None
+        None: it was not measured.
+    str
+        Why not: the end of a sentence.
     """
     if source is None or source.collection is None:
-        return Conclusion(nearest, None, "a file of matches has no photos to search, so learn from the collection")
-    training, _ = matches.pair_split(held_out, seed)
+        return None, "a file of matches has no photos to search, so learn from the collection"
+    training, _ = matches.pair_split(held_out, options.seed)
     work.mkdir(parents=True, exist_ok=True)
     descriptor = work / f"{model.fingerprint[:16]}.npz"
     save_model(descriptor, model)
@@ -108,16 +108,14 @@ def conclude(
             str(descriptor),
             paths_of(source, matches, training),
             work,
-            JudgeOptions(seed=seed),
-            beside=beside,
+            options,
             needed=paths_of(source, matches, np.arange(len(matches.pairs))),
-            staged=staged,
             workers=workers,
             progress=progress,
         )
     except CairnError as error:  # what was learnt is worth keeping
-        return Conclusion(nearest, None, str(error))
-    return Conclusion(nearest, found)
+        return None, str(error)
+    return found, ""
 
 
 def paths_of(source: PhotoSource, matches: MinedMatches, pairs: NDArray[np.integer]) -> set[str]:

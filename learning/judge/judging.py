@@ -48,6 +48,8 @@ class JudgeOptions:
     links: LinkOptions = field(default_factory=LinkOptions)
     queries: QueryOptions = field(default_factory=QueryOptions)
     seed: int = 0  # of photos that are drawn
+    beside: str = OTHER  # name or file of the descriptor that it is compared with
+    staged: Path | None = None  # folder of features of rootSIFT that were extracted before, as for mining
 
 
 def judge(
@@ -57,9 +59,7 @@ def judge(
     work: Path,
     options: JudgeOptions,
     *,
-    beside: str = OTHER,
     needed: Several[str] = (),
-    staged: Path | None = None,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
@@ -77,12 +77,8 @@ def judge(
         Folder of what is indexed and matched, to be used again: the same with rootSIFT serves all descriptors.
     options : JudgeOptions
         How much is searched, and what counts as the same.
-    beside : str
-        Name or file of the descriptor that it is compared with; rootSIFT, where it is left out.
     needed : collection of str
         Paths of photos that must be among those that are searched, in addition to those learnt from.
-    staged : Path, optional
-        Folder of features of rootSIFT that were extracted before, as for mining.
     workers : int
         Processes; the result does not depend on it.
     progress : callable, optional
@@ -104,7 +100,7 @@ def judge(
         same = replace(same, words=0)
     count = len(chosen)
 
-    rival = find_descriptor(beside)
+    rival = find_descriptor(options.beside)
     is_usual = rival.fingerprint == find_descriptor(OTHER).fingerprint
     times = 2 if is_usual else 3
 
@@ -113,11 +109,12 @@ def judge(
             tell("judge-photos", before + done, times * count)
 
     kept = replace(same, keep_descriptors=True)
-    base = index_with(OTHER, chosen, kept, work, staged=staged, workers=workers, progress=partial(indexing, 0))
+    base = index_with(OTHER, chosen, kept, work, staged=options.staged, workers=workers, progress=partial(indexing, 0))
     other = index_with(descriptor, chosen, same, work, workers=workers, progress=partial(indexing, count))
     compared, others = base, [base, other]
     if not is_usual:
-        compared = index_with(beside, chosen, same, work, workers=workers, progress=partial(indexing, 2 * count))
+        tell_rival = partial(indexing, 2 * count)
+        compared = index_with(options.beside, chosen, same, work, workers=workers, progress=tell_rival)
         others.append(compared)
     tell("judge-photos", times * count, times * count)
 

@@ -23,7 +23,7 @@ _TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
 
 
 @dataclass(frozen=True)
-class Gain:
+class GainedPhoto:
     """A photo that a verified search finds with the learnt descriptor, and not with the other."""
 
     photo: int  # number of the photo that is searched with, in the collection that it comes from
@@ -49,7 +49,7 @@ class RetrievalVerdict:
         By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
     won, lost : tuple of int
         By engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted.
-    gained : tuple of Gain
+    gained : tuple of GainedPhoto
         Some of what is found with the learnt descriptor alone.
     """
 
@@ -61,7 +61,7 @@ class RetrievalVerdict:
     other: NDArray[np.float64]
     won: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
-    gained: tuple[Gain, ...] = ()
+    gained: tuple[GainedPhoto, ...] = ()
 
     @staticmethod
     def of(
@@ -72,7 +72,7 @@ class RetrievalVerdict:
         learnt: NDArray[np.float64],
         other: NDArray[np.float64],
         *,
-        gained: Sequence[Gain] = (),
+        gained: Sequence[GainedPhoto] = (),
     ) -> "RetrievalVerdict":
         """Average the precisions (Q, E) of queries over each scene: scenes weigh equally, however many photos."""
         numbers, places = np.unique([query.scene for query in queries], return_inverse=True)
@@ -191,7 +191,7 @@ def gains(
     other: Sequence[frozenset[int]],
     numbers: Mapping[int, int],
     most: int = 12,
-) -> list[Gain]:
+) -> list[GainedPhoto]:
     """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are.
 
     Parameters
@@ -203,7 +203,7 @@ def gains(
         Numbers that photos have in the collection that they come from; those that have none are left out.
     most : int
     """
-    found: dict[tuple[int, int], Gain] = {}  # by place in the scene, and by scene
+    found: dict[tuple[int, int], GainedPhoto] = {}  # by place in the scene, and by scene
     counted: Counter[int] = Counter()
     pairs = set[frozenset[int]]()  # each pair of photos is shown once
     for query, with_learnt, with_other in zip(queries, learnt, other, strict=True):
@@ -212,7 +212,7 @@ def gains(
             if pair not in pairs and query.photo in numbers and number in numbers:
                 pairs.add(pair)
                 place = (counted[query.scene], query.scene)
-                found[place] = Gain(numbers[query.photo], query.box, numbers[number])
+                found[place] = GainedPhoto(numbers[query.photo], query.box, numbers[number])
                 counted[query.scene] += 1
     return [found[place] for place in sorted(found)][:most]
 

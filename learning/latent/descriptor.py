@@ -250,20 +250,8 @@ class _WithoutLabels(Learner[LatentRecord]):
             )
             shape = [model.fingerprint, options.projection]
             records = self._learn("projection", number, anchors, shape, settings, work)
-            too_large = np.inf  # the least μ* that left nothing
-            too_many = [record for record in records if record.dim > options.dim]
-            for _ in range(_SEARCH if not number else 0):
-                # Dimensions follow from μ*: where all are too many, it is made larger, but not so large that none is
-                # left.
-                if not records or any(0 < record.dim <= options.dim for record in records) or not too_many:
-                    break
-                fewest = min(too_many, key=lambda record: (record.dim, -record.validation))
-                mu = min(4 * fewest.mu, float(np.sqrt(fewest.mu * too_large)))
-                larger = [GridSetting(share, mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
-                records = self._learn("projection", number, anchors, shape, larger, work)
-                too_many += [record for record in records if record.dim > options.dim]
-                if records and not any(record.dim for record in records):
-                    too_large = mu
+            if not number:
+                records = self._with_fewer_dimensions(records, anchors, shape, work)
             found = best(records, options.dim)
             if found is None or (chosen is not None and found.validation < chosen.validation):
                 break
@@ -281,6 +269,25 @@ class _WithoutLabels(Learner[LatentRecord]):
                 least=least,
             )
         return replace(model, projection=projection.astype(np.float32)), chosen
+
+    def _with_fewer_dimensions(
+        self, records: list[LatentRecord], anchors: Anchors, shape: list[Any], work: ProjectionWork
+    ) -> list[LatentRecord]:
+        """Learn with larger μ* where all dimensions, which follow from it, are too many, but leave some."""
+        options = self.options
+        too_large = np.inf  # the least μ* that left nothing
+        too_many = [record for record in records if record.dim > options.dim]
+        for _ in range(_SEARCH):
+            if not records or any(0 < record.dim <= options.dim for record in records) or not too_many:
+                break
+            fewest = min(too_many, key=lambda record: (record.dim, -record.validation))
+            mu = min(4 * fewest.mu, float(np.sqrt(fewest.mu * too_large)))
+            larger = [GridSetting(share, mu, fewest.gamma) for share in dict.fromkeys(options.shares)]
+            records = self._learn("projection", 0, anchors, shape, larger, work)
+            too_many += [record for record in records if record.dim > options.dim]
+            if records and not any(record.dim for record in records):
+                too_large = mu
+        return records
 
     def learn_whitening(self, model: LearntModel) -> tuple[LearntModel, LatentRecord]:
         """Learn a whitening of a descriptor's rows."""

@@ -98,7 +98,7 @@ class PoolingWork:
         orientations = self.channels.orientations
         averaging = AveragingOptions(self.options.iterations, self.options.batch, setting.gamma, self.options.seed)
         make = partial(
-            PoolingProblem.of, self.anchors.positives, self.positive, self.anchors.negatives, self.negative,
+            PoolingProblem.of, (self.anchors.positives, self.positive), (self.anchors.negatives, self.negative),
             self.means, setting.mu, averaging, balanced=self.options.balanced,
         )  # fmt: skip
         count = setting.count(self.anchors)
@@ -139,7 +139,10 @@ class PoolingWork:
                 rows = describe_mined(self.held.matches, self.held.candidates, LearntDescriptor(model).describe)
                 validation = find_nearest(self.held.matches, self.held.features, rows).recall
         rings = len(np.unique(self.pool.select(weights)[2]))  # those that coincide are one
-        record = _record("pooling", key, setting, round, dim, rings, validation, found, refits, history, began)
+        told = _common(setting, found, history, began)
+        record = LatentRecord(
+            "pooling", key, round=round, dim=dim, rings=rings, validation=validation, refits=refits, **told
+        )
         return [(record, weights)]
 
 
@@ -179,38 +182,20 @@ class ProjectionWork:
             validation = 0.0
             if len(projection):
                 validation = find_nearest(self.held.matches, self.held.features, self.validation, projection).recall
-        record = _record(
-            "projection", key, setting, round, len(projection), self.rings, validation, found, 0, found.history, began
-        )
+        told = _common(setting, found, found.history, began)
+        told |= {"dim": len(projection), "rings": self.rings}
+        record = LatentRecord("projection", key, round=round, validation=validation, refits=0, **told)
         return [(record, projection)]
 
 
-def _record(
-    stage: str,
-    key: str,
-    setting: GridSetting,
-    round: int,
-    dim: int,
-    rings: int,
-    validation: float,
-    found: Alternation[NDArray[np.float64]],
-    refits: int,
-    history: Sequence[LogEntry],
-    began: float,
-) -> LatentRecord:
-    return LatentRecord(
-        stage,
-        key,
-        setting.share,
-        setting.mu,
-        setting.gamma,
-        round,
-        dim,
-        rings,
-        float(history[-1].recall or 0),
-        validation,
-        found.objective,
-        refits,
-        [asdict(entry) for entry in history],
-        perf_counter() - began,
-    )
+def _common(
+    setting: GridSetting, found: Alternation[NDArray[np.float64]], history: Sequence[LogEntry], began: float
+) -> dict[str, Any]:
+    """What records of both stages say alike."""
+    return {
+        **asdict(setting),
+        "recall": float(history[-1].recall or 0),
+        "objective": found.objective,
+        "history": [asdict(entry) for entry in history],
+        "seconds": perf_counter() - began,
+    }

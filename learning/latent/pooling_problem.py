@@ -30,10 +30,8 @@ class PoolingProblem:
     @classmethod
     def of(
         cls,
-        positives: GroupedRows,
-        positive: BlockRows,
-        negatives: GroupedRows,
-        negative: BlockRows,
+        positives: tuple[GroupedRows, BlockRows],
+        negatives: tuple[GroupedRows, BlockRows],
         means: tuple[NDArray[np.float64], NDArray[np.float64]],
         mu: float,
         averaging: AveragingOptions,
@@ -45,10 +43,8 @@ class PoolingProblem:
 
         Parameters
         ----------
-        positives, negatives : GroupedRows
-            Of the features.
-        positive, negative : BlockRows
-            ψ of these.
+        positives, negatives : tuple of GroupedRows and BlockRows
+            Those of the features, and ψ of these.
         means : tuple of ndarray, shape (N,)
             Mean ψ of the positives and of the negatives.
         mu : float
@@ -64,12 +60,12 @@ class PoolingProblem:
         units = WeightUnits.of(near, far, balanced)
         steps = replace(averaging, gamma=averaging.gamma * units.gamma)
         if kept is None:
-            rows = positive.scaled(units.scale), negative.scaled(units.scale)
-            return cls(positives, rows[0], negatives, rows[1], units.scale, mu * units.mu, steps)
+            psi = positives[1].scaled(units.scale), negatives[1].scaled(units.scale)
+            return cls(positives[0], psi[0], negatives[0], psi[1], units.scale, mu * units.mu, steps)
         scale = np.zeros(len(means[0]))
         scale[kept] = units.scale
-        few = (ArrayRows(rows.scaled(scale).columns(kept)) for rows in (positive, negative))
-        return cls(positives, next(few), negatives, next(few), units.scale, mu * units.mu, steps)
+        few = (ArrayRows(rows.scaled(scale).columns(kept)) for _, rows in (positives, negatives))
+        return cls(positives[0], next(few), negatives[0], next(few), units.scale, mu * units.mu, steps)
 
     def distances(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Squared distances wᵀψ (equation 4) of all positives and all negatives, for w (N,)."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from index.errors import CairnError
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import PatchPairs
 from learning.patches.sources import PatchFolder, draw_pairs, take_pairs
 from retrieval.library.parts.arguments import as_array
 
@@ -95,7 +95,7 @@ def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) ->
     return PatchFolder(ArrayPatches(patches), train, validation)
 
 
-def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches, Pairs]:
+def pairs_of_arrays(source: Sequence[Any], seed: int = 0) -> tuple[ArrayPatches, PatchPairs]:
     """Give labelled patches and all their pairs, to be measured on; parameters and errors as of `source_of_arrays`."""
     if len(source) == 3:
         patches, labelled = labelled_pairs(source)
@@ -113,14 +113,14 @@ def labelled_points(source: Sequence[Any]) -> tuple[NDArray[np.uint8], NDArray[n
     return patches, points.astype(np.int64)
 
 
-def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], Pairs]:
+def labelled_pairs(source: Sequence[Any]) -> tuple[NDArray[np.uint8], PatchPairs]:
     """Check ``(first, second, same)``: patches (2 M, S, S) uint8, the first ones before the second ones; and pairs."""
     first, second = as_patches(source[0], "first"), as_patches(source[1], "second")
     if first.shape != second.shape:
         raise CairnError(f"first and second must have one shape, and have {first.shape} and {second.shape}.")
     match = as_labels(source[2], len(first))
     number = len(first)
-    return np.concatenate([first, second]), Pairs(np.arange(number), np.arange(number, 2 * number), match)
+    return np.concatenate([first, second]), PatchPairs(np.arange(number), np.arange(number, 2 * number), match)
 
 
 def as_patches(given: Any, name: str) -> NDArray[np.uint8]:
@@ -143,7 +143,7 @@ def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
     return labels.astype(bool)
 
 
-def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> Pairs:
+def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> PatchPairs:
     """Pair all patches of one point, and draw the same number of pairs of different points at random.
 
     Parameters
@@ -166,7 +166,7 @@ def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: n
         while (alike := points[others[:, 0]] == points[others[:, 1]]).any():
             others[alike, 1] = rng.choice(chosen, np.count_nonzero(alike))
     both = np.concatenate([matches, others])
-    return Pairs(both[:, 0], both[:, 1], np.arange(len(both)) < len(matches))
+    return PatchPairs(both[:, 0], both[:, 1], np.arange(len(both)) < len(matches))
 
 
 def _is_array(part: object) -> bool:

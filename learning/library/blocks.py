@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from index.parallel import processes
+from learning.library.paragraphs import SAID
 from learning.library.patch_options import BlockChoices, embedding_named
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import BROWN11, of_blocks, published
@@ -24,7 +26,7 @@ TITLES = {"read": "Patches", "powell": "Parameters", "embed": "Embedding"}
 
 
 @published(of_blocks)
-@takes_options(BlockChoices)
+@takes_options(BlockChoices, said=SAID)
 def learn_blocks(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
@@ -37,24 +39,12 @@ def learn_blocks(
 
     Parameters
     ----------
-    source : path, list of paths, or tuple of arrays
-        Labelled patches, as `learn_descriptor` takes them.
-    out : path, optional
-        File (.npz) to write.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {patches}
+    {published}
+    {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
-    Raises
-    ------
-    CairnError
-        A source is missing, damaged or too small, or options do not go together.
+    {learnt}
     """
     from learning.blocks import descriptor as blocks
     from learning.blocks.powell import best_of
@@ -110,17 +100,11 @@ def _settle(how: BlockChoices) -> "BlockOptions":
         )
     usual = BlockOptions(embedding="none")
     return BlockOptions(
-        blocks=chosen.blocks,
-        embedding=chosen.embedding,
-        dim=chosen.dim,
-        powell=how.powell,
-        patch_size=how.patch_size,
         powell_pairs=usual.powell_pairs if how.powell_pairs is None else how.powell_pairs,
         alphas=tuple(how.alpha) or usual.alphas,
-        centre=how.centre,
-        bits=how.bits,
         search=PowellOptions() if how.evaluations is None else PowellOptions(how.evaluations),
-        seed=how.seed,
+        **some_of(chosen, "blocks", "embedding", "dim"),
+        **some_of(how, "powell", "patch_size", "centre", "bits", "seed"),
     )
 
 

@@ -5,11 +5,13 @@ from dataclasses import asdict, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.messages import Message
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from index.parallel import processes
+from learning.library.paragraphs import SAID
 from learning.library.patch_options import BoostedChoices
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import TRZCINSKI12, of_boosting, published, usual_comparison
@@ -27,7 +29,7 @@ TITLES = {"candidates": "Candidates", "boost": "Weak learners", "answers": "Desc
 
 
 @published(of_boosting)
-@takes_options(BoostedChoices)
+@takes_options(BoostedChoices, said=SAID)
 def learn_boosted(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
@@ -41,26 +43,14 @@ def learn_boosted(
 
     Parameters
     ----------
-    source : path, list of paths, or tuple of arrays
-        Labelled patches, as `learn_descriptor` takes them.
-    out : path, optional
-        File (.npz) to write.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {patches}
+    {published}
     note : callable
         Told, before the work begins, what memory has no room for.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
-    Raises
-    ------
-    CairnError
-        A source is missing, damaged or too small, or options do not go together.
+    {learnt}
     """
     from learning.boosting import descriptor as boosting
     from learning.boosting.weak_learners import USUAL_CANDIDATES, CandidateOptions, most_candidates
@@ -152,15 +142,11 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
         candidates=CandidateOptions(USUAL_CANDIDATES if how.candidates is None else how.candidates),
         search=LearnerSearchOptions(offset=how.offset),
         metric=MetricOptions(
-            form=how.form,
             comparison=how.comparison or usual,
             kept=how.keep,
-            step=how.step,
             start=how.scale,
-            epochs=how.epochs,
             diagonal=how.kind == "lbgm-diag",
-            positive=how.positive,
-            offset=how.offset,
+            **some_of(how, "form", "step", "epochs", "positive", "offset"),
         ),
         seed=how.seed,
     )

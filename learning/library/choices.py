@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.declaration import Option, option_of
 from index.options.panels import DATA, MODEL, OUTPUT, RUNNING, TUNING
@@ -270,12 +271,7 @@ class TuningChoices:
     @property
     def channels(self) -> dict[str, Any]:
         """Those of pooled gradients that are asked for, by their name in `ChannelOptions`."""
-        asked = {
-            "patch_size": self.patch_size,
-            "smoothing": self.smoothing,
-            "quantile": self.quantile,
-            "power": self.power,
-        }
+        asked = some_of(self, "patch_size", "smoothing", "quantile", "power")
         return {name: value for name, value in asked.items() if value is not None}
 
     def channels_beside(self, usual: "ChannelOptions") -> "ChannelOptions":

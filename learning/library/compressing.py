@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
+from learning.library.paragraphs import SAID
 from learning.library.patch_options import CodeChoices
 from learning.library.paths import AnyPath, as_path
 from retrieval.library.progress import Telling, telling
@@ -17,7 +18,7 @@ TITLES = {"describe": "Patches"}
 """Titles of the steps."""
 
 
-@takes_options(CodeChoices)
+@takes_options(CodeChoices, said=SAID)
 def compress(
     descriptor: AnyPath, out: AnyPath | None = None, *, progress: Telling = None, **options: Any
 ) -> "NewDescriptor":
@@ -29,8 +30,7 @@ def compress(
         Its file (.npz).
     out : path, optional
         Another file (.npz) to write.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns

@@ -19,6 +19,7 @@ from learning.library.choices import (
     is_unlabelled,
 )
 from learning.library.mining import Mined
+from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, Paths, as_paths
 from learning.library.published import of_descriptors, published
 from retrieval.library.progress import Telling, telling
@@ -39,7 +40,7 @@ _CHOICES: tuple[Any, ...] = ModelChoices, PatchChoices, PhotoChoices, TuningChoi
 
 
 @published(_of_descriptors)
-@takes_options(*_CHOICES)
+@takes_options(*_CHOICES, said=SAID)
 def learn_descriptor(
     source: "Paths | Collection | Mined | Sequence[ArrayLike]",
     out: AnyPath | None = None,
@@ -68,12 +69,10 @@ def learn_descriptor(
           the same (M,) bool. A fifth of the pairs is for validation.
     out : path, optional
         File (.npz) to write, which `cairn.create` and `cairn index --descriptor` take.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns

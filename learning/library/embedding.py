@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
+from learning.library.paragraphs import SAID
 from learning.library.patch_options import EmbeddingChoices, embedding_named
 from learning.library.paths import AnyPath, Paths
 from learning.library.published import BROWN11, of_embeddings, published
@@ -22,7 +24,7 @@ TITLES = {"describe": "Describing", "embed": "Embeddings"}
 
 
 @published(of_embeddings)
-@takes_options(EmbeddingChoices)
+@takes_options(EmbeddingChoices, said=SAID)
 def learn_embedding(
     source: "Paths | Sequence[ArrayLike]",
     out: AnyPath | None = None,
@@ -35,24 +37,12 @@ def learn_embedding(
 
     Parameters
     ----------
-    source : path, list of paths, or tuple of arrays
-        Labelled patches, as `learn_descriptor` takes them.
-    out : path, optional
-        File (.npz) to write.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {patches}
+    {published}
+    {progress}
     {options}
 
-    Returns
-    -------
-    NewDescriptor
-
-    Raises
-    ------
-    CairnError
-        A source is missing, damaged or too small, or options do not go together.
+    {learnt}
     """
     from learning.blocks.base_embedding import EmbeddingOptions, learn_base_embedding
     from learning.library.labelled import open_labelled, output_file, write_learnt
@@ -63,13 +53,9 @@ def learn_embedding(
     if how.alpha and how.embedding == "pca":
         raise CairnError("{--alpha} is for embeddings that divide by matches' differences: pca takes none.")
     wanted = EmbeddingOptions(
-        base=how.base,
         embedding=embedding_named(how.embedding),
-        dim=how.dim,
         alphas=tuple(how.alpha) or EmbeddingOptions.alphas,
-        centre=how.centre,
-        seed=how.seed,
-        footprint=how.footprint,
+        **some_of(how, "base", "dim", "centre", "seed", "footprint"),
     )
     opened = open_labelled(source, pairs=how.pairs, seed=how.seed, pair_file=how.pair_file)
     with telling(progress, TITLES) as tell:

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from index.arrays import save_rows
+from index.attributes import some_of
 from index.progress import Progress
 from learning.convex.candidates import PoolOptions
 from learning.convex.descriptor import RING_DISTANCES, LearningOptions, Learnt, learn_descriptor
@@ -51,12 +52,9 @@ def learn_from_patches(
     began = perf_counter()
     settled = settle(model, tuning, 80, ChannelOptions())
     options = LearningOptions(
-        stage=settled.stage,
-        base=settled.base,
-        dim=settled.dim,
+        **some_of(settled, "stage", "base", "dim", "channels"),
         max_pooled_dim=model.max_pooled_dim,
         hours=run.hours,
-        channels=settled.channels,
         pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
         selection=SelectionOptions(
             balanced=tuning.balanced, keep=tuning.keep, seed=run.seed, **tuning.grid(projections=False)

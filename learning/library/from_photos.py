@@ -8,14 +8,15 @@ from time import perf_counter
 from typing import Any
 
 from index.arrays import fingerprint
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 from learning.convex.candidates import PoolOptions
 from learning.convex.records import TABLE
 from learning.convex.stages import check_pooling
 from learning.convex.whitening import STAGE
-from learning.judge.conclusion import Conclusion, conclude
-from learning.judge.judging import OTHER
+from learning.judge.conclusion import Conclusion, judge_searches
+from learning.judge.judging import OTHER, JudgeOptions
 from learning.judge.judging import TITLES as JUDGING
 from learning.latent.descriptor import SCRATCH, Unlabelled, UnlabelledOptions, learn_unlabelled, metric_options
 from learning.latent.models import LatentRecord
@@ -119,11 +120,19 @@ def learn_from_photos(
             shown = [*found.paths, *sorted((folder / MINED / MINING / RENDERED).glob("*.jpg"))]
         _write_report(data.report, shown, matches, learnt, verdict)
     _clear(folder, run, mined=found is not None)
+    told |= {**_told(learnt, described.dim, verdict), "models": run.named(TABLE), "tried": len(learnt.tried)}
+    told |= {"failed": failed, "seconds": round(perf_counter() - began, 3)}
+    models = told, learnt.pooling, learnt.projection, learnt.tried
+    return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
+
+
+def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
+    """What `--json` reports of what was learnt, and of how good it is."""
     final = learnt.projection or learnt.pooling
     assert final is not None
-    told |= {
+    return {
         "pooled_dim": learnt.model.base_dim,
-        "dim": described.dim,
+        "dim": dim,
         "rings": final.rings,
         "validation": {"recall": round(final.validation, 6)},
         "objective": [entry.objective for entry in learnt.history],
@@ -131,13 +140,7 @@ def learn_from_photos(
         "image_pairs": {"training": learnt.training, "validation": len(verdict.nearest.learnt.recall)},
         "verdict": verdict.as_json(),
         "retrieval": verdict.retrieval_json(),
-        "models": run.named(TABLE),
-        "tried": len(learnt.tried),
-        "failed": failed,
-        "seconds": round(perf_counter() - began, 3),
     }
-    models = told, learnt.pooling, learnt.projection, learnt.tried
-    return NewDescriptor(described, out, About(*models, verdict.outcome, verdict.sentence, verdict.details))
 
 
 def _settle(
@@ -152,14 +155,11 @@ def _settle(
         raise CairnError("{--negatives} are of pooling regions and projections: a whitening has none.")
     grids = tuning.grid(projections=False), tuning.grid(projections=True)
     options = UnlabelledOptions(
-        stage=settled.stage,
-        base=settled.base,
-        dim=settled.dim,
+        **some_of(settled, "stage", "base", "dim", "channels"),
         max_pooled_dim=model.max_pooled_dim,
         hours=run.hours,
         shares=tuple(data.share) if data.share else usual.shares,
         rounds=data.rounds,
-        channels=settled.channels,
         pool=PoolOptions(settled.channels.patch_size, tuning.pool_step, symmetric=tuning.symmetric),
         selection=replace(usual.selection, balanced=tuning.balanced, keep=tuning.keep, seed=run.seed, **grids[0]),
         projection=replace(metric_options(settled.norm, run.seed), **grids[1]),
@@ -184,19 +184,19 @@ def _judge(
     nearest = compare(learnt.held, described, usual, workers=run.workers, seed=options.seed)
     if not data.judge:
         return Conclusion(nearest, None, "--no-judge leaves it out")
-    return conclude(
-        nearest,
+    staged = run.folder / MINED / MINING / FEATURES
+    judging = JudgeOptions(seed=options.seed, beside=data.beside or OTHER, staged=staged)
+    found = judge_searches(
         source,
         matches,
         learnt.model,
         run.folder / JUDGED,
+        judging,
         held_out=options.held_out,
-        beside=data.beside or OTHER,
-        staged=run.folder / MINED / MINING / FEATURES,
-        seed=options.seed,
         workers=run.workers,
         progress=progress,
     )
+    return Conclusion(nearest, *found)
 
 
 def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build
 from learning.library.mining_options import MiningChoices
+from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, Paths, as_path, as_paths
 from learning.library.published import of_mining, published
 from retrieval.library.progress import Telling, telling
@@ -88,19 +90,13 @@ class Mined:
             "proposals": report.proposals,
             "image_pairs_tried": report.tried,
             "image_pairs_kept": report.kept,
-            "photos": report.photos,
-            "patches": report.patches,
-            "features": report.features,
-            "positives": report.positives,
-            "negatives": report.negatives,
-            "ambiguous": report.ambiguous,
-            "failed": report.failed,
+            **some_of(report, "photos", "patches", "features", "positives", "negatives", "ambiguous", "failed"),
             "seconds": self._seconds,
         }
 
 
 @published(of_mining)
-@takes_options(MiningChoices)
+@takes_options(MiningChoices, said=SAID)
 def mine(
     photos: "Paths | Collection",
     out: AnyPath | None = None,
@@ -125,12 +121,10 @@ def mine(
         File of matches (.npz) to write. None: one in a temporary folder, which is removed with the result.
     cluster : str, optional
         Address of a Dask scheduler whose workers do the work in place of processes.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns
@@ -184,16 +178,10 @@ def mine(
         try:
             regions = _regions(source, how)
             mining = MiningOptions(
-                geometry=how.geometry,
-                pairs=how.pairs,
-                views=how.views,
-                propose=how.propose,
                 map=MapOptions(how.inliers, how.model, strongest=0 if as_published else MapOptions.strongest),
-                seed=how.seed,
-                descriptor=how.descriptor,
                 features=regions[0],
                 image=regions[1],
-                extent=how.extent,
+                **some_of(how, "geometry", "pairs", "views", "propose", "seed", "descriptor", "extent"),
             )
             with at_work(cluster, how.workers, beside or file.parent) as hands, telling(progress, TITLES) as tell:
                 if not isinstance(hands, int) and source.collection is not None and source.collection.has_vocabulary:
@@ -202,17 +190,8 @@ def mine(
         finally:
             if source.collection is not None:
                 source.collection.catalogue.close()
-        mined = Mined(
-            file,
-            report.kept,
-            report.features,
-            report.positives,
-            report.negatives,
-            report.ambiguous,
-            report.failed,
-            report,
-            round(perf_counter() - began, 3),
-        )
+        counts = report.kept, report.features, report.positives, report.negatives, report.ambiguous
+        mined = Mined(file, *counts, report.failed, report, round(perf_counter() - began, 3))
         weakref.finalize(mined, scratch.pop_all().close)  # the file goes with it where it has no other name
     return mined
 

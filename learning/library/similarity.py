@@ -14,10 +14,11 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import chosen
 from index.parallel import processes
+from learning.library.paragraphs import SAID
 from learning.library.paths import AnyPath, as_path
 from learning.library.published import YAN13
 from learning.library.similarity_options import SimilarityChoices, SimilarityData, similarity_options
-from learning.library.similarity_problem import problem_of_arrays, problem_of_collection
+from learning.library.similarity_problem import SimilarityProblem, problem_of_arrays, problem_of_collection
 from retrieval.library.progress import Telling, telling
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class NewSimilarity:
         return deepcopy(self._facts)
 
 
-@takes_options(SimilarityData, SimilarityChoices)
+@takes_options(SimilarityData, SimilarityChoices, said=SAID)
 def learn_similarity(
     source: "AnyPath | Collection | tuple[Sequence[ArrayLike], Sequence[Any]]",
     out: AnyPath | None = None,
@@ -157,12 +158,10 @@ def learn_similarity(
         Of arrays: their vocabulary, which tells the nearest words; or its size.
     related : array_like, shape (P, 2), int, optional
         Of arrays: pairs of words that may mean the same, in place of the nearest ones.
-    as_published : bool
-        Take all of the paper's choices for what is not given.
+    {published}
     catalogue : str, optional
         Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: none, bars, or a function of (step, done, of).
+    {progress}
     {options}
 
     Returns
@@ -198,24 +197,9 @@ def learn_similarity(
     asked |= {"vocabulary": vocabulary, "related": related}
     file = None if out is None else as_path(out, "out")
     of_arrays = isinstance(source, tuple | list)
-    if of_arrays:
-        _refuse(
-            asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
-        )
-        if data.share != 1:
-            raise CairnError("share is of a collection: leave it out.")
-    else:
-        _refuse(asked, ("vocabulary", "related"), "of arrays")
-        if (labels is None) == (not data.verified):
-            raise CairnError(
-                "Say what to learn from: labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
-            )
+    _check(asked, data, of_arrays)
     if file is not None:
         check_similarity_path(file)
-    if not 0 < data.share <= 1 or (data.verified and data.share < 1):
-        raise CairnError("{--share} is more than 0 and at most 1, and goes with {--gt|labels} alone.")
-    if data.test_queries and not data.test_gt:
-        raise CairnError("{--test-queries} goes with {--test-gt}, whose photos they are.")
     if data.curve is not None:
         check_curve(data.curve)
     how = similarity_options(choices, neighbours=data.neighbours, seed=data.seed, as_published=as_published)
@@ -223,16 +207,8 @@ def learn_similarity(
     with telling(progress, TITLES) as tell:
         opened = problem_of_arrays(asked) if of_arrays else problem_of_collection(asked, workers, tell)
         with opened as problem:
-            learnt = learn(
-                problem.index,
-                problem.vocabulary,
-                problem.pairs,
-                problem.relevance,
-                how,
-                test=problem.test,
-                workers=workers,
-                progress=tell,
-            )
+            given = problem.index, problem.vocabulary, problem.pairs, problem.relevance
+            learnt = learn(*given, how, test=problem.test, workers=workers, progress=tell)
     matrix = learnt.matrix
     matrix.provenance.update(problem.provenance)
     if as_published:
@@ -241,8 +217,6 @@ def learn_similarity(
         matrix.save(file)
     if data.curve is not None:
         write_curve(data.curve, learnt.history)
-    first, best = learnt.history[0], learnt.history[learnt.chosen]
-    learnt_from, held, test = learnt.learnt_from, learnt.held_out, problem.test
     facts = {
         "similarity": str(file) if file is not None else None,
         "fingerprint": matrix.fingerprint,
@@ -250,6 +224,39 @@ def learn_similarity(
         "neighbours": data.neighbours,
         "as_published": as_published,
         "options": asdict(how),
+        **_facts(learnt, problem),
+        "seconds": round(perf_counter() - began, 3),
+        "test_seconds": round(learnt.test_seconds, 3),
+    }
+    verdict = _verdict(learnt, len(learnt.held_out.queries))
+    return NewSimilarity(file, matrix, learnt.history, learnt.chosen, verdict, problem.notes, facts)
+
+
+def _check(asked: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> None:
+    """Raise CairnError if what is learnt from does not go together."""
+    if of_arrays:
+        _refuse(
+            asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
+        )
+        if data.share != 1:
+            raise CairnError("share is of a collection: leave it out.")
+    else:
+        _refuse(asked, ("vocabulary", "related"), "of arrays")
+        if (asked["labels"] is None) == (not data.verified):
+            raise CairnError(
+                "Say what to learn from: labels ({--gt|labels}), or photos that geometry verifies ({--verified})."
+            )
+    if not 0 < data.share <= 1 or (data.verified and data.share < 1):
+        raise CairnError("{--share} is more than 0 and at most 1, and goes with {--gt|labels} alone.")
+    if data.test_queries and not data.test_gt:
+        raise CairnError("{--test-queries} goes with {--test-gt}, whose photos they are.")
+
+
+def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, Any]:
+    """What `--json` reports of what was learnt, and of what from."""
+    first, best = learnt.history[0], learnt.history[learnt.chosen]
+    matrix, learnt_from = learnt.matrix, learnt.learnt_from
+    return {
         "parameters": matrix.words + len(matrix.values),
         "pairs": len(matrix.values),
         "photos": len(learnt_from.database),
@@ -260,15 +267,10 @@ def learn_similarity(
         "image_pairs": learnt.image_pairs,
         "objective": [entry.objective for entry in learnt.history],
         "iteration": learnt.chosen,
-        "held_out": {"photos": len(held.queries), "tf-idf": first.held_out, "learnt": best.held_out},
-        "test": _tested(learnt, test.names) if test is not None else None,
+        "held_out": {"photos": len(learnt.held_out.queries), "tf-idf": first.held_out, "learnt": best.held_out},
+        "test": _tested(learnt, problem.test.names) if problem.test is not None else None,
         "history": [vars(entry) for entry in learnt.history],
-        "seconds": round(perf_counter() - began, 3),
-        "test_seconds": round(learnt.test_seconds, 3),
     }
-    return NewSimilarity(
-        file, matrix, learnt.history, learnt.chosen, _verdict(learnt, len(held.queries)), problem.notes, facts
-    )
 
 
 def _refuse(asked: Mapping[str, Any], names: Sequence[str], of: str) -> None:

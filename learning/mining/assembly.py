@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.parallel import Workers, run
 from index.progress import Progress
@@ -148,10 +149,7 @@ class Assembly:
             "photos": len(self.photos),
             "image_pairs": len(kept),
             "patches": total,
-            "features": self.features,
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "ambiguous": self.ambiguous,
+            **some_of(self, "features", "positives", "negatives", "ambiguous"),
         }
         ellipses = (staging.read(self._photos[photo].key).ellipses[self._used[photo]] for photo in self.photos)
         owners = (np.full(np.count_nonzero(self._used[photo]), place) for place, photo in enumerate(self.photos))

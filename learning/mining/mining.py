@@ -138,36 +138,20 @@ def mine_matches(
         _refuse_too_few(photos, failed, source, options)
         pairs = [(int(one), int(two)) for one, two in proposed if one in photos and two in photos]
         maps: list[NDArray[np.float64] | None] = [None] * len(pairs)
-        names = {at: printable(path.stem) for at, path in paths.items()}
-        # Of a photo that is there twice there is one view: the other would tell in validation what was learnt.
-        once = {photos[at].key: at for at in reversed(seen.tolist()) if at in photos}
-        views = _render({at: photos[at] for at in sorted(once.values())}, folder / RENDERED, options, workers)
+        views = _render(photos, seen, folder / RENDERED, options, workers)
         # Views are photos like others, numbered on from those of the source.
         rendered = dict(enumerate(views, start=len(source.paths)))
         more, _ = _stage({at: view.path for at, (_, view) in rendered.items()}, staging, workers, progress, "views")
-        for number, (at, view) in rendered.items():
-            if number in more:
-                pairs.append((at, number))
-                maps.append(view.homography)
-                names[number] = printable(view.path.stem)
+        pairs += ((rendered[number][0], number) for number in more)
+        maps += (rendered[number][1].homography for number in more)
+        names = {at: printable(path.stem) for at, path in paths.items()}
+        names |= {number: printable(rendered[number][1].path.stem) for number in more}
         photos |= more
         # What depends on pairs and thresholds has a folder of its own; features depend on the extractor alone.
-        key = fingerprint(
-            {"pairs": np.array(pairs, np.int64).reshape(-1, 2)},
-            {
-                "options": asdict(options),
-                "extractor": extractor.fingerprint,
-                "photos": {str(at): photo.key for at, photo in photos.items()},
-            },
-        )
+        key = _key(pairs, photos, options, extractor)
         results = folder / f"pairs-{key[:16]}"
         results.mkdir(exist_ok=True)
-        chunks = []
-        for start in range(0, len(pairs), _CHUNK):
-            part = slice(start, min(start + _CHUNK, len(pairs)))
-            both = [(photos[one], photos[two]) for one, two in pairs[part]]
-            numbers = list(range(part.start, part.stop))
-            chunks.append(Chunk(results / f"{start:09d}.npz", numbers, both, maps[part]))
+        chunks = _chunks(results, [(photos[one], photos[two]) for one, two in pairs], maps)
         _mine(chunks, staging, options, workers, len(pairs), progress)
         # A scale that was given is what the learnt descriptor will be used at, too.
         extent = options.extent if options.features.measurement_scale is None else 1.0
@@ -189,18 +173,9 @@ def mine_matches(
         _leave(folder, work)
         raise
     _leave(folder, work)
-    return MiningReport(
-        proposals=how,
-        tried=len(pairs),
-        kept=len(assembly.kept),
-        photos=len(assembly.photos),
-        patches=assembly.patches,
-        features=assembly.features,
-        positives=assembly.positives,
-        negatives=assembly.negatives,
-        ambiguous=assembly.ambiguous,
-        failed=[{"path": path, "reason": reason} for path, reason in failed],
-    )
+    counts = assembly.patches, assembly.features, assembly.positives, assembly.negatives, assembly.ambiguous
+    failures = [{"path": path, "reason": reason} for path, reason in failed]
+    return MiningReport(how, len(pairs), len(assembly.kept), len(assembly.photos), *counts, failures)
 
 
 def _propose(source: PhotoSource, options: MiningOptions) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
@@ -237,19 +212,45 @@ def _stage(
     return photos, failed
 
 
+def _key(
+    pairs: list[tuple[int, int]], photos: dict[int, MinedPhoto], options: MiningOptions, extractor: Extractor
+) -> str:
+    """What tells a run from those of other pairs, photos or options."""
+    about = {
+        "options": asdict(options),
+        "extractor": extractor.fingerprint,
+        "photos": {str(at): photo.key for at, photo in photos.items()},
+    }
+    return fingerprint({"pairs": np.array(pairs, np.int64).reshape(-1, 2)}, about)
+
+
 def _render(
-    photos: dict[int, MinedPhoto], folder: Path, options: MiningOptions, workers: Workers
+    photos: dict[int, MinedPhoto], seen: NDArray[np.int64], folder: Path, options: MiningOptions, workers: Workers
 ) -> list[tuple[int, RenderedView]]:
-    """Render a view of each photo; give them with the photos' numbers."""
-    if not photos:
+    """Render a view of each photo that is chosen for that; give them with the photos' numbers."""
+    # Of a photo that is there twice there is one view: the other would tell in validation what was learnt.
+    chosen = sorted({photos[at].key: at for at in reversed(seen.tolist()) if at in photos}.values())
+    if not chosen:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     tasks = []
-    for photo in photos.values():
+    for photo in (photos[at] for at in chosen):
         target = folder / f"{photo.path.stem[:_NAMED]}-view-{photo.key[:8]}.jpg"
         drawn = options.seed, int(photo.key[:16], 16)
         tasks.append(partial(write_view, photo.path, options.image, target, options.view, drawn))
-    return list(zip(photos, run(tasks, workers), strict=True))
+    return list(zip(chosen, run(tasks, workers), strict=True))
+
+
+def _chunks(
+    folder: Path, pairs: list[tuple[MinedPhoto, MinedPhoto]], maps: list[NDArray[np.float64] | None]
+) -> list[Chunk]:
+    """Part image pairs into chunks, whose results lie in a folder."""
+    chunks = []
+    for start in range(0, len(pairs), _CHUNK):
+        part = slice(start, min(start + _CHUNK, len(pairs)))
+        numbers = list(range(part.start, part.stop))
+        chunks.append(Chunk(folder / f"{start:09d}.npz", numbers, pairs[part], maps[part]))
+    return chunks
 
 
 def _mine(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from index.arrays import fingerprint
 from learning.patches.distortion import draw_linear, expose
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import PatchPairs
 from learning.patches.sources import Patches, PatchFolder
 
 
@@ -75,7 +75,7 @@ def augment(source: PatchFolder, options: AugmentationOptions) -> PatchFolder:
         second.append(source.train.second + (number * copy if copy % 2 else 0))
     match = np.tile(source.train.match, options.copies + 1)
     patches = AugmentedPatches(source.patches, options)
-    return replace(source, patches=patches, train=Pairs(np.concatenate(first), np.concatenate(second), match))
+    return replace(source, patches=patches, train=PatchPairs(np.concatenate(first), np.concatenate(second), match))
 
 
 def distort(patch: NDArray[np.uint8], rng: np.random.Generator, options: AugmentationOptions) -> NDArray[np.uint8]:

@@ -44,7 +44,7 @@ _PAIR_FILE = re.compile(r"m50_(\d+)_(\d+)_(\d+)\.txt")
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PatchPairs:
     """Pairs of patches."""
 
     first: NDArray[np.int64]  # (M,) int64, numbers of patches
@@ -181,7 +181,7 @@ class PatchSet:
             self._bitmaps.popitem(last=False)
         return self._bitmaps[number]
 
-    def pairs(self, name: str | None = None) -> Pairs:
+    def pairs(self, name: str | None = None) -> PatchPairs:
         """Read a pair file.
 
         Parameters
@@ -212,7 +212,7 @@ class PatchSet:
                     f"{path} and info.txt disagree on the point of patch {patches[row]} (line {row + 1}): "
                     "they are not of the same set, or one is damaged."
                 )
-        return Pairs(first, second, point1 == point2)
+        return PatchPairs(first, second, point1 == point2)
 
     def _pair_file(self, name: str | None) -> str:
         if not self.pair_files:

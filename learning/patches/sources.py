@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from index.parallel import one_thread
 from index.progress import Step
-from learning.patches.phototour import Pairs, PatchSet
+from learning.patches.phototour import PatchPairs, PatchSet
 from retrieval.regions.patches import resample_patches
 
 _BATCH = 2_048  # patches described at a time
@@ -37,8 +37,8 @@ class PatchFolder:
     """One folder of patches and what of it is used."""
 
     patches: Patches
-    train: Pairs
-    validation: Pairs
+    train: PatchPairs
+    validation: PatchPairs
     pair_file: str | None = None  # the one that was named to learn from
 
     def describe(self) -> dict[str, Any]:
@@ -110,10 +110,10 @@ def open_sources(
     return sources
 
 
-def _others(patches: PatchSet, train: Pairs, held_out: float, rng: np.random.Generator) -> Pairs | None:
+def _others(patches: PatchSet, train: PatchPairs, held_out: float, rng: np.random.Generator) -> PatchPairs | None:
     """Draw pairs of a set's largest training file that are not learnt from; None if they are not of both kinds."""
 
-    def keys(pairs: Pairs) -> NDArray[np.int64]:
+    def keys(pairs: PatchPairs) -> NDArray[np.int64]:
         low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
         return np.asarray(low * len(patches) + high)
 
@@ -161,12 +161,12 @@ def describe_patches(
     return rows
 
 
-def take_pairs(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
+def take_pairs(pairs: PatchPairs, rows: NDArray[np.int64]) -> PatchPairs:
     """Take some pairs, by their places (K,)."""
-    return Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
+    return PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows])
 
 
-def draw_pairs(pairs: Pairs, number: int, rng: np.random.Generator) -> Pairs:
+def draw_pairs(pairs: PatchPairs, number: int, rng: np.random.Generator) -> PatchPairs:
     """Draw pairs up to a limit, half of them matches if there are enough."""
     matches, others = np.flatnonzero(pairs.match), np.flatnonzero(~pairs.match)
     wanted = min(number // 2, len(matches))

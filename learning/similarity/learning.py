@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,31 +107,9 @@ def learn_similarity(
             fit = _Fit(index, pairs, relevance, options, workers, tell)
             values = _descend(fit, None, None, replace(options, iterations=descent.chosen), tell).best
         figure = tested(values) if tested is not None else None
-    matrix = SimilarityMatrix(
-        vocabulary,
-        values[: pairs.words].astype(np.float32),
-        pairs.first,
-        pairs.second,
-        values[pairs.words :].astype(np.float32),
-        {
-            "neighbours": options.neighbours,
-            "options": asdict(options),
-            "photos": len(learnt_from.database),
-            "queries": len(learnt_from.queries),
-            "objects": len(np.unique(learnt_from.objects)),
-            "triplets": len(fit.triplets),
-            "hard": fit.triplets.hard,
-            "iteration": descent.chosen,
-            # Of the photos that chose the iteration, before they were learnt from too.
-            "held_out": {
-                "photos": len(held_out.queries),
-                "tf-idf": descent.history[0].held_out,
-                "learnt": descent.history[descent.chosen].held_out,
-            },
-        },
-    )
+    weights, notes = values.astype(np.float32), _provenance(options, learnt_from, held_out, fit, descent)
     return LearntSimilarity(
-        matrix,
+        SimilarityMatrix(vocabulary, weights[: pairs.words], pairs.first, pairs.second, weights[pairs.words :], notes),
         descent.history,
         descent.chosen,
         learnt_from,
@@ -141,6 +120,28 @@ def learn_similarity(
         figure,
         tested.seconds if tested is not None else 0.0,
     )
+
+
+def _provenance(
+    options: SimilarityOptions, learnt_from: Relevance, held_out: Relevance, fit: "_Fit", descent: "_Descent"
+) -> dict[str, Any]:
+    """What a similarity says of how it was learnt."""
+    return {
+        "neighbours": options.neighbours,
+        "options": asdict(options),
+        "photos": len(learnt_from.database),
+        "queries": len(learnt_from.queries),
+        "objects": len(np.unique(learnt_from.objects)),
+        "triplets": len(fit.triplets),
+        "hard": fit.triplets.hard,
+        "iteration": descent.chosen,
+        # Of the photos that chose the iteration, before they were learnt from too.
+        "held_out": {
+            "photos": len(held_out.queries),
+            "tf-idf": descent.history[0].held_out,
+            "learnt": descent.history[descent.chosen].held_out,
+        },
+    }
 
 
 class _Tested:

@@ -74,7 +74,7 @@ class TripletProblem:
         left, right = np.divmod(known, images)
         gradients = pair_gradients(vectors, pairs, left, right, workers, progress)
         weights = triplets.weights / triplets.weights.sum(dtype=np.float64)
-        self._all = _Part(gradients, left, right, near, far, weights.astype(np.float64))
+        self._all = _TripletPart(gradients, left, right, near, far, weights.astype(np.float64))
         self._active = self._all
         self._unit = 1.0
         self._unit = max(self._loss(self._all, self.start)[0], np.finfo(float).tiny)
@@ -121,7 +121,7 @@ class TripletProblem:
         return float(0.5 * slope @ apart), slope
 
     def _hinges(
-        self, part: "_Part", matrix: NDArray[np.float64]
+        self, part: "_TripletPart", matrix: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Loss of some triplets, Ŝ_il - Ŝ_ij + γ of each, and S of their pairs, √(S_ii S_jj) and S_ii."""
         cross = part.gradients.similarities(matrix)
@@ -135,7 +135,7 @@ class TripletProblem:
             loss = np.where(hinge < corner, loss * loss / (2 * corner), loss - corner / 2)
         return float(part.weights @ loss), hinge, cross, scale, own
 
-    def _loss(self, part: "_Part", matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _loss(self, part: "_TripletPart", matrix: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, hinge, cross, scale, own = self._hinges(part, matrix)
         corner = self.options.smooth * self.options.margin
         slopes = part.weights * (np.clip(hinge / corner, 0, 1) if corner > 0 else hinge > 0)
@@ -153,7 +153,7 @@ class TripletProblem:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _TripletPart:
     """Some triplets, and the image pairs they are made of."""
 
     gradients: PairGradients  # of each image pair
@@ -163,15 +163,15 @@ class _Part:
     far: NDArray[np.int32]  # (T,) int32: image pair (i, l)
     weights: NDArray[np.float64]  # (T,) float64
 
-    def where(self, kept: NDArray[np.bool_]) -> "_Part":
+    def where(self, kept: NDArray[np.bool_]) -> "_TripletPart":
         """Take the triplets of a mask (T,), with the image pairs they are made of."""
         near, far = self.near[kept], self.far[kept]
         rows = np.zeros(len(self.left), bool)
         rows[near] = rows[far] = True
         if rows.mean() > 0.5:  # a copy would take more memory than it saves time
-            return _Part(self.gradients, self.left, self.right, near, far, self.weights[kept])
+            return _TripletPart(self.gradients, self.left, self.right, near, far, self.weights[kept])
         renumbered = np.cumsum(rows, dtype=np.int32) - 1
-        return _Part(
+        return _TripletPart(
             self.gradients.subset(rows),
             self.left[rows],
             self.right[rows],

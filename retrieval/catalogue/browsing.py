@@ -43,7 +43,6 @@ from retrieval.metadata.kinds import MOST_STARS
 from retrieval.metadata.places import EARTH_RADIUS, Near
 
 NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album"
-ORDERS = (NAME, NEWEST, OLDEST, ADDED, ALBUM)
 """Orders of photos: by name; by when they were taken, undated ones last; by when they were added, the last first; as in
 the album that they are of."""
 LONGEST_FILTER = 1024
@@ -200,7 +199,7 @@ def _columns(session: Session, query: sa.Select[*tuple[Any, ...]], *kinds: type[
 
 
 def shapes_of(session: Session, wanted: PhotoFilter = SHOWN, order: str = NAME) -> NDArray[np.int64]:
-    """Number, width and height (pixels; 0: not known) of the indexed photos that pass a filter, in one of `ORDERS`.
+    """Number, width and height (pixels; 0: not known) of the indexed photos that pass a filter, in an order.
 
     Returns
     -------

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Session
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.extras import install_command
 from index.files.reading import refuse_irregular_database
-from index.messages import Message
 from retrieval.catalogue.sqlite.objects import foreign_object
 from retrieval.metadata.places import great_circle_km
 
@@ -37,14 +36,6 @@ _POSTGRESQL = (
 _SILENT = logging.NullHandler()
 
 T = TypeVar("T")
-
-
-class DatabaseError(CairnError):
-    """The database itself fails; `cause` is what it says of it."""
-
-    def __init__(self, text: str | Message, cause: str = "", **values: object) -> None:
-        super().__init__(text, **values)
-        self.cause = cause
 
 
 class ForeignObject(DatabaseError):

@@ -21,7 +21,7 @@ Counts = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
-class Facets:
+class FacetCounts:
     """What photos have, and how many have each: those of the most photos first, but for folders and years."""
 
     folders: Counts  # in order; photos in folders below one do not count
@@ -31,7 +31,7 @@ class Facets:
     fields: Mapping[str, Counts]  # by name of the field
 
 
-def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -> Facets:
+def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -> FacetCounts:
     """What the photos have that pass a filter; of each facet but folders and years so many at most."""
     everything = wanted == SHOWN
     years: dict[str, int] = {}
@@ -46,7 +46,7 @@ def facets_of(session: Session, wanted: PhotoFilter = SHOWN, limit: int = 500) -
             counted = values_of(session, row.key) if others == SHOWN else _values(session, row.key, others)
             fields[row.name] = counted[:limit]
     folderless = replace(wanted, folder="")
-    return Facets(
+    return FacetCounts(
         folders=folders_of(session) if folderless == SHOWN else _folders(session, folderless),
         tags=tag_counts(session, limit) if everything else _tags(session, wanted, limit),
         albums=_albums(session, replace(wanted, album=None), limit),

@@ -1,16 +1,16 @@
 """Which photos of a collection are meant: by name, folder, fields of metadata, place, and any imported value."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from index.errors import CairnError
-from index.options.declaration import build, options_of
-from retrieval.catalogue.metadata_store import LONGEST_VALUE, column_key, folded_key
+from index.options.declaration import options_of
+from retrieval.catalogue.metadata_store import column_key, folded_key
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS, FieldFilter, describing
 from retrieval.metadata.places import Near, Within
-from retrieval.metadata.text import LONGEST_TAG, clean
+from retrieval.metadata.text import LONGEST_TAG, LONGEST_VALUE, clean
 from retrieval.metadata.words import words_of
 
 MOST_WORDS = 64
@@ -93,44 +93,8 @@ def parse_condition(text: str) -> tuple[str, str]:
     return key, value
 
 
-def filter_of(fields: Mapping[str, Any]) -> PhotoFilter:
-    """Make a filter of what addresses and forms have.
-
-    Parameters
-    ----------
-    fields : mapping
-        Any of what `FieldFilter` declares, by the names of its options; where (KEY=VALUE), as a list of texts; near, as
-        LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and what is
-        empty asks for nothing; others do not count.
-
-    Raises
-    ------
-    CairnError
-        One of them is not understood.
-    """
-    asked = {name: fields[name] for name in options_of(FieldFilter) if fields.get(name)}
-    near = fields.get("near")
-    try:
-        place = Near(*(float(number) for number in near.split(","))) if near else None
-    except (ValueError, TypeError):
-        raise CairnError("A place is written LATITUDE,LONGITUDE,KM, such as 48.8584,2.2945,10.") from None
-    within = fields.get("within")
-    try:
-        box = Within(*(float(number) for number in within.split(","))) if within else None
-    except (ValueError, TypeError):
-        raise CairnError("A box is written SOUTH,WEST,NORTH,EAST in degrees, such as 48.8,2.2,48.9,2.4.") from None
-    return replace(
-        build(PhotoFilter, asked),
-        near=place,
-        within=box,
-        where=tuple(parse_condition(one) for one in fields.get("where") or ()),
-        hidden=bool(fields.get("hidden")),
-        album=fields.get("album"),
-    )
-
-
 def fields_of(wanted: PhotoFilter) -> dict[str, Any]:
-    """What addresses and forms have of a filter: `filter_of` makes it of that again."""
+    """What addresses and forms have of a filter: `retrieval.library.filters.filter_of` makes it of that again."""
     asked = {name: getattr(wanted, one.path[0]) for name, one in options_of(FieldFilter).items()}
     asked |= {"hidden": wanted.hidden, "album": wanted.album}
     asked["where"] = [f"{key}={value}" for key, value in wanted.where]

@@ -28,9 +28,10 @@ from retrieval.catalogue.schema import (
 )
 from retrieval.catalogue.words import make_words, write_words
 from retrieval.metadata.fields import FIELDS, Metadata
+from retrieval.metadata.text import LONGEST_KEY as LONGEST_KEY
+from retrieval.metadata.text import LONGEST_VALUE as LONGEST_VALUE
 from retrieval.metadata.text import clean
 
-LONGEST_KEY, LONGEST_VALUE = 64, 10_000
 TAG = "tag"
 LABELS_KEY = "metadata.labels"
 """Setting of the catalogue: how keys are written, JSON by key."""

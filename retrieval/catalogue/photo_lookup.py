@@ -19,6 +19,8 @@ _EXACT_WAYS = 3  # in which a photo may be called exactly, by its name, path or 
 class PhotoNotFound(CairnError):
     """There is no such photo, neither in the collection nor as a file."""
 
+    _kind = "missing"
+
 
 @dataclass(frozen=True)
 class PhotoLookup:

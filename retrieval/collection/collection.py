@@ -66,6 +66,8 @@ class CollectionNotFound(CairnError):
 class CollectionChanged(CairnError):
     """The collection is not what it was when it was opened: it has another vocabulary, or a photo was removed."""
 
+    _kind = "changed"
+
 
 @dataclass
 class _Read:

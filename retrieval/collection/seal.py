@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from index.arrays import check_format, fingerprint, save_bytes
+from index.attributes import some_of
 from index.errors import CairnError, refuse_unreadable
 from index.files.names import is_plain_path
 from retrieval.collection.layout import SEAL, is_vocabulary
@@ -145,16 +146,8 @@ def write_seal(path: Path, made: Seal) -> None:
     """Write a seal, with a checksum of its own."""
     value = {
         "format": FORMAT,
-        "revision": made.revision,
-        "database": made.database,
-        "catalogue": made.catalogue,
-        "vocabulary": made.vocabulary,
-        "snapshot": made.snapshot,
-        "work": made.work,
-        "files": {
-            name: {"sha256": one.sha256, "bytes": one.bytes, "mtime_ns": one.mtime_ns}
-            for name, one in made.files.items()
-        },
+        **some_of(made, "revision", "database", "catalogue", "vocabulary", "snapshot", "work"),
+        "files": {name: some_of(one, "sha256", "bytes", "mtime_ns") for name, one in made.files.items()},
     }
     save_bytes(path, _encoded({**value, "sha256": fingerprint({}, value)}))
 

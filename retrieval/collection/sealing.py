@@ -21,9 +21,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.segments.description import META
-from retrieval.catalogue.database import DatabaseError, connect_for_reading, primary_code
+from retrieval.catalogue.database import connect_for_reading, primary_code
 from retrieval.catalogue.schema import FILE
 from retrieval.catalogue.segment_rows import segments_in
 from retrieval.catalogue.settings import keep_setting
@@ -179,6 +179,21 @@ def sealed_afterwards(collection: Collection) -> Iterator[None]:
                 seal(collection)
         raise
     seal(collection)
+
+
+@contextlib.contextmanager
+def changed(collection: Collection) -> Iterator[None]:
+    """Change a collection that is not damaged: it is sealed afterwards, and what is known of it looked up again.
+
+    Raises
+    ------
+    CairnError
+        As `refuse_damaged`, before anything is written, and as `seal`.
+    """
+    refuse_damaged(collection)
+    yield
+    seal(collection)
+    collection.forget()
 
 
 def refuse_damaged(collection: Collection) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from index.arrays import hash_file, load_array
+from index.attributes import some_of
 from index.errors import CairnError
 from index.segments.description import COLUMN_PREFIX, META, TEMPORARY_SUFFIX, damaged
 from index.segments.segment import Segment
@@ -19,12 +20,9 @@ def segment_row(segment: Segment) -> SegmentRow:
     """The row of a published segment."""
     return SegmentRow(
         folder=segment.folder.name,
-        images=segment.images,
-        features=segment.features,
         bytes=sum(segment.bytes.values()),
-        vocabulary_fingerprint=segment.vocabulary_fingerprint,
-        descriptor_fingerprint=segment.descriptor_fingerprint,
         sha256=hash_file(segment.folder / META),
+        **some_of(segment, "images", "features", "vocabulary_fingerprint", "descriptor_fingerprint"),
     )
 
 

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from index.arrays import flush_to_disk
-from index.errors import refuse_unreadable
+from index.errors import DatabaseError, refuse_unreadable
 from retrieval.catalogue.database import (
     BUSY_TIMEOUT_MS,
-    DatabaseError,
     connect_for_reading,
     primary_code,
     refuse_foreign_objects,

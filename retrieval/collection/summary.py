@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.segments.description import segment_bytes
 from index.vocabulary import VocabularyFacts
@@ -66,10 +67,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "extensions": list(collection.options.extensions),
         "signature": str(collection.signature) if collection.signature else None,
         "vocabulary": {
-            "words": vocabulary.words,
-            "recall_at_1": vocabulary.recall_at_1,
-            "fingerprint": vocabulary.fingerprint,
-            "trained_on": vocabulary.trained_on,
+            **some_of(vocabulary, "words", "recall_at_1", "fingerprint", "trained_on"),
             "imbalance": round(collection.imbalance, 3),
             "drift": describe_drift(measure_drift(collection)),
         }
@@ -83,8 +81,7 @@ def describe_collection(collection: Collection) -> dict[str, Any]:
         "text_only": collection.catalogue.read(names_of_text_alone),
         "removed": removed,
         "removed_for_good": [
-            {"name": one.name, "path": one.path, "sha256": one.sha256, "removed": one.removed}
-            for one in collection.catalogue.read(exclusions_in)
+            some_of(one, "name", "path", "sha256", "removed") for one in collection.catalogue.read(exclusions_in)
         ],
         "failed": [{"path": f.path, "reason": f.reason} for f in collection.catalogue.read(failures_in)],
     }

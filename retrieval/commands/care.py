@@ -9,13 +9,15 @@ from index.text import printable_name
 from retrieval.commands.console import print_json, say
 from retrieval.commands.described import FeaturesAgain
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, Quiet, Workers
+from retrieval.commands.options import CatalogueAddress, Json, Quiet, ReadOptions, Workers
 from retrieval.indexing.retrain_options import RetrainOptions
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
 
 
+@grouped
 def remove(
+    *,
     collection: Folder,
     names: Annotated[list[str] | None, typer.Argument(help="Names of photos in the collection.")] = None,
     missing: Annotated[
@@ -38,8 +40,7 @@ def remove(
         typer.Option("--for-good", help="Keep them out when their folders are indexed again; cairn info lists them."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and change nothing.")] = False,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """Take photos out of a collection; their files stay where they are.
 
@@ -51,12 +52,12 @@ def remove(
     from retrieval.catalogue.photos import missing_photos
     from retrieval.library.opening import open_named
 
-    with open_named(collection, catalogue=catalogue) as opened:
+    with open_named(collection, catalogue=run.catalogue) as opened:
         report = opened.remove(
             names or (), missing=missing, gone=gone or (), folder=folder, for_good=for_good, dry_run=dry_run
         )
         back = len(opened.opened.catalogue.read(missing_photos)) if missing and not dry_run else 0
-    if json:
+    if run.json:
         print_json({"collection": str(collection), **report.to_dict()})
         return
     removed, images = report.names, report.images

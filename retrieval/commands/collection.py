@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,8 +166,6 @@ def index(
     keypoints and descriptors are those of another program; photos without any are listed as failed. Pages of IIIF
     manifests are fetched at the size that indexing needs; a second run asks only for what has changed.
     """
-    from dataclasses import replace
-
     from index.parallel import keep_memory
     from retrieval.collection.layout import OPTIONS
     from retrieval.iiif.fetching import is_address
@@ -354,17 +353,27 @@ def info(
     print_facts(collection, facts)
 
 
-@grouped
-def query(
-    *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")],
-    box: QueryBox = None,
-    top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20,
-    options: Annotated[dict[str, Any], OptionsOf(SearchOptions)],
-    features: QueryFeatures = None,
-    match_all: MatchAll = False,
-    filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
+@dataclass(frozen=True)
+class Queries:
+    """What is searched for, as the command line has it."""
+
+    photos: Annotated[list[str], typer.Argument(help="A photo's file, or its name in the collection.")]
+    box: QueryBox = None
+    top: Annotated[int, typer.Option(rich_help_panel=SEARCH, help="Number of results.", min=1)] = 20
+
+
+@dataclass(frozen=True)
+class QuerySources:
+    """Features of the queries, and how several go together, as the command line has it."""
+
+    features: QueryFeatures = None
+    match_all: MatchAll = False
+
+
+@dataclass(frozen=True)
+class MoreFilters:
+    """Filters that no field of metadata declares, as the command line has them."""
+
     near: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
@@ -372,7 +381,7 @@ def query(
             metavar="LATITUDE LONGITUDE KM",
             help="Find only photos taken within so many kilometres of there.",
         ),
-    ] = None,
+    ] = None
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -380,10 +389,16 @@ def query(
             metavar="KEY=VALUE",
             help="Find only photos with this value, such as an imported one; may be repeated.",
         ),
-    ] = None,
+    ] = None
+
+
+@dataclass(frozen=True)
+class AnswerFiles:
+    """Files that an answer is written to, as the command line has them."""
+
     picture: Annotated[
         Path | None, typer.Option(rich_help_panel=OUTPUT, help="Write a picture of the best matches (.jpg or .png).")
-    ] = None,
+    ] = None
     annotations: Annotated[
         Path | None,
         typer.Option(
@@ -391,15 +406,32 @@ def query(
             metavar="FILE",
             help="Write what is found as W3C Web Annotations (.jsonld), as cairn annotations does of groups.",
         ),
-    ] = None,
-    catalogue: CatalogueAddress = None,
-    cluster: SearchCluster = None,
-    shards: ShardNumber = 0,
-    json: bool = Json,
+    ] = None
+
+
+@dataclass(frozen=True)
+class SearchPlace:
+    """Where is searched, and how the answer is printed, as the command line has it."""
+
+    catalogue: CatalogueAddress = None
+    cluster: SearchCluster = None
+    shards: ShardNumber = 0
+    json: bool = Json
+
+
+@grouped
+def query(
+    *,
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    asked: Queries,
+    options: Annotated[dict[str, Any], OptionsOf(SearchOptions)],
+    sources: QuerySources,
+    filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
+    more: MoreFilters,
+    files: AnswerFiles,
+    place: SearchPlace,
 ) -> None:
     """Find the photos that show the same object or landmark as a photo, or as a box drawn in one."""
-    from dataclasses import replace
-
     from retrieval.catalogue.filters import PhotoFilter, parse_condition
     from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
@@ -407,17 +439,20 @@ def query(
 
     wanted = replace(
         build(PhotoFilter, filters),
-        near=Near(*near) if near is not None else None,
-        where=tuple(parse_condition(one) for one in where or ()),
+        near=Near(*more.near) if more.near is not None else None,
+        where=tuple(parse_condition(one) for one in more.where or ()),
     )
-    if picture is not None:
+    if files.picture is not None:
         from retrieval.search.picture import check_picture
 
-        check_picture(picture)
-    with joined(cluster, shards) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
-        answer = opened.search(photos, box, top=top, where=wanted, match_all=match_all, features=features, **options)
-        if picture is not None:
-            answer.save_picture(picture)
-        if annotations is not None:
-            opened.save_annotations(annotations, answer=answer)
-    print_answer(answer, picture, json)
+        check_picture(files.picture)
+    with (
+        joined(place.cluster, place.shards) as work,
+        open_named(collection, catalogue=place.catalogue, cluster=work) as opened,
+    ):
+        answer = opened.search(asked.photos, asked.box, top=asked.top, where=wanted, **vars(sources), **options)
+        if files.picture is not None:
+            answer.save_picture(files.picture)
+        if files.annotations is not None:
+            opened.save_annotations(files.annotations, answer=answer)
+    print_answer(answer, files.picture, place.json)

@@ -1,6 +1,7 @@
 """Commands: edit, album, hide, reject."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,8 @@ import typer
 
 from index.text import printable_name
 from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, Json
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import CatalogueAddress, Json, ReadOptions
 from retrieval.metadata.kinds import MOST_STARS
 
 _LISTED = 20  # names that are printed for people
@@ -19,32 +21,34 @@ Names = Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Names of p
 album = typer.Typer(help="Albums: photos that were put together under a name.", no_args_is_help=True)
 
 
-def edit(
-    collection: Folder,
-    photos: Names,
-    title: Annotated[str | None, typer.Option(help='Their title; "": what their files say.')] = None,
-    caption: Annotated[
-        str | None, typer.Option(help='What is said of them at length; "": what their files say.')
-    ] = None,
+@dataclass(frozen=True)
+class Changes:
+    """What photos are given in place of what their files say, as the command line has it."""
+
+    title: Annotated[str | None, typer.Option(help='Their title; "": what their files say.')] = None
+    caption: Annotated[str | None, typer.Option(help='What is said of them at length; "": what their files say.')] = (
+        None
+    )
     taken: Annotated[
         str | None,
         typer.Option(
             metavar="DATE", help='When they were taken: 1923, 1923-05 or 1923-05-17; "": what their files say.'
         ),
-    ] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Give them this tag; may be repeated.")] = None,
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option(help="Give them this tag; may be repeated.")] = None
     remove_tag: Annotated[
         list[str] | None, typer.Option(help="Take this tag from them, unless a file says it; may be repeated.")
-    ] = None,
+    ] = None
     rating: Annotated[
         int | None, typer.Option(help="Stars, 1 to 5; 0: what their files say.", min=0, max=MOST_STARS)
-    ] = None,
+    ] = None
     favourite: Annotated[
         bool | None, typer.Option("--favourite/--no-favourite", help="Whether they are favourites.")
-    ] = None,
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
-) -> None:
+    ] = None
+
+
+@grouped
+def edit(collection: Folder, photos: Names, changes: Changes, run: ReadOptions) -> None:
     """Change titles, captions, dates, tags and stars of photos.
 
     What is changed is kept in the collection and counts more than what the photos' files say, which are not changed:
@@ -53,22 +57,15 @@ def edit(
     from index.errors import CairnError
     from retrieval.library.opening import open_named
 
-    if (title, caption, taken, rating, favourite) == 5 * (None,) and not tag and not remove_tag:
+    if changes == Changes():
         raise CairnError(
             "Say what to change: --title, --caption, --taken, --tag, --remove-tag, --rating or --favourite."
         )
-    with open_named(collection, catalogue=catalogue) as opened:
-        done = opened.edit(
-            photos,
-            title=title,
-            caption=caption,
-            taken=taken,
-            add_tags=tag or (),
-            remove_tags=remove_tag or (),
-            rating=rating,
-            favourite=favourite,
-        )
-    if json:
+    given = vars(changes).copy()
+    given |= {"add_tags": given.pop("tag") or (), "remove_tags": given.pop("remove_tag") or ()}
+    with open_named(collection, catalogue=run.catalogue) as opened:
+        done = opened.edit(photos, **given)
+    if run.json:
         print_json({"collection": str(collection), "changed": done.changed, "kept": done.kept})
         return
     say(f"{collection}: {done.changed} photos changed.")

@@ -6,10 +6,13 @@ from typing import Annotated
 import typer
 
 from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
 
 
+@grouped
 def group(
+    *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     inliers: Annotated[int, typer.Option(help="Fewest verified matches that link two photos.", min=1)] = 20,
     augment: Annotated[
@@ -27,9 +30,7 @@ def group(
     ] = None,
     workers: Workers = 0,
     cluster: ClusterAddress = None,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Find groups of photos that show the same object or landmark, and near duplicates among them.
 
@@ -53,13 +54,8 @@ def group(
     began = perf_counter()
     if out is not None:
         check_table(out)
-    with joined(cluster) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
-        found = opened.group(
-            inliers,
-            augment=augment,
-            workers=workers,
-            progress=not (quiet or json),
-        )
+    with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
+        found = opened.group(inliers, augment=augment, workers=workers, progress=run.progress)
         if out is not None:
             found.save_table(out)
     summary = {
@@ -68,7 +64,7 @@ def group(
         "out": str(out) if out is not None else None,
         "seconds": round(perf_counter() - began, 3),
     }
-    if json:
+    if run.json:
         print_json(summary)
         return
     if not found:

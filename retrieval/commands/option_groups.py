@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
 from index.options.declaration import Declared, Option, option_of, options_of
+
+T = TypeVar("T")
 
 
 def among(*names: str) -> Callable[[str], list[str]]:
@@ -37,7 +39,7 @@ class OptionsOf:
         object.__setattr__(self, "declared", options)
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def grouped(command: Callable[..., T]) -> Callable[..., T]:
     """Let Typer see an option for each of those that a parameter stands for.
 
     Parameters
@@ -56,12 +58,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     declared = {name: mark.declared for name, hint in hints.items() for mark in get_args(hint) if _is_mark(mark)}
 
     @wraps(command)
-    def mounted(**values: Any) -> None:
+    def mounted(**values: Any) -> T:
         for name, group in groups.items():
             values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
         for name, options in declared.items():
             values[name] = {option: values.pop(option) for option in options}
-        command(**values)
+        return command(**values)
 
     parameters = list(_parameters(command, hints, groups, declared))
     mounted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -74,7 +76,7 @@ def _is_mark(hint: Any) -> bool:
 
 
 def _parameters(
-    command: Callable[..., None],
+    command: Callable[..., Any],
     hints: dict[str, Any],
     groups: dict[str, type],
     declared: dict[str, dict[str, Declared]],

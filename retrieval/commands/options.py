@@ -1,5 +1,6 @@
 """Options that several commands have."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -79,3 +80,25 @@ MatchAll = Annotated[
     ),
 ]
 Json = typer.Option(False, "--json", rich_help_panel=OUTPUT, help="Print one JSON object on standard output.")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Where the catalogue is, and how the answer is printed."""
+
+    catalogue: CatalogueAddress = None
+    json: bool = Json
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """Where the catalogue is, and how work and its report are shown."""
+
+    catalogue: CatalogueAddress = None
+    quiet: bool = Quiet
+    json: bool = Json
+
+    @property
+    def progress(self) -> bool:
+        """Whether progress is shown."""
+        return not (self.quiet or self.json)

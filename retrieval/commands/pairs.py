@@ -1,15 +1,34 @@
 """The command pairs."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from retrieval.commands.console import print_json, say
-from retrieval.commands.options import CatalogueAddress, ClusterAddress, Json, Quiet, Workers
+from retrieval.commands.option_groups import grouped
+from retrieval.commands.options import ClusterAddress, Workers, WorkOptions
 
 
+@dataclass(frozen=True)
+class PairFiles:
+    """Files that pairs are written to, as the command line has them."""
+
+    out: Annotated[Path | None, typer.Option(help="Write the pairs, two names a line, as hloc reads them.")] = None
+    colmap: Annotated[
+        Path | None,
+        typer.Option(help="Match the pairs, and write a new database that COLMAP's mapper can begin with."),
+    ] = None
+    h5: Annotated[
+        Path | None,
+        typer.Option(help="Match the pairs, and write features and matches into a new HDF5 file as hloc does."),
+    ] = None
+
+
+@grouped
 def pairs(
+    *,
     collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
     top: Annotated[int, typer.Option(help="Others that each photo is paired with, at most.", min=1)] = 20,
     verified: Annotated[
@@ -17,20 +36,10 @@ def pairs(
         typer.Option("--verified", help="Pair photos only with those that geometry verifies, the most inliers first."),
     ] = False,
     inliers: Annotated[int, typer.Option(help="With --verified, fewest verified matches of a pair.", min=1)] = 15,
-    out: Annotated[Path | None, typer.Option(help="Write the pairs, two names a line, as hloc reads them.")] = None,
-    colmap: Annotated[
-        Path | None,
-        typer.Option(help="Match the pairs, and write a new database that COLMAP's mapper can begin with."),
-    ] = None,
-    h5: Annotated[
-        Path | None,
-        typer.Option(help="Match the pairs, and write features and matches into a new HDF5 file as hloc does."),
-    ] = None,
+    files: PairFiles,
     workers: Workers = 0,
     cluster: ClusterAddress = None,
-    catalogue: CatalogueAddress = None,
-    quiet: bool = Quiet,
-    json: bool = Json,
+    run: WorkOptions,
 ) -> None:
     """Pair each photo with those most like it, for structure from motion by hloc or COLMAP.
 
@@ -41,27 +50,27 @@ def pairs(
     """
     from time import perf_counter
 
-    from retrieval.foreign.exporting import check_file, require_h5py
+    from index.extras import require_h5py
+    from retrieval.foreign.exporting import check_file
     from retrieval.library.cluster import joined
     from retrieval.library.opening import open_named
 
     began = perf_counter()
-    for path, new in ((out, False), (colmap, True), (h5, True)):
+    for path, new in ((files.out, False), (files.colmap, True), (files.h5, True)):
         if path is not None:
             check_file(path, new)
-    if h5 is not None:
+    if files.h5 is not None:
         require_h5py()
-    progress = not (quiet or json)
-    with joined(cluster) as work, open_named(collection, catalogue=catalogue, cluster=work) as opened:
-        found = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=progress)
-        if out is not None:
-            found.save(out)
-        if colmap is not None:
-            found.save_colmap(colmap, progress=progress)
-        if h5 is not None:
-            found.save_h5(h5, progress=progress)
-    written = {"out": out, "colmap": colmap, "h5": h5}
-    if json:
+    with joined(cluster) as work, open_named(collection, catalogue=run.catalogue, cluster=work) as opened:
+        found = opened.pairs(top, verified=verified, inliers=inliers, workers=workers, progress=run.progress)
+        if files.out is not None:
+            found.save(files.out)
+        if files.colmap is not None:
+            found.save_colmap(files.colmap, progress=run.progress)
+        if files.h5 is not None:
+            found.save_h5(files.h5, progress=run.progress)
+    written = vars(files)
+    if run.json:
         print_json(
             {
                 "collection": str(collection),

@@ -1,5 +1,6 @@
 """Commands: searches save, ask, list and delete."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 from index.options.declaration import build, options_of
 from retrieval.commands.console import DONE, FAILED, print_json, say
 from retrieval.commands.option_groups import OptionsOf, grouped
-from retrieval.commands.options import CatalogueAddress, Json, MatchAll, QueryBox, Quiet
+from retrieval.commands.options import CatalogueAddress, Json, MatchAll, QueryBox, Quiet, ReadOptions
 from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
@@ -72,6 +73,18 @@ def list_searches(
         say(", ".join([one.name, *words, *finds]))
 
 
+@dataclass(frozen=True)
+class SearchUse:
+    """What a saved search looks at, and is for, as the command line has it."""
+
+    box: QueryBox = None
+    standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False
+    first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False
+    give_tag: Annotated[
+        str | None, typer.Option(metavar="TAG", help="Tag that photos are given which it finds, where it is standing.")
+    ] = None
+
+
 @searches.command()
 @grouped
 def save(
@@ -82,35 +95,22 @@ def save(
         list[str],
         typer.Argument(metavar="PHOTO...", help="What it asks with: names in the collection; one may be a file."),
     ],
-    box: QueryBox = None,
-    standing: Annotated[bool, typer.Option("--standing", help="Ask it of photos that are added from now on.")] = False,
-    first: Annotated[bool, typer.Option("--first", help="List it first, as a favourite.")] = False,
-    give_tag: Annotated[
-        str | None, typer.Option(metavar="TAG", help="Tag that photos are given which it finds, where it is standing.")
-    ] = None,
+    use: SearchUse,
     options: Annotated[dict[str, Any], OptionsOf(SearchOptions, leave=LOCAL)],
     match_all: MatchAll = False,
     filters: Annotated[dict[str, Any], OptionsOf(FieldFilter)],
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
+    run: ReadOptions,
 ) -> None:
     """Keep a search under a name; a standing one is asked of photos that are added: see cairn searches ask."""
     from retrieval.catalogue.filters import PhotoFilter
     from retrieval.library.opening import open_named
 
-    with open_named(collection, catalogue=catalogue) as opened:
+    where, purpose = build(PhotoFilter, filters), {"standing": use.standing, "favourite": use.first}
+    with open_named(collection, catalogue=run.catalogue) as opened:
         kept = opened.save_search(
-            called,
-            photos,
-            box,
-            where=build(PhotoFilter, filters),
-            match_all=match_all,
-            standing=standing,
-            favourite=first,
-            tag=give_tag,
-            **options,
+            called, photos, use.box, where=where, match_all=match_all, tag=use.give_tag, **purpose, **options
         )
-    _tell(collection, "is kept", kept, json)
+    _tell(collection, "is kept", kept, run.json)
 
 
 @searches.command()

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from retrieval.catalogue.curation import albums as rows
-from retrieval.catalogue.curation.albums import Album
+from retrieval.catalogue.curation.albums import StoredAlbum
 from retrieval.catalogue.database import write_alone
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import AlbumRow, ImageRow
@@ -21,17 +21,21 @@ Order = Literal["name", "taken"]
 class AlbumNotFound(CairnError):
     """There is no such album."""
 
+    _kind = "missing"
+
 
 class NoName(CairnError):
     """A name is empty."""
 
+    _kind = "name"
 
-def list_albums(session: Session) -> list[Album]:
+
+def list_albums(session: Session) -> list[StoredAlbum]:
     """List all albums, those that were made last first."""
     return rows.albums_in(session)
 
 
-def read_album(session: Session, album: int) -> Album:
+def read_album(session: Session, album: int) -> StoredAlbum:
     """Read one album.
 
     Raises
@@ -54,12 +58,12 @@ def album_page(session: Session, album: int, offset: int, limit: int) -> tuple[i
     return rows.page_of_album(session, album, offset, limit)
 
 
-def albums_of_photo(session: Session, number: int) -> list[Album]:
+def albums_of_photo(session: Session, number: int) -> list[StoredAlbum]:
     """List the albums that a photo is in, those that were made last first."""
     return rows.albums_in(session, rows.albums_of_photo(session, number))
 
 
-def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> Album:
+def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: int | None = None) -> StoredAlbum:
     """Make an album.
 
     Parameters
@@ -74,7 +78,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
 
     Returns
     -------
-    Album
+    StoredAlbum
 
     Raises
     ------
@@ -90,7 +94,7 @@ def make_album(session: Session, name: str, photos: Sequence[int] = (), cover: i
 
 def change_album(
     session: Session, album: int, *, name: str | None = None, cover: int | None = None, order: Order | None = None
-) -> Album:
+) -> StoredAlbum:
     """Rename an album, choose its cover, or put it in order, whichever is given.
 
     Parameters
@@ -126,7 +130,7 @@ def change_album(
     return _shown(session, album)
 
 
-def delete_album(session: Session, album: int) -> tuple[Album, list[int]]:
+def delete_album(session: Session, album: int) -> tuple[StoredAlbum, list[int]]:
     """Forget an album, whose photos stay in the collection; return what it was, and its photos in order."""
     before = _shown(session, album), rows.numbers_in_album(session, album)
     rows.delete_album(session, album)
@@ -155,7 +159,7 @@ def move_in_album(session: Session, album: int, photos: Sequence[int], before: i
     rows.put_in_order(session, album, [*left[:place], *taken, *left[place:]])
 
 
-def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> Album:
+def split_album(session: Session, album: int, photos: Sequence[int], name: str) -> StoredAlbum:
     """Take photos out of an album into another one that is made for them, in the same order.
 
     Raises
@@ -174,7 +178,7 @@ def split_album(session: Session, album: int, photos: Sequence[int], name: str) 
     return _shown(session, made)
 
 
-def merge_albums(session: Session, album: int, others: Sequence[int]) -> Album:
+def merge_albums(session: Session, album: int, others: Sequence[int]) -> StoredAlbum:
     """Put the photos of other albums at the end of one, and forget those; a photo that is in several is in it once.
 
     Raises
@@ -202,7 +206,7 @@ def _row(session: Session, album: int) -> AlbumRow:
     return row
 
 
-def _shown(session: Session, album: int) -> Album:
+def _shown(session: Session, album: int) -> StoredAlbum:
     found = rows.albums_in(session, [album])
     if not found:
         raise AlbumNotFound("There is no such album: it may have been deleted.")

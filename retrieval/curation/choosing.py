@@ -16,9 +16,13 @@ MOST_LISTED = 2000
 class FolderNotFound(CairnError):
     """There is no such folder below the roots."""
 
+    _kind = "missing"
+
 
 class FolderLockedError(CairnError):
     """A folder may not be read."""
+
+    _kind = "locked"
 
 
 @dataclass(frozen=True)

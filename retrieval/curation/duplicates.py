@@ -15,7 +15,7 @@ from retrieval.catalogue.database import chunks
 from retrieval.catalogue.metadata_store import TAG, values_by_number
 from retrieval.catalogue.schema import IMPORTED, ImageRow
 from retrieval.catalogue.settings import keep_setting, setting_of
-from retrieval.groups.groups import Group
+from retrieval.groups.groups import FoundGroup
 from retrieval.groups.looks import COPY, FRAMED, PART, TURNED
 from retrieval.groups.originals import is_among_copies, is_numbered, says_copy
 from retrieval.metadata.pages import file_of, split_page, stem_of
@@ -192,13 +192,13 @@ def apart(rows: Sequence[ImageRow], order: Sequence[int]) -> list[int]:
 
 
 def duplicate_sets(
-    groups: Iterable[Group], kept: Iterable[frozenset[int]] = (), *, similar: bool = False
+    groups: Iterable[FoundGroup], kept: Iterable[frozenset[int]] = (), *, similar: bool = False
 ) -> list[tuple[int, ...]]:
     """Return the sets of near duplicates of groups, or of similar shots, without those that somebody keeps.
 
     Parameters
     ----------
-    groups : iterable of Group
+    groups : iterable of FoundGroup
     kept : iterable of frozenset of int
         Sets that were decided about: what is part of one is not given.
     similar : bool
@@ -223,14 +223,14 @@ def duplicate_sets(
 
 
 def undecided_sets(
-    session: Session, groups: Sequence[Group], offset: int, limit: int, *, similar: bool = False
+    session: Session, groups: Sequence[FoundGroup], offset: int, limit: int, *, similar: bool = False
 ) -> Undecided:
     """Find the sets of near duplicates, or of similar shots, that nobody has decided about.
 
     Parameters
     ----------
     session : Session
-    groups : sequence of Group
+    groups : sequence of FoundGroup
     offset, limit : int
         Which of them are judged. Those with files that are the same byte for byte come first, then those with other
         plain copies.

@@ -62,7 +62,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditReport:
     """What an edit did."""
 
     kept: int  # photos that keep a tag that was to be removed, as their files say it
@@ -88,7 +88,7 @@ class Summary:
     dates: list[str]
 
 
-def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
+def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> EditReport:
     """Change what `Edit` says of photos: of all of them, or of none.
 
     Parameters
@@ -100,7 +100,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
 
     Returns
     -------
-    Edited
+    EditReport
         `restore_photos` takes `before`.
 
     Raises
@@ -133,7 +133,7 @@ def edit_photos(session: Session, photos: Sequence[int], edit: Edit) -> Edited:
             after[number] = changed
             before[number] = {key: imported[key] for key in changed}
     import_values(session, after)
-    return Edited(kept, before)
+    return EditReport(kept, before)
 
 
 def restore_photos(session: Session, before: Mapping[int, Mapping[str, Sequence[str]]]) -> int:

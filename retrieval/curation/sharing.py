@@ -34,6 +34,8 @@ _ID = 12  # characters of a hash that name a link
 class LinkNotFound(CairnError):
     """There is no such link."""
 
+    _kind = "missing"
+
 
 @dataclass(frozen=True)
 class ShareLink:

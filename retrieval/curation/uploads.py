@@ -36,13 +36,19 @@ _ABANDONED = 24 * 3600.0  # seconds after which what a killed server received is
 class NotAPhotoError(CairnError):
     """The name of a file does not end like that of a photo."""
 
+    _kind = "photo"
+
 
 class NoRoomError(CairnError):
     """Photos cannot be kept: the disk is full, or its folder cannot be written to."""
 
+    _kind = "full"
+
 
 class LeadsElsewhereError(CairnError):
     """The folder of uploads is a link that leads out of the collection."""
+
+    _kind = "elsewhere"
 
 
 def safe_name(name: str) -> str:

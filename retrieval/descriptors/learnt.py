@@ -269,6 +269,36 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return meta, arrays
 
 
+def _build_pooling(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Pooling:
+    """Build pooling regions from what a file holds; any exception where that does not fit together."""
+    options = ChannelOptions(**meta["channels"])
+    for item in fields(ChannelOptions):
+        value = getattr(options, item.name)
+        kinds = (int,) if isinstance(item.default, int) else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < 1e6:
+            raise ValueError(f"{item.name} is {value!r}")
+    if not 0.01 <= options.power <= 1:
+        raise ValueError(f"power is {options.power}")
+    if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
+        raise ValueError("its channels are out of range")
+    if options.smoothing > options.patch_size or options.orientations * options.patch_size**2 > 1 << 18:
+        raise ValueError("its channels are out of range")
+    if meta.get("version") != VERSION:
+        raise ValueError("its gradients are those of another version")
+    regions, weights, rings = arrays["regions"], arrays["weights"], arrays["rings"]
+    number = len(regions)
+    shapes = [array.shape for array in (regions, weights, rings)]
+    if shapes != [(number, 3), (number,), (number,)] or not 0 < number <= _MOST_REGIONS:
+        raise ValueError("its regions and weights do not fit together")
+    if number * options.patch_size**2 > _MOST_SAMPLES:
+        raise ValueError("its regions are far more than any descriptor's")
+    if regions.dtype != np.float32 or weights.dtype != np.float32 or rings.dtype != np.int32:
+        raise ValueError("its regions and weights are of the wrong type")
+    if (regions[:, 2] <= 0).any() or (weights <= 0).any():
+        raise ValueError("a region has no extent or no weight")
+    return Pooling(regions, weights, rings, options)
+
+
 def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel:
     """Build a model from what a file holds; any exception where that does not fit together."""
     base = meta["base"]
@@ -279,32 +309,7 @@ def _build(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> LearntModel
         base_model = LOADERS[base](meta["base_model"], arrays)
         dim = base_model.dim
     if base == "pooled":
-        options = ChannelOptions(**meta["channels"])
-        for item in fields(ChannelOptions):
-            value = getattr(options, item.name)
-            kinds = (int,) if isinstance(item.default, int) else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < 1e6:
-                raise ValueError(f"{item.name} is {value!r}")
-        if not 0.01 <= options.power <= 1:
-            raise ValueError(f"power is {options.power}")
-        if not 3 <= options.patch_size <= 256 or not 2 <= options.orientations <= 64 or not 0 < options.quantile <= 1:
-            raise ValueError("its channels are out of range")
-        if options.smoothing > options.patch_size or options.orientations * options.patch_size**2 > 1 << 18:
-            raise ValueError("its channels are out of range")
-        if meta.get("version") != VERSION:
-            raise ValueError("its gradients are those of another version")
-        regions, weights, rings = arrays["regions"], arrays["weights"], arrays["rings"]
-        number = len(regions)
-        shapes = [array.shape for array in (regions, weights, rings)]
-        if shapes != [(number, 3), (number,), (number,)] or not 0 < number <= _MOST_REGIONS:
-            raise ValueError("its regions and weights do not fit together")
-        if number * options.patch_size**2 > _MOST_SAMPLES:
-            raise ValueError("its regions are far more than any descriptor's")
-        if regions.dtype != np.float32 or weights.dtype != np.float32 or rings.dtype != np.int32:
-            raise ValueError("its regions and weights are of the wrong type")
-        if (regions[:, 2] <= 0).any() or (weights <= 0).any():
-            raise ValueError("a region has no extent or no weight")
-        pooling = Pooling(regions, weights, rings, options)
+        pooling = _build_pooling(meta, arrays)
         dim = pooling.dim
     projection = arrays.get("projection")
     if projection is not None:

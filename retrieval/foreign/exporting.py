@@ -5,7 +5,6 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from index.arrays import save_bytes
 from index.errors import CairnError
-from index.extras import install_command
+from index.extras import require_h5py
 from index.text import shown
 
 _ORIGIN = 0.5  # coordinate of the centre of the top-left pixel in COLMAP
@@ -137,12 +136,6 @@ def _whole(path: Path) -> Iterator[Path]:
         raise CairnError("{path} cannot be written ({reason}).", path=path, reason=reason) from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def require_h5py() -> None:
-    """Raise CairnError if what writes HDF5 is not installed."""
-    if find_spec("h5py") is None:
-        raise CairnError(f"HDF5 needs an optional package: {install_command('hdf5')}.")
 
 
 def write_hloc(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[ExportedPair]) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from index.extras import install_command
+from index.extras import require_h5py
 from retrieval.foreign.arrays import MOST, entry_of
 from retrieval.foreign.contract import Entry, missing, stored_name
 
@@ -37,8 +36,7 @@ class HlocFile:
     path: Path
 
     def __post_init__(self) -> None:
-        if find_spec("h5py") is None:
-            raise CairnError(f"HDF5 needs an optional package: {install_command('hdf5')}.")
+        require_h5py()
 
     def entry(self, photo: Path, names: Sequence[str]) -> Entry:
         """Read the features of a photo: see `FeatureSource.entry`."""

@@ -65,7 +65,7 @@ class GroupOptions:
 
 
 @dataclass(frozen=True)
-class Group:
+class FoundGroup:
     """Photos that show the same, as far as enough of them are linked with each other."""
 
     number: int  # from 1, the group of most photos first
@@ -77,10 +77,10 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Groups:
+class FoundGroups:
     """All groups of a collection."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[FoundGroup, ...]
     inliers: int  # fewest of a link
     photos: int  # that were asked with
     out_of_date: bool = False  # photos were added or removed since; those removed are left out
@@ -90,6 +90,8 @@ class Groups:
 class NotGrouped(CairnError):
     """Groups were never looked for."""
 
+    _kind = "missing"
+
 
 def group_photos(
     collection: Collection,
@@ -98,7 +100,7 @@ def group_photos(
     workers: int = 1,
     asker: Asker | None = None,
     progress: Progress | None = None,
-) -> Groups:
+) -> FoundGroups:
     """Find the groups of a collection, and keep them in it.
 
     What each photo was verified with is kept too, in the catalogue: a run that was interrupted goes on, and only
@@ -120,7 +122,7 @@ def group_photos(
 
     Returns
     -------
-    Groups
+    FoundGroups
         No group at all where no photos are linked. Photos that are hidden are left out.
 
     Raises
@@ -150,7 +152,7 @@ def group_photos(
             strong.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
         )
         formed = form_groups(rows, strong, options.duplicates, copies, rejected, registered)
-        found = Groups(formed, options.inliers, len(numbers))
+        found = FoundGroups(formed, options.inliers, len(numbers))
         kept = {
             "format": FORMAT,
             "state": _state(np.array(numbers, np.int64), rejected),
@@ -178,7 +180,7 @@ def group_photos(
     return found
 
 
-def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
+def read_groups(collection: Collection, *, hidden: bool = False) -> FoundGroups:
     """Read the groups that `group_photos` has kept; photos that were removed or called no match since are left out.
 
     Parameters
@@ -209,7 +211,7 @@ def read_groups(collection: Collection, *, hidden: bool = False) -> Groups:
         out_of_date = kept["state"] != _state(there, rejected)
         groups = [_group(entry, known, rejected) for entry in kept["groups"]]
         shown = _without(groups, unseen)
-        return Groups(shown, _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
+        return FoundGroups(shown, _count(kept["inliers"]), _count(kept["photos"]), out_of_date)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise CairnError("{path} is damaged: run {cairn group} again.", path=path) from error
 
@@ -234,7 +236,7 @@ def form_groups(
     copies: Several[Copy] = (),
     rejected: Several[tuple[int, int]] = (),
     registered: Mapping[tuple[int, int], Registered] | None = None,
-) -> tuple[Group, ...]:
+) -> tuple[FoundGroup, ...]:
     """Divide photos into groups: clusters of their links that one wrong link does not join.
 
     Parameters
@@ -306,7 +308,7 @@ def form_groups(
         name = group_of[min(members)]
         alone = components(pair for pair in shots[name] if duplicates.keys().isdisjoint(pair))
         similar = tuple(sorted(tuple(sorted(some)) for some in alone))
-        formed.append(Group(number, tuple(sorted(members)), linked[name], duplicates, kinds, similar))
+        formed.append(FoundGroup(number, tuple(sorted(members)), linked[name], duplicates, kinds, similar))
     return tuple(formed)
 
 
@@ -315,7 +317,7 @@ def is_near_duplicate(link: Link, asked: ImageRow, found: ImageRow, options: Dup
     return min(shown_shares(link, asked, found, options)) >= options.overlap
 
 
-def groups_table(collection: Collection, groups: Iterable[Group]) -> str:
+def groups_table(collection: Collection, groups: Iterable[FoundGroup]) -> str:
     """Groups as a table (CSV).
 
     Its columns are group, name, path, the name of the photo that one is a near duplicate of, what it is of that, and
@@ -421,7 +423,7 @@ def _kinds(duplicates: Mapping[int, int], relations: Mapping[tuple[int, int], Re
     return {copy: kinds.get(copy, PART) for copy in sorted(duplicates)}
 
 
-def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> Group:
+def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, int]]) -> FoundGroup:
     """A group of the file, without unknown photos; raises ValueError or TypeError if it is malformed."""
     photos = tuple(_count(number) for number in entry["photos"])
     if any(after <= before for before, after in itertools.pairwise(photos)):
@@ -434,7 +436,7 @@ def _group(entry: dict[str, Any], known: set[int], rejected: Several[tuple[int, 
     duplicates = _kept_apart(duplicates, rejected)
     kinds = {_count(copy): KINDS[KINDS.index(kind)] for copy, kind in entry.get("kinds", ())}
     similar = [tuple(map(_count, some)) for some in entry.get("similar", ())]
-    return Group(
+    return FoundGroup(
         _count(entry["group"]),
         photos,
         _count(entry["links"]),
@@ -455,7 +457,7 @@ def _kept_apart(duplicates: Mapping[int, int], rejected: Several[tuple[int, int]
     return {copy: original for copy, original in duplicates.items() if _pair(copy, original) not in rejected}
 
 
-def _without(groups: Iterable[Group], hidden: Several[int]) -> tuple[Group, ...]:
+def _without(groups: Iterable[FoundGroup], hidden: Several[int]) -> tuple[FoundGroup, ...]:
     """Groups without photos that are hidden, as far as two are left of them."""
     shown = []
     for group in groups:

@@ -169,7 +169,7 @@ def ask_shards(collection: Collection, numbers: Sequence[int], shards: Shards) -
         yield from zip(some, links, strict=True)
 
 
-class _Kept:
+class _LinkFile:
     """Links that a catalogue keeps; what is added is written every second."""
 
     def __init__(self, catalogue: Catalogue, kind: str) -> None:
@@ -200,7 +200,7 @@ class _Kept:
 
 
 @contextmanager
-def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
+def _kept(collection: Collection, min_inliers: int) -> Iterator[_LinkFile]:
     """The links that a collection keeps, for one process alone."""
     with lock_links(collection.folder):
         vocabulary = collection.vocabulary.fingerprint
@@ -208,7 +208,7 @@ def _kept(collection: Collection, min_inliers: int) -> Iterator[_Kept]:
         if not _has_all(kind, vocabulary, min_inliers):
             kind = json.dumps({"format": _FORMAT, "vocabulary": vocabulary, "inliers": min_inliers})
             collection.catalogue.write(begin_links, kind)
-        kept = _Kept(collection.catalogue, kind)
+        kept = _LinkFile(collection.catalogue, kind)
         try:
             yield kept
         finally:

@@ -44,7 +44,7 @@ class LookOptions:
 
 
 @dataclass(frozen=True)
-class Look:
+class PhotoLook:
     """A photo's look."""
 
     fine: NDArray[np.float16]  # (SIDE, SIDE) float16, its finer details, mean 0, norm 1
@@ -73,7 +73,7 @@ class Copy:
         return NEGATIVE if self.negative else TURNED if self.turn or self.mirrored else COPY
 
 
-def look(picture: NDArray[np.uint8], aspect: float | None = None) -> Look | None:
+def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook | None:
     """Take a photo's look.
 
     Parameters
@@ -94,12 +94,12 @@ def look(picture: NDArray[np.uint8], aspect: float | None = None) -> Look | None
     coarse = cv2.resize(small, (_COARSE, _COARSE), interpolation=cv2.INTER_AREA)
     if min(float(detail.std()), float(coarse.std())) < _FLAT:
         return None
-    return Look(
+    return PhotoLook(
         _normalised(detail).astype(np.float16), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0]
     )
 
 
-def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -> list[Copy]:
+def find_copies(looks: Mapping[int, PhotoLook], options: LookOptions | None = None) -> list[Copy]:
     """Find the photos that are one picture, whatever their size, turn and colours.
 
     Parameters
@@ -139,7 +139,7 @@ def find_copies(looks: Mapping[int, Look], options: LookOptions | None = None) -
     return [copy for _, (_, copy) in sorted(best.items())]
 
 
-def _same_shape(one: Look, other: Look, turn: int, most: float) -> bool:
+def _same_shape(one: PhotoLook, other: PhotoLook, turn: int, most: float) -> bool:
     aspect = 1 / other.aspect if turn % 2 else other.aspect
     return max(one.aspect / aspect, aspect / one.aspect) <= most
 

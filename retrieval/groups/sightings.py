@@ -13,7 +13,7 @@ from index.errors import CairnError
 from index.parallel import run
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
-from retrieval.groups.looks import Look, look
+from retrieval.groups.looks import PhotoLook, look
 from retrieval.photos.thumbnails import SIZES, thumbnail
 
 STEP = "look"
@@ -28,7 +28,7 @@ def see_photos(
     *,
     workers: int = 1,
     progress: Progress | None = None,
-) -> dict[int, Look]:
+) -> dict[int, PhotoLook]:
     """Take the looks of photos.
 
     Parameters
@@ -48,11 +48,11 @@ def see_photos(
         By the photos' numbers; without those that show next to nothing, or cannot be read now.
     """
     # The rows of a large collection are not kept.
-    wanted: dict[str, tuple[int, Callable[[], Look | None]]] = {}
+    wanted: dict[str, tuple[int, Callable[[], PhotoLook | None]]] = {}
     for row in rows:
         task = partial(_see, row.path, row.sha256, row.width, row.height, cache)
         wanted.setdefault(row.sha256 or f"none {row.number}", (row.number, task))
-    looks: dict[int, Look] = {}
+    looks: dict[int, PhotoLook] = {}
     found = run((task for _, task in wanted.values()), workers, batch=_BATCH)
     for done, ((number, _), seen) in enumerate(zip(wanted.values(), found, strict=True), start=1):
         if seen is not None:
@@ -62,7 +62,7 @@ def see_photos(
     return looks
 
 
-def _see(path: str, sha256: str | None, width: int | None, height: int | None, cache: Path) -> Look | None:
+def _see(path: str, sha256: str | None, width: int | None, height: int | None, cache: Path) -> PhotoLook | None:
     """The look of one photo; None if it shows next to nothing, or cannot be read."""
     try:
         jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)

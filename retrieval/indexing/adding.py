@@ -3,6 +3,7 @@
 import datetime
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.words import lacks_words, make_words
 from retrieval.collection.collection import Collection, find_vocabulary
 from retrieval.collection.layout import TRAINED_KEY
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.stale_files import remove_leftovers
 from retrieval.features.staging import Staged
@@ -98,73 +99,87 @@ def index_photos(
     report = IndexReport()
     failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
-    with report.timed("total"), collection.locked():
-        refuse_damaged(collection)
+    with report.timed("total"), collection.locked(), changed(collection):
         before = collection.catalogue.read(passing_of)
         if before.changed(exclude, include) != before:
             collection.catalogue.write(change_passing, exclude, include)
-        if not collection.has_vocabulary and collection.catalogue.read(segments_in):
-            raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
-        if vocabulary is not None:
-            _adopt_vocabulary(collection, vocabulary)
+        _take_vocabulary(collection, vocabulary)
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
             files = find_new(collection, paths, again, report, tell, preparer.checksums)
-        if files and not collection.extractor.is_ready:
-            raise CairnError(
-                "The features of {folder} come from elsewhere, and {path} is new: give the features of new photos with "
-                "{--features}.",
-                folder=collection.folder,
-                path=printable(str(files[0].path)),
-            )
+        _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.
-        end = time.monotonic() + time_limit if time_limit is not None else float("inf")
-        ready: set[Path] = set()  # photos whose features are there: some twice, for the vocabulary and for a segment
-        all_new = len(files)
-        goes_further = False  # than the runs before
-
-        def extracted(file: FoundFile, one: Staged) -> None:
-            nonlocal goes_further
-            ready.add(file.path)
-            tell("extract", len(ready), all_new)
-            goes_further = goes_further or one.is_new or report.added > 0
-            if goes_further and time.monotonic() > end:
-                raise _TimeIsUp
-
-        done = 0
+        steps = _Steps(report, tell, len(files), time_limit)
         merger = TierMerger(collection)
+        done = 0
         try:
             if files and not collection.has_vocabulary:
                 with report.timed("vocabulary"):
-                    if not _make_vocabulary(collection, preparer, files, report, extracted, tell):
+                    if not _make_vocabulary(collection, preparer, files, report, steps.extracted, tell):
                         _take_again(collection, files)
-                        files, all_new = [], 0
+                        files, steps.all_new = [], 0
             elif files:
                 collection.check_vocabulary()
             batch = collection.options.batch
             for start in range(0, len(files), batch):
-
-                def has_words(number: int, before: int = start) -> None:
-                    tell("index", before + number, all_new)
-
                 part = files[start : start + batch]
-                _add_segment(collection, preparer, part, report, extracted, has_words)
+                _add_segment(collection, preparer, part, report, steps.extracted, partial(steps.has_words, start))
                 with report.timed("write"):
                     merger.merge()
                     preparer.publish()
                 done = start + len(part)
             preparer.end()
         except _TimeIsUp:
-            report.left = all_new - done
+            report.left = steps.all_new - done
         report.notes += merger.notes
         if collection.catalogue.read(lacks_words):  # it is of an earlier version
             collection.catalogue.write(make_words)
-        seal(collection)
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
-    collection.forget()
     return report
+
+
+class _Steps:
+    """How far a run is in its new photos, and when it is to stop."""
+
+    def __init__(self, report: IndexReport, tell: Progress, all_new: int, time_limit: float | None) -> None:
+        self.all_new = all_new
+        self._report, self._tell = report, tell
+        self._end = time.monotonic() + time_limit if time_limit is not None else float("inf")
+        self._ready: set[Path] = set()  # whose features are there: some twice, for the vocabulary and for a segment
+        self._goes_further = False  # than the runs before
+
+    def extracted(self, file: FoundFile, one: Staged) -> None:
+        """Tell of a photo whose features are there; raises `_TimeIsUp` where it is to be the last."""
+        self._ready.add(file.path)
+        self._tell("extract", len(self._ready), self.all_new)
+        self._goes_further = self._goes_further or one.is_new or self._report.added > 0
+        if self._goes_further and time.monotonic() > self._end:
+            raise _TimeIsUp
+
+    def has_words(self, before: int, number: int) -> None:
+        """Tell how many photos of a batch have their words, given those of the batches before it."""
+        self._tell("index", before + number, self.all_new)
+
+
+def _take_vocabulary(collection: Collection, vocabulary: Path | None) -> None:
+    """Take the vocabulary that is given, if one is; raises CairnError if the collection's own is lost."""
+    if not collection.has_vocabulary and collection.catalogue.read(segments_in):
+        raise CairnError("The vocabulary of {folder} is missing: run {cairn repair}.", folder=collection.folder)
+    if vocabulary is not None:
+        _adopt_vocabulary(collection, vocabulary)
+
+
+def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
+    """Raise CairnError if there are new photos, and no features of another program for them."""
+    if files and not collection.extractor.is_ready:
+        raise CairnError(
+            "The features of {folder} come from elsewhere, and {path} is new: give the features of new photos with "
+            "{--features}.",
+            folder=collection.folder,
+            path=printable(str(files[0].path)),
+        )
 
 
 def make_vocabulary(
@@ -298,6 +313,31 @@ def _make_vocabulary(
     return True
 
 
+def _rows(collection: Collection, good: list[tuple[FoundFile, Prepared]], errors: list[float]) -> list[ImageRow]:
+    """Rows of a new segment's photos in the catalogue."""
+    first = collection.catalogue.write(reserve_numbers, len(good))
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    # A photo whose file has changed is still the one that was added then.
+    added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
+    return [
+        ImageRow(
+            number=first + position,
+            path=str(file.path),
+            name=file.name,
+            sha256=file.key,
+            size=file.size,
+            mtime_ns=file.mtime_ns,
+            width=one.staged.width,
+            height=one.staged.height,
+            features=one.staged.features,
+            position=position,
+            date_added=added.get(str(file.path), now),
+            quantisation_error=error,
+        )
+        for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
+    ]
+
+
 def _add_segment(
     collection: Collection,
     preparer: Preparer,
@@ -331,27 +371,7 @@ def _add_segment(
             errors.append(error)
             tell(len(failures) + len(found))
     with report.timed("write"):
-        first = collection.catalogue.write(reserve_numbers, len(good))
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        # A photo whose file has changed is still the one that was added then.
-        added = collection.catalogue.read(dates_added, [str(file.path) for file, _ in good])
-        rows = [
-            ImageRow(
-                number=first + position,
-                path=str(file.path),
-                name=file.name,
-                sha256=file.key,
-                size=file.size,
-                mtime_ns=file.mtime_ns,
-                width=one.staged.width,
-                height=one.staged.height,
-                features=one.staged.features,
-                position=position,
-                date_added=added.get(str(file.path), now),
-                quantisation_error=error,
-            )
-            for position, ((file, one), error) in enumerate(zip(good, errors, strict=True))
-        ]
+        rows = _rows(collection, good, errors)
         segment = write_photos(collection, rows, found)
         masked = [row for row, (_, one) in zip(rows, good, strict=True) if one.staged.remarks.text]
         if masked:  # before: numbers that no photo has do no harm

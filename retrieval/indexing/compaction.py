@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from index.errors import CairnError, LaterVersion, Unreadable
+from index.errors import CairnError, DatabaseError, LaterVersion, Unreadable
 from index.progress import Progress
 from index.segments.description import FORMAT, SIGNATURE
 from index.segments.segment import ImageFeatures, Segment
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.changes import Rewritten, replace_segments
-from retrieval.catalogue.database import DatabaseError, primary_code
+from retrieval.catalogue.database import primary_code
 from retrieval.catalogue.photos import known_contents, rows_of
 from retrieval.catalogue.schema import SegmentRow
 from retrieval.catalogue.segment_rows import orphans_in, segments_and_tombstones, segments_in
@@ -26,7 +26,7 @@ from retrieval.collection.augmentation import empty_augmentation, is_augmented, 
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import SEGMENTS
 from retrieval.collection.locking import CollectionLocked, lock_links
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.collection.segment_writing import write_photos
 from retrieval.collection.segments import check_sound, is_there, open_segment
 from retrieval.collection.stale_files import remove_leftovers, remove_unfinished_work
@@ -89,8 +89,7 @@ def compact(
     options = options or CompactOptions()
     tell = progress or (lambda step, done, of: None)
     start = time.perf_counter()
-    with collection.locked():
-        refuse_damaged(collection)
+    with collection.locked(), changed(collection):
         remove_unfinished_work(collection)  # first: the disk may be full
         remove_leftovers(collection)
         collection.forget()
@@ -108,8 +107,6 @@ def compact(
         known = collection.catalogue.read(known_contents)
         thumbnails = forget_thumbnails(collection.folder / CACHE, known)
         forget_tiles(collection.folder / CACHE, known)
-        seal(collection)
-    collection.forget()
     after = collection.catalogue.read(segments_in)
     return CompactReport(
         segments=(len(rows), len(after)),

@@ -116,110 +116,151 @@ def find_new(
     Files that are new, or seem to have changed, are read for that: `checksums` gives the SHA-256 of each, in their
     order, or why it cannot be read; this process does where it is left out.
     """
-    known = collection.catalogue.known()
-    exclusions = Exclusions(collection.catalogue.read(exclusions_in))
-    files, moves = [], []
-    failures: dict[int, Failure] = {}  # by the file's place in the list
-    back: list[int] = []
-    seen, sound = set(), set()  # paths that are looked at, and those whose photos are what they were
-    touched: list[tuple[int, Path]] = []  # photos that are what they were, and of which their files may say more
-    times, changes, pages = ChangeTimes(), _Changes(collection.catalogue), _Pages(collection, paths, again)
-    if again:
-        collection.catalogue.write(take_folders_again, paths)
-    passing = collection.catalogue.read(passing_of)
-    for path in paths:
-        if not os.path.lexists(path):
-            _refuse_away(known, path)
-    found = list_photos(paths, report.passed_over, collection.below, passing)
-    # Folders by their real names, so that a photo is the same however its folder was called.
-    real = {root: root.resolve() for root, _ in found}
-
-    def fail(number: int, path: Path, error: CairnError | OSError) -> None:
-        before = known.get(str(path))
-        indexed = before is not None and before.state == INDEXED
-        if not again and not indexed and (matching := exclusions.matching(str(path), "")):
-            report.keep_out(str(path), matching[0].reason(str(path), None))
-            return
-        reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
-        failures[number] = Failure(str(path), reason)
-
-    def unknown() -> Iterator[tuple[int, str, Path, os.stat_result]]:
-        """Return what must be read to know it: its place in the list, name, path and state."""
-        for number, (root, path) in enumerate(found):
-            tell("look", number + 1, len(found))
-            name = readable(path.relative_to(root).as_posix() if path != root else path.name)
-            path = real[root] / path.relative_to(root)
-            if path in seen:
-                continue
-            seen.add(path)
-            before = known.get(str(path))
-            indexed = before is not None and before.state == INDEXED
-            try:
-                check_path(str(path))
-                if collection.below is not None and not stays_below(path, collection.below):
-                    raise CairnError(_OUTSIDE)
-                status = path.stat()
-                if not stat.S_ISREG(status.st_mode):
-                    read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
-            except (CairnError, OSError) as error:
-                fail(number, path, error)
-                continue
-            is_later = changes.is_later(str(real[root]), times.of(path, status))
-            if not is_later and _is_same(before, status) and not pages.may_be_more(real[root], path):
-                report.unchanged += 1
-                sound.add(str(path))
-                continue
-            there = exclusions.at(str(path), status.st_size, status.st_mtime_ns)
-            if there is not None and not again and not indexed:
-                report.keep_out(str(path), there.reason(str(path), there.sha256))
-                continue
-            linked = os.path.realpath(path)
-            if before is None and linked != str(path) and _is_same(known.get(linked), status):
-                report.places.append({"path": printable(str(path)), "photo": printable(linked)})
-                continue
-            yield number, name, path, status
-
-    checksums = checksums or partial(map, checksum)
-    asked, read = tee(unknown())
-    for (number, name, path, status), key in zip(asked, checksums(path for _, _, path, _ in read), strict=True):
-        if not isinstance(key, str):
-            fail(number, path, key)
-            continue
-        for file in pages.of(FoundFile(path, name, status.st_size, status.st_mtime_ns, key)):
-            seen.add(file.path)
-            before = known.get(str(file.path))
-            if before is None or before.state != INDEXED or before.sha256 != file.key:
-                files.append(file)
-                continue
-            report.unchanged += 1
-            sound.add(str(file.path))
-            moves.append(PhotoMove(before.number, str(file.path), None, file.size, file.mtime_ns))
-            touched.append((before.number, file.path))
-            if before.missing:
-                back.append(before.number)
-    files, led = _without_links(known, files, report)
+    survey = _Survey(collection, paths, again, report)
+    files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum))
+    files, led = _without_links(survey.known, files, report)
     moves += led
-    files, moved = _recognise(known, files, {str(path) for path in seen})
+    files, moved = _recognise(survey.known, files, {str(path) for path in survey.seen})
+    catalogue, sound = collection.catalogue, survey.sound
     if again:
-        held = [(path, before.sha256) for path in sound if (before := known.get(path)) and before.sha256]
-        files = _take_again(collection.catalogue, exclusions, files, held)
+        held = [(path, before.sha256) for path in sound if (before := survey.known.get(path)) and before.sha256]
+        files = _take_again(catalogue, survey.exclusions, files, held)
     else:
-        files = _leave_out(collection.catalogue, exclusions, files, known, report)
+        files = _leave_out(catalogue, survey.exclusions, files, survey.known, report)
     if moves or moved:
-        report.moved += collection.catalogue.write(move_photos, [*moves, *moved])
-    report.reread += _read_metadata_again(collection.catalogue, touched)
-    changes.keep()
-    pages.keep(files, sound)
-    report.back += collection.catalogue.read(names_of, back).values()
+        report.moved += catalogue.write(move_photos, [*moves, *moved])
+    survey.keep(files)
     sound.update(move.path for move in moved)
     sound.update(report.kept_out)
-    failed = [failure.path for failure in collection.catalogue.read(failures_in)]
-    if settled := [path for path in failed if path in sound or not os.path.lexists(file_of(path)) or pages.lack(path)]:
-        collection.catalogue.write(forget_failures, settled)
-    record_failures(collection, [failures[number] for number in sorted(failures)], report)
-    moving = {move.number for move in [*led, *moved]}
-    _look_at_others(collection, known.without({str(path) for path in seen}), paths, sound, moving, pages, report)
+    survey.settle_failures()
+    _look_at_others(survey, paths, {move.number for move in [*led, *moved]})
     return files
+
+
+class _Survey:
+    """The files that a run looks at: what is known of each, and what shows without knowing what is in new ones."""
+
+    def __init__(self, collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport) -> None:
+        catalogue = collection.catalogue
+        self.collection, self.again, self.report = collection, again, report
+        self.known = catalogue.known()
+        self.exclusions = Exclusions(catalogue.read(exclusions_in))
+        self.seen: set[Path] = set()  # that were looked at
+        self.sound: set[str] = set()  # paths of photos that are what they were
+        self.pages = _Pages(collection, paths, again)
+        self._failures: dict[int, Failure] = {}  # by the file's place in the list
+        self._back: list[int] = []
+        self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
+        self._times, self._changes = ChangeTimes(), _Changes(catalogue)
+        if again:
+            catalogue.write(take_folders_again, paths)
+        passing = catalogue.read(passing_of)
+        for path in paths:
+            if not os.path.lexists(path):
+                _refuse_away(self.known, path)
+        self._found = list_photos(paths, report.passed_over, collection.below, passing)
+
+    def _fail(self, number: int, path: Path, error: CairnError | OSError) -> None:
+        if not self.again and not self._is_indexed(path) and (matching := self.exclusions.matching(str(path), "")):
+            self.report.keep_out(str(path), matching[0].reason(str(path), None))
+            return
+        reason = str(error) if isinstance(error, CairnError) else f"the file cannot be read ({error.strerror})"
+        self._failures[number] = Failure(str(path), reason)
+
+    def _is_indexed(self, path: Path) -> bool:
+        before = self.known.get(str(path))
+        return before is not None and before.state == INDEXED
+
+    def unknown(self, tell: Progress) -> Iterator[tuple[int, str, Path, os.stat_result]]:
+        """Give what must be read to know it: its place in the list, name, path and state."""
+        # Folders by their real names, so that a photo is the same however its folder was called.
+        real = {root: root.resolve() for root, _ in self._found}
+        for number, (root, path) in enumerate(self._found):
+            tell("look", number + 1, len(self._found))
+            name = readable(path.relative_to(root).as_posix() if path != root else path.name)
+            path = real[root] / path.relative_to(root)
+            if path in self.seen:
+                continue
+            self.seen.add(path)
+            try:
+                status = self._state(path)
+            except (CairnError, OSError) as error:
+                self._fail(number, path, error)
+                continue
+            if not self._is_settled(real[root], path, status):
+                yield number, name, path, status
+
+    def _state(self, path: Path) -> os.stat_result:
+        """Look at a file; raises CairnError or OSError if it is no photo that may be taken."""
+        check_path(str(path))
+        if self.collection.below is not None and not stays_below(path, self.collection.below):
+            raise CairnError(_OUTSIDE)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            read_photo(path)  # raises, with the reason; to read a pipe here would wait for ever
+        return status
+
+    def _is_settled(self, root: Path, path: Path, status: os.stat_result) -> bool:
+        """Whether a file need not be read: it is what it was, was removed for good, or is a link to a photo."""
+        before = self.known.get(str(path))
+        is_later = self._changes.is_later(str(root), self._times.of(path, status))
+        if not is_later and _is_same(before, status) and not self.pages.may_be_more(root, path):
+            self.report.unchanged += 1
+            self.sound.add(str(path))
+            return True
+        there = self.exclusions.at(str(path), status.st_size, status.st_mtime_ns)
+        if there is not None and not self.again and not self._is_indexed(path):
+            self.report.keep_out(str(path), there.reason(str(path), there.sha256))
+            return True
+        linked = os.path.realpath(path)
+        if before is None and linked != str(path) and _is_same(self.known.get(linked), status):
+            self.report.places.append({"path": printable(str(path)), "photo": printable(linked)})
+            return True
+        return False
+
+    def read(
+        self,
+        unknown: Iterator[tuple[int, str, Path, os.stat_result]],
+        checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]],
+    ) -> tuple[list[FoundFile], list[PhotoMove]]:
+        """Read files; give those that are new or changed, and what has touched the others."""
+        files: list[FoundFile] = []
+        moves: list[PhotoMove] = []
+        asked, read = tee(unknown)
+        for (number, name, path, status), key in zip(asked, checksums(path for _, _, path, _ in read), strict=True):
+            if not isinstance(key, str):
+                self._fail(number, path, key)
+                continue
+            for file in self.pages.of(FoundFile(path, name, status.st_size, status.st_mtime_ns, key)):
+                self.seen.add(file.path)
+                before = self.known.get(str(file.path))
+                if before is None or before.state != INDEXED or before.sha256 != file.key:
+                    files.append(file)
+                    continue
+                self.report.unchanged += 1
+                self.sound.add(str(file.path))
+                moves.append(PhotoMove(before.number, str(file.path), None, file.size, file.mtime_ns))
+                self._touched.append((before.number, file.path))
+                if before.missing:
+                    self._back.append(before.number)
+        return files, moves
+
+    def keep(self, new: Sequence[FoundFile]) -> None:
+        """Keep what was found of photos that are what they were, and what the next run should know."""
+        catalogue = self.collection.catalogue
+        self.report.reread += _read_metadata_again(catalogue, self._touched)
+        self._changes.keep()
+        self.pages.keep(new, self.sound)
+        self.report.back += catalogue.read(names_of, self._back).values()
+
+    def settle_failures(self) -> None:
+        """Forget failures of files that are good or gone, and keep those of this run."""
+        catalogue, sound = self.collection.catalogue, self.sound
+        failed = [failure.path for failure in catalogue.read(failures_in)]
+        lacks = self.pages.lack
+        if settled := [path for path in failed if path in sound or not os.path.lexists(file_of(path)) or lacks(path)]:
+            catalogue.write(forget_failures, settled)
+        record_failures(self.collection, [self._failures[number] for number in sorted(self._failures)], self.report)
 
 
 class _Changes:
@@ -450,30 +491,23 @@ def _take_again(
     return files
 
 
-def _look_at_others(
-    collection: Collection,
-    others: Iterable[tuple[str, Known]],
-    paths: Sequence[Path],
-    sound: Collection_[str],
-    moved: Collection_[int],
-    pages: _Pages,
-    report: IndexReport,
-) -> None:
+def _look_at_others(survey: _Survey, paths: Sequence[Path], moved: Collection_[int]) -> None:
     """Count pages of unchanged files, and mark photos whose files have gone from folders that were looked through."""
     roots = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path.is_dir())  # noqa: PTH118 (ends in a slash)
+    catalogue, report = survey.collection.catalogue, survey.report
     lost = {}
-    for path, before in others:
+    for path, before in survey.known.without({str(path) for path in survey.seen}):
         if before.state != INDEXED or before.missing:
             continue
         file, page = split_page(path)
-        lacks = pages.lack(path)
-        if page is not None and not lacks and str(file) in sound:
+        lacks = survey.pages.lack(path)
+        if page is not None and not lacks and str(file) in survey.sound:
             report.unchanged += 1
         elif path.startswith(roots) and before.number not in moved and (lacks or _has_gone(path)):
             lost[before.number] = path
     if lost:
-        collection.catalogue.write(mark_missing, [*lost])
-        names = collection.catalogue.read(names_of, [*lost])
+        catalogue.write(mark_missing, [*lost])
+        names = catalogue.read(names_of, [*lost])
         gone = Counter(folder for number, path in lost.items() if (folder := away(path, names.get(number, ""))))
         for folder, count in gone.items():
             report.notes.append(

@@ -14,7 +14,7 @@ from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_names, rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.metadata.pages import split_page
 from retrieval.photos.decoding import other_pages
 from retrieval.photos.listing import away
@@ -88,13 +88,10 @@ def remove_photos(
     removed = sorted(catalogue.read(names_of, sorted(chosen)).values())
     if dry_run:
         return removed
-    refuse_damaged(collection)
-    with catalogue.writing() as session:
+    with changed(collection), catalogue.writing() as session:
         if folder is not None and for_good:
             exclude_folder(session, folder, rows_of(session, within))
         make_tombstones(session, sorted(chosen), for_good=for_good)
-    seal(collection)
-    collection.forget()
     return removed
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.arrays import load_array, load_json, publish_folder, save_array, save_json
+from index.attributes import some_of
 from index.clustering.sources import FileSource
 from index.errors import CairnError
 from index.hamming.kinds import full_name, parse_signature
@@ -40,7 +41,7 @@ from retrieval.collection.layout import (
 )
 from retrieval.collection.locking import CollectionLocked, lock_links
 from retrieval.collection.options import FORMAT, options_format, write_options
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed, seal
 from retrieval.collection.segment_writing import sign, write_photos
 from retrieval.collection.segments import check_sound, open_segment, segment_row
 from retrieval.collection.stale_files import remove_leftovers
@@ -104,8 +105,7 @@ def retrain(
     """
     options = options or RetrainOptions()
     report = RetrainReport()
-    with report.timed("total"), collection.locked():
-        refuse_damaged(collection)
+    with report.timed("total"), collection.locked(), changed(collection):
         remove_leftovers(collection)
         collection.forget()
         _Retraining(collection, options, workers, progress or (lambda step, done, of: None), report).run()
@@ -115,8 +115,6 @@ def retrain(
         with suppress(CollectionLocked), lock_links(collection.folder):
             empty_augmentation(collection.folder)
         shutil.rmtree(collection.folder / RETRAINING, ignore_errors=True)
-        seal(collection)
-    collection.forget()
     return report
 
 
@@ -444,16 +442,5 @@ def _words(collection: Collection) -> int:
 
 def _with_error(row: ImageRow, error: float) -> ImageRow:
     """A copy of what a row notes, with a new quantisation error."""
-    return ImageRow(
-        number=row.number,
-        path=row.path,
-        name=row.name,
-        sha256=row.sha256,
-        size=row.size,
-        mtime_ns=row.mtime_ns,
-        width=row.width,
-        height=row.height,
-        features=row.features,
-        date_added=row.date_added,
-        quantisation_error=error,
-    )
+    of_file = some_of(row, "number", "path", "name", "sha256", "size", "mtime_ns")
+    return ImageRow(**of_file, **some_of(row, "width", "height", "features", "date_added"), quantisation_error=error)

@@ -1,11 +1,8 @@
 """Folders that photos were indexed with: which there are, where they are now, and what photos are called by them."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
-
-from sqlalchemy.orm import Session
 
 from index.errors import CairnError
 from index.progress import Progress
@@ -14,12 +11,9 @@ from retrieval.catalogue.changes import PhotoMove, move_photos, rename_photos
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
-from retrieval.collection.sealing import refuse_damaged, seal
+from retrieval.collection.sealing import changed
 from retrieval.metadata.pages import file_of, hash_photo
 from retrieval.photos.listing import count_by_root, is_away
-
-A = TypeVar("A")
-R = TypeVar("R")
 
 
 def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
@@ -82,7 +76,8 @@ def move_root(
             f"None of the {len(rows)} photos below {printable(str(old))} is in {printable(str(new))} as it was "
             "indexed: nothing was changed."
         )
-    _write(collection, move_photos, moves)
+    with changed(collection):
+        collection.catalogue.write(move_photos, moves)
     return moved, left
 
 
@@ -98,16 +93,8 @@ def name_from(collection: Collection, folder: Path) -> dict[str, str]:
     places = ((number, path) for number, _, path in collection.catalogue.places())
     rows = _rows_below(collection, places, top)
     wishes = {row.number: readable(Path(row.path).relative_to(top).as_posix()) for row in rows}
-    return _write(collection, rename_photos, wishes)
-
-
-def _write(collection: Collection, change: Callable[[Session, A], R], what: A) -> R:
-    """Write to the catalogue of a collection that is not damaged, and seal it."""
-    refuse_damaged(collection)
-    done = collection.catalogue.write(change, what)
-    seal(collection)
-    collection.forget()
-    return done
+    with changed(collection):
+        return collection.catalogue.write(rename_photos, wishes)
 
 
 def _rows_below(collection: Collection, places: Iterable[tuple[int, str]], folder: Path) -> list[ImageRow]:

@@ -90,7 +90,7 @@ class BackupReport:
 
 
 @dataclass(frozen=True)
-class _State:
+class _CopiedState:
     """What the copy of a catalogue says."""
 
     file: Path
@@ -194,7 +194,7 @@ class _Backup:
                 break
         self.report.images = state.images
 
-    def _copy_all(self, earlier: _Earlier) -> _State:
+    def _copy_all(self, earlier: _Earlier) -> _CopiedState:
         """Copy the catalogue next to the earlier one, and all that never changes once it is written."""
         for look in range(1, _LOOKS + 1):
             with contextlib.ExitStack() as leaving:
@@ -220,7 +220,7 @@ class _Backup:
                     raise
         raise CollectionChanged(f"{self.source} changes faster than it can be copied: run the same command again.")
 
-    def _copy_catalogue(self, folder: Path) -> _State:
+    def _copy_catalogue(self, folder: Path) -> _CopiedState:
         """Copy the catalogue to a file in a new folder."""
         folder.mkdir()
         file = folder / FILE
@@ -240,14 +240,14 @@ class _Backup:
                 make_words(session)
         with Catalogue.open(folder) as copy:
             name = copy.setting(VOCABULARY_KEY) or VOCABULARY
-            state = _State(file, copy.revision(), copy.read(segments_in), name, copy.read(count_indexed))
+            state = _CopiedState(file, copy.revision(), copy.read(segments_in), name, copy.read(count_indexed))
         if not is_vocabulary(name):
             raise CairnError(
                 "The catalogue of {source} is damaged: run {cairn check}, then {cairn repair}.", source=self.source
             )
         return state
 
-    def _copy_static(self, state: _State, earlier: _Earlier) -> None:
+    def _copy_static(self, state: _CopiedState, earlier: _Earlier) -> None:
         """Copy segments, vocabulary and uploads that are not there yet."""
         rows = [row for row in state.segments if not is_there(self.target, row)]
         for row in rows:
@@ -329,7 +329,7 @@ class _Backup:
             _make_folder(self.target / folder, self.source / folder)
         self._replace(path, place)
 
-    def _commit(self, state: _State, earlier: _Earlier) -> None:
+    def _commit(self, state: _CopiedState, earlier: _Earlier) -> None:
         """Let the copied catalogue take its place, and then what follows from it."""
         self._mark(
             sorted({state.revision, *([earlier.revision] if earlier.revision is not None else earlier.revisions)})
@@ -352,7 +352,7 @@ class _Backup:
         self._seal(state, kept)
         self._mark([state.revision])
 
-    def _seal(self, state: _State, kept: Seal | None) -> None:
+    def _seal(self, state: _CopiedState, kept: Seal | None) -> None:
         """Seal the backup as the collection is sealed, and keep the copy of the catalogue that a collection has."""
         write_snapshot(self.target / FILE, self.target / SNAPSHOT)
         if kept is not None:
@@ -383,7 +383,7 @@ class _Backup:
             return None  # it is damaged, or changes: it can be made again
         return temporary
 
-    def _remove_rest(self, state: _State) -> None:
+    def _remove_rest(self, state: _CopiedState) -> None:
         """Remove what the collection no longer has."""
         segments = {row.folder for row in state.segments}
         for path in (self.target / SEGMENTS).iterdir():

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from index.arrays import load_array, load_json
-from index.errors import CairnError, Unreadable
+from index.errors import CairnError, DatabaseError, Unreadable
 from index.hamming.kinds import NONE, parse_signature
 from index.segments.description import NOTES, SIGNATURES, read_description, verify_segment
 from index.vocabulary import META_FILE
@@ -28,7 +28,7 @@ from retrieval.catalogue.changes import (
     replace_segments,
     restore_photos,
 )
-from retrieval.catalogue.database import Database, DatabaseError, connect_for_reading
+from retrieval.catalogue.database import Database, connect_for_reading
 from retrieval.catalogue.metadata_store import store_metadata, tidy_metadata
 from retrieval.catalogue.photos import rows_of
 from retrieval.catalogue.readable_rows import copy_rows, fill_gaps

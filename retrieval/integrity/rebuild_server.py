@@ -16,9 +16,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.database import CHUNK, Database, DatabaseError
+from retrieval.catalogue.database import CHUNK, Database
 from retrieval.catalogue.migrations import make_schema, make_tables
 from retrieval.catalogue.readable_rows import is_sound
 from retrieval.catalogue.schema import (
@@ -106,12 +106,8 @@ def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> t
 
     Returns
     -------
-    how : str
-        What it was made from.
-    notes : list of str
-        What is to be known of it, in sentences.
-    lapses : list of str
-        What is lost, of removals and imported metadata, in sentences.
+    how, notes, lapses
+        See `rebuild_catalogue`.
 
     Raises
     ------

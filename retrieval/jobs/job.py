@@ -11,9 +11,11 @@ from retrieval.jobs.kinds import KINDS, JobKind, needs_nothing
 class JobNotFound(CairnError):
     """There is no such job."""
 
+    _kind = "missing"
+
 
 @dataclass(frozen=True)
-class Job:
+class QueuedJob:
     """A job as it is now."""
 
     id: int

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from index.errors import CairnError
 from retrieval.collection.identity import read_identity
-from retrieval.jobs.job import Job, JobNotFound
+from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.kinds import SearchesJob
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.store import DONE
@@ -72,7 +72,7 @@ def _machine() -> str:
     return platform.node()
 
 
-def _ask_searches(queue: Queue, job: Job) -> None:
+def _ask_searches(queue: Queue, job: QueuedJob) -> None:
     """Ask the standing searches of a collection after photos were added to it."""
     added = job.kind == "index" and job.state == DONE and (job.result or {}).get("added")
     if added and _has_standing_searches(queue.find(job.collection), queue.catalogue_of(job.collection)):

@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.messages import said
 from retrieval.collection.layout import LINKS_LOCK, LOCK
 from retrieval.collection.locking import CollectionLocked, lock_file
-from retrieval.jobs.job import Job, JobNotFound
+from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.kinds import KINDS, JobKind, read
 from retrieval.jobs.running import CAN_PAUSE, Child
 from retrieval.jobs.store import CANCELLED, DONE, ENDED, FAILED, PAUSED, QUEUED, RUNNING, STATES, JobRow, Store
@@ -69,7 +70,7 @@ class Queue:
     def __init__(self, file: Path | CairnError, find: Callable[[str], Path], roots: Sequence[Path] = ()) -> None:
         self.find = find
         self.roots = tuple(roots)
-        self.after: list[Callable[[Job], None]] = []
+        self.after: list[Callable[[QueuedJob], None]] = []
         self.version = 0
         self._store = Store(file)
         self._changed = threading.Condition()
@@ -128,7 +129,7 @@ class Queue:
         """The address of a collection's catalogue; None if that is in the collection."""
         return self._catalogues.get(collection)
 
-    def add(self, collection: str, work: JobKind) -> Job:
+    def add(self, collection: str, work: JobKind) -> QueuedJob:
         """Queue a job; where just the same waits already, that one is given.
 
         Parameters
@@ -154,7 +155,7 @@ class Queue:
             number = self._store.add(kind=work.kind, collection=collection, told=told, state=QUEUED, added=_now())
             return self.job(number)
 
-    def jobs(self, collection: str | None = None, ended: int | None = None) -> list[Job]:
+    def jobs(self, collection: str | None = None, ended: int | None = None) -> list[QueuedJob]:
         """List the jobs of a collection, or of all, in the order in which they were added.
 
         Parameters
@@ -165,14 +166,14 @@ class Queue:
         """
         return [self._job(row) for row in self._store.rows(collection, ended)]
 
-    def job(self, number: int) -> Job:
+    def job(self, number: int) -> QueuedJob:
         """Return one job; raises JobNotFound if there is no such job."""
         row = self._store.row(number)
         if row is None:
             raise JobNotFound("There is no such job: it may have been forgotten.")
         return self._job(row)
 
-    def running(self) -> Job | None:
+    def running(self) -> QueuedJob | None:
         """Return the job that runs now, which the others wait for; None if none does."""
         return next(
             (self._job(row) for row in self._store.rows(ended=0) if row.is_sound and row.state == RUNNING), None
@@ -252,23 +253,17 @@ class Queue:
         killing.daemon = True
         killing.start()
 
-    def _job(self, row: JobRow) -> Job:
+    def _job(self, row: JobRow) -> QueuedJob:
         try:
             work = read(row.kind, row.told)
         except CairnError:
             work = None
-        job = Job(
-            id=row.id,
-            kind=row.kind,
-            collection=row.collection,
+        job = QueuedJob(
             work=work,
             state=row.state if row.state in STATES else FAILED,
-            result=row.result,
             error=row.error if row.is_sound else _DAMAGED,
             note=self._notes.get(row.id) if row.state == QUEUED else None,
-            added=row.added,
-            started=row.started,
-            ended=row.ended,
+            **some_of(row, "id", "kind", "collection", "result", "added", "started", "ended"),
         )
         child = self._children.get(row.id)
         if child is None:
@@ -276,11 +271,8 @@ class Queue:
         reached = child.reached
         return replace(
             job,
-            step=reached.step,
             title_of_step=reached.title,
-            done=reached.done,
-            of=reached.of,
-            unit=reached.unit,
+            **some_of(reached, "step", "done", "of", "unit"),
             share=child.share,
             seconds_left=child.seconds_left if row.state == RUNNING else None,
         )

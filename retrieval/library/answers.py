@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from index.attributes import some_of
 from index.errors import CairnError
 from retrieval.metadata.pages import split_page
 from retrieval.search.homography import homography, may_fix
@@ -249,14 +250,7 @@ class Answer(_Drawn, Sequence[Result]):
             "query": self.query,
             "box": boxes[0] if len(boxes) == 1 else None,
             "boxes": boxes,
-            "engine": self.engine,
-            "expand": self.expand,
-            "augmented": self.augmented,
-            "similarity": self.similarity,
-            "filter": self.filter,
-            "passing": self.passing,
-            "turned": self.turned,
-            "sure": self.sure,
+            **some_of(self, "engine", "expand", "augmented", "similarity", "filter", "passing", "turned", "sure"),
             "missing_shards": list(self.missing_shards),
             "results": [one.to_dict() for one in self.results],
             "seconds": self.seconds,

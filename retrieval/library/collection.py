@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
+from index.attributes import shared_by
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
@@ -48,6 +49,7 @@ from retrieval.search.options import SearchOptions
 
 # What sees and searches is imported when it is needed: `cairn info` needs none of it.
 if TYPE_CHECKING:
+    from retrieval.indexing.discovery import IndexReport
     from retrieval.library.answers import Answer
     from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
@@ -229,35 +231,7 @@ class Collection(Decisions):
                 pages.keep_metadata(self.opened)
                 report.notes += pages.notes
             facts = count_collection(self.opened)
-        return Added(
-            added=report.added,
-            unchanged=report.unchanged,
-            back=report.back,
-            moved=report.moved,
-            vanished=report.vanished,
-            failed=report.failed,
-            failed_before=len(report.failed_before),
-            reread=report.reread,
-            passed_over=dict(report.passed_over.files.most_common()),
-            folders_passed_over=dict(report.passed_over.folders.most_common()),
-            places=report.places,
-            left=report.left,
-            kept_out=report.kept_out,
-            kept_out_reasons=report.kept_out_reasons,
-            featureless=report.featureless,
-            text_masked=report.text_masked,
-            text_only=report.text_only,
-            remarks=report.remarks,
-            pages_left=report.pages_left,
-            images=facts["images"],
-            features=facts["features"],
-            words=facts["words"],
-            bytes_per_feature=facts["bytes_per_feature"],
-            seconds=rounded(report.seconds),
-            notes=report.notes,
-            manifests=pages.told() if pages is not None else [],
-            _failed_before=frozenset(report.failed_before),
-        )
+        return _added(report, facts, pages.told() if pages is not None else [])
 
     @takes_options(SearchOptions)
     def search(
@@ -971,7 +945,7 @@ class Collection(Decisions):
         titles = {"read": "Reading (photos)"}
         with self._lock, sealed_afterwards(self.opened), telling(progress, titles) as tell:
             report = refresh_metadata(self.opened.catalogue, tell)
-        return Refreshed(read=report.read, missing=report.missing, told=report.told)
+        return Refreshed(**shared_by(Refreshed, report))
 
     def write_sidecars(self, *, progress: Telling = None) -> Sidecars:
         """Write what was imported or typed in of photos, and their albums, into XMP sidecars beside them.
@@ -1059,3 +1033,17 @@ def _name_of(photo: object) -> str | None:
     """The name that a photo of a collection is meant by; None if it is meant by none."""
     name = os.fspath(photo) if isinstance(photo, (str, os.PathLike)) else getattr(photo, "name", None)
     return str(name) if isinstance(name, str) else None
+
+
+def _added(report: "IndexReport", facts: Mapping[str, Any], manifests: list[dict[str, Any]]) -> Added:
+    """What a run of indexing did, with what the collection holds now."""
+    values = shared_by(Added, report) | {
+        **{name: facts[name] for name in ("images", "features", "words", "bytes_per_feature")},
+        "failed_before": len(report.failed_before),
+        "passed_over": dict(report.passed_over.files.most_common()),
+        "folders_passed_over": dict(report.passed_over.folders.most_common()),
+        "seconds": rounded(report.seconds),
+        "manifests": manifests,
+        "_failed_before": frozenset(report.failed_before),
+    }
+    return Added(**values)

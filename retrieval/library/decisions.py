@@ -14,7 +14,7 @@ from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, options_of
 from retrieval.catalogue.curation import saved
-from retrieval.catalogue.curation.albums import Album as AlbumFacts
+from retrieval.catalogue.curation.albums import StoredAlbum as AlbumFacts
 from retrieval.catalogue.curation.albums import named
 from retrieval.catalogue.curation.hidden import hidden_among, hide, show
 from retrieval.catalogue.curation.rejections import reject, rejected_for, take_back

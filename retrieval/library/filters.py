@@ -1,11 +1,17 @@
 """Filters as a caller may give them."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from index.errors import CairnError
-from retrieval.catalogue.filters import PhotoFilter
+from index.options.declaration import build, options_of
+from retrieval.catalogue.filters import PhotoFilter, parse_condition
+from retrieval.metadata.fields import FieldFilter
+from retrieval.metadata.places import Near, Within
+
+Filter = PhotoFilter
+"""What `cairn.Filter` is."""
 
 
 def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | None:
@@ -32,3 +38,39 @@ def filter_from(where: PhotoFilter | Mapping[str, Any] | None) -> PhotoFilter | 
             f"A filter has no field {unknown[0]!r}, only {', '.join(known)}; imported columns go into where."
         )
     return PhotoFilter(**{key: value for key, value in where.items() if value is not None})
+
+
+def filter_of(asked: Mapping[str, Any]) -> PhotoFilter:
+    """Make a filter of what addresses and forms have.
+
+    Parameters
+    ----------
+    asked : mapping
+        Any of what `FieldFilter` declares, by the names of its options; where (KEY=VALUE), as a list of texts; near, as
+        LATITUDE,LONGITUDE,KM; within, as SOUTH,WEST,NORTH,EAST; hidden, true or false; album, its id. None and what is
+        empty asks for nothing; others do not count.
+
+    Raises
+    ------
+    CairnError
+        One of them is not understood.
+    """
+    values = {name: asked[name] for name in options_of(FieldFilter) if asked.get(name)}
+    near = asked.get("near")
+    try:
+        place = Near(*(float(number) for number in near.split(","))) if near else None
+    except (ValueError, TypeError):
+        raise CairnError("A place is written LATITUDE,LONGITUDE,KM, such as 48.8584,2.2945,10.") from None
+    within = asked.get("within")
+    try:
+        box = Within(*(float(number) for number in within.split(","))) if within else None
+    except (ValueError, TypeError):
+        raise CairnError("A box is written SOUTH,WEST,NORTH,EAST in degrees, such as 48.8,2.2,48.9,2.4.") from None
+    return replace(
+        build(PhotoFilter, values),
+        near=place,
+        within=box,
+        where=tuple(parse_condition(one) for one in asked.get("where") or ()),
+        hidden=bool(asked.get("hidden")),
+        album=asked.get("album"),
+    )

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
+from index.attributes import some_of
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import Groups as Found
+from retrieval.groups.groups import FoundGroups as Found
 from retrieval.groups.groups import groups_table, write_table
 from retrieval.library.photos import Photo, cache_of, photos_of
 
@@ -179,9 +180,6 @@ def make_groups(collection: Collection, found: Found) -> Groups:
             )
             for group in found.groups
         ),
-        inliers=found.inliers,
-        photos=found.photos,
-        out_of_date=found.out_of_date,
-        augmented=found.augmented,
+        **some_of(found, "inliers", "photos", "out_of_date", "augmented"),
         _table=groups_table(collection, found.groups),
     )

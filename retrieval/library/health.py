@@ -3,15 +3,15 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from index.attributes import shared_by
 from index.parallel import processes
 from retrieval.library.progress import Telling, telling
 from retrieval.library.reports import BackedUp, Check, Damage, Repaired
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection as Opened
-    from retrieval.integrity.report import DamagedFile as Found
 
 
 def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progress: Telling = None) -> Check:
@@ -39,14 +39,7 @@ def check(folder: str | os.PathLike[str], *, catalogue: str | None = None, progr
 
     with telling(progress, {"check": "Reading (MB)"}) as tell:
         report = check_collection(Path(folder), catalogue=catalogue, progress=tell)
-    return Check(
-        ok=report.ok,
-        files=report.files,
-        bytes=report.bytes,
-        damaged=_damages(report.damaged),
-        notes=report.notes,
-        seconds=round(report.seconds, 3),
-    )
+    return Check(**_told(Check, report))
 
 
 def repair(
@@ -99,15 +92,7 @@ def repair(
             catalogue=catalogue,
             progress=tell,
         )
-    return Repaired(
-        ok=report.ok,
-        repaired=report.repaired,
-        lost=report.lost,
-        lapses=report.lapses,
-        damaged=_damages(report.damaged),
-        notes=report.notes,
-        seconds=round(report.seconds, 3),
-    )
+    return Repaired(**_told(Repaired, report))
 
 
 def back_up(
@@ -119,17 +104,11 @@ def back_up(
     with telling(progress, {"backup": "Copying (MB)", "check": "Reading (MB)"}) as tell:
         report = make(opened, Path(target), link=link, progress=tell)
     return BackedUp(
-        ok=report.check.ok,
-        images=report.images,
-        copied=report.copied,
-        bytes=report.bytes,
-        kept=report.kept,
-        removed=report.removed,
-        damaged=_damages(report.check.damaged),
-        notes=report.check.notes,
-        seconds=round(report.seconds, 3),
+        **_told(BackedUp, report.check) | shared_by(BackedUp, report) | {"seconds": round(report.seconds, 3)}
     )
 
 
-def _damages(found: "Sequence[Found]") -> tuple[Damage, ...]:
-    return tuple(Damage(one.file, one.what, one.remedy) for one in found)
+def _told(kind: type, report: Any) -> dict[str, Any]:
+    """What a report says of what was found, in the form that programs get it."""
+    damaged = tuple(Damage(one.file, one.what, one.remedy) for one in report.damaged)
+    return shared_by(kind, report) | {"damaged": damaged, "seconds": round(report.seconds, 3)}

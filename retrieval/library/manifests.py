@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.progress import Progress
 
@@ -31,14 +32,9 @@ class FetchedPages:
         """Return what is told of each manifest."""
         return [
             {
-                "manifest": one.manifest,
-                "label": one.label,
-                "pages": one.pages,
-                "fetched": one.fetched,
-                "unchanged": one.unchanged,
+                **some_of(one, "manifest", "label", "pages", "fetched", "unchanged"),
                 "withdrawn": [path.relative_to(self.root).as_posix() for path in one.withdrawn],
-                "failed": one.failed,
-                "reason": one.reason,
+                **some_of(one, "failed", "reason"),
             }
             for one in self.downloads
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.text import likely
 from retrieval.features.encoding import CENTRE_ERROR, decode_geometry
@@ -117,13 +118,9 @@ class Match(_Drawn):
             "query": self.query.to_dict(),
             "number": self.number,
             "score": round(self.score, 6),
-            "inliers": self.inliers,
-            "probability": self.probability,
-            "found": self.found,
+            **some_of(self, "inliers", "probability", "found"),
             "homography": self.homography.tolist() if self.homography is not None else None,
-            "region": self.region,
-            "turn": self.turn,
-            "is_of_text": self.is_of_text,
+            **some_of(self, "region", "turn", "is_of_text"),
             "matches": [
                 {"query": one[:2], "photo": other[:2], "query_ellipse": one[2:], "photo_ellipse": other[2:]}
                 for one, other in zip(here, there, strict=True)

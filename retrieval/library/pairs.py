@@ -9,11 +9,12 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from index.extras import require_h5py
 from index.progress import Progress
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.features.kept import KeptFeatures
-from retrieval.foreign.exporting import require_h5py, write_colmap, write_hloc, write_pairs
+from retrieval.foreign.exporting import write_colmap, write_hloc, write_pairs
 from retrieval.groups.pairs import CHOOSE, MATCH, PairMatcher
 from retrieval.library.progress import Telling, telling
 

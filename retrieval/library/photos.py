@@ -5,19 +5,24 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, overload
 
+from index.attributes import some_of
 from retrieval.catalogue.browsing import page_after, rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.metadata_store import metadata_of
+from retrieval.catalogue.photos import photo_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.metadata.fields import FIELDS, Metadata, describing
 from retrieval.metadata.pages import page_path, split_page
+
+PhotoRow = ImageRow
+"""A photo as the catalogue has it."""
 
 _PAGE = 500  # photos that are read at a time
 _LOOKS = 5  # how often a photo is looked for while others are removed
 
 
-class _Kept:
+class _ThumbnailSource:
     """Source of a photo's thumbnails: not a field, as it does not describe the photo."""
 
     _content: str | None = None  # SHA-256
@@ -25,7 +30,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Indexed:
+class _IndexedFacts:
     """What indexing says of a photo."""
 
     number: int
@@ -38,7 +43,7 @@ class _Indexed:
 
 @describing
 @dataclass(frozen=True)
-class Photo(_Kept, Metadata, _Indexed):
+class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
     """A photo of a collection.
 
     Attributes
@@ -164,15 +169,11 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
     known = catalogue.read(metadata_of, [row.number for row in rows])
     photos = [
         Photo(
-            number=row.number,
             name=row.name or "",
             path=str(file),
-            width=row.width,
-            height=row.height,
-            features=row.features,
-            **{one.name: getattr(known[row.number], one.name) for one in FIELDS.values()},
+            **some_of(row, "number", "width", "height", "features", "date_added"),
+            **some_of(known[row.number], *(one.name for one in FIELDS.values())),
             others=dict(known[row.number].others),
-            date_added=row.date_added,
             page=page,
         )
         for row, (file, page) in ((row, split_page(row.path)) for row in rows)
@@ -185,6 +186,12 @@ def photos_of(catalogue: Catalogue, rows: Sequence[ImageRow], cache: Path) -> li
 def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> list[Photo]:
     """Those of some photos that are in the collection, in the order of their numbers as they are given."""
     return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
+
+
+def photo_called(catalogue: Catalogue, name: str, cache: Path) -> Photo | None:
+    """The photo of a name, if there is one."""
+    row = catalogue.read(photo_of_name, name)
+    return None if row is None else photos_of(catalogue, [row], cache)[0]
 
 
 def cache_of(folder: Path) -> Path:

@@ -10,7 +10,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as the command prints them with --json."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]  # every report is a dataclass
+        found: dict[str, Any] = asdict(self)  # type: ignore[call-overload]  # every report is a dataclass
+        return found | {"damaged": list(found["damaged"])} if "damaged" in found else found
 
 
 @dataclass(frozen=True)
@@ -319,10 +320,6 @@ class Check(Report):
     notes: list[str]
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``cairn check --json`` prints."""
-        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
-
 
 @dataclass(frozen=True)
 class BackedUp(Report):
@@ -358,10 +355,6 @@ class BackedUp(Report):
     notes: list[str]
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``cairn backup --json`` prints."""
-        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
-
 
 @dataclass(frozen=True)
 class Repaired(Report):
@@ -392,10 +385,6 @@ class Repaired(Report):
     damaged: tuple[Damage, ...]
     notes: list[str]
     seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``cairn repair --json`` prints."""
-        return {**asdict(self), "damaged": [asdict(one) for one in self.damaged]}
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from retrieval.catalogue.curation.saved import (
     save_search,
     saved_searches,
 )
-from retrieval.catalogue.filters import filter_of
 from retrieval.catalogue.photo_lookup import PhotoNotFound
 from retrieval.catalogue.photos import rows_of
 from retrieval.collection.collection import Collection
+from retrieval.library.filters import filter_of
 from retrieval.library.searches import Searches
 from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions

@@ -324,12 +324,8 @@ def settle(
 
     Returns
     -------
-    ndarray, shape (N,), int64
-        Numbers of the matches.
-    ndarray, shape (2, 3), float64
-        The map.
-    float
-        Mean of the squared symmetric transfer errors; infinite if nothing agrees.
+    tuple
+        As `refine` gives it.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)

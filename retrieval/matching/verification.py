@@ -151,8 +151,7 @@ def verify(
     Verification
         `NOTHING` where the agreement may well be by chance, or is that of a line of text.
     """
-    from retrieval.matching.map_kernels import own_maps
-    from retrieval.matching.refinement_kernels import count_agreeing, near_matches, refine, settle
+    from retrieval.matching.refinement_kernels import count_agreeing, refine, settle
     from retrieval.matching.vote_kernels import most_voted
 
     if len(pairs) < options.min_inliers:
@@ -160,17 +159,9 @@ def verify(
     source, target = query.centres, image.centres
     points, scales = points_and_scales(query, image)
     matches = np.ascontiguousarray(pairs, np.int32)
-    if maps is None:
-        tried, most = _hypotheses(query, image, scales, options).rows, options.refined
-        if len(tried) < options.min_inliers:
-            return NOTHING
-    else:
-        # Of the matches near one of the maps some may stand for better ones.
-        limit, scale_limit = options.limits
-        placed = maps.transforms.astype(np.float64)
-        rows = near_matches(placed, points, scales, _NEARLY * limit, scale_limit, _NEIGHBOURS)
-        own = own_maps(*query.plain, *image.plain, rows, options.freedom)
-        tried, most = np.concatenate([maps.rows, own]), options.retried
+    tried, most = _tried(query, image, points, scales, maps, options)
+    if maps is None and len(tried) < options.min_inliers:
+        return NOTHING
 
     chosen_maps, features = most_voted(tried, points, scales, matches, *options.limits, most)
     expected = len(pairs) * np.pi * options.threshold**2 / 2
@@ -209,6 +200,28 @@ def verify(
     # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
     settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)
     return _with_more(found, query, image, pairs, settled, settled_map, options, extent)
+
+
+def _tried(
+    query: Frames,
+    image: Frames,
+    points: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    maps: Maps | None,
+    options: VerificationOptions,
+) -> tuple[NDArray[np.float32], int]:
+    """Rows of maps to try, and how many of them to refine at most."""
+    if maps is None:
+        return _hypotheses(query, image, scales, options).rows, options.refined
+    from retrieval.matching.map_kernels import own_maps
+    from retrieval.matching.refinement_kernels import near_matches
+
+    # Of the matches near one of the maps some may stand for better ones.
+    limit, scale_limit = options.limits
+    placed = maps.transforms.astype(np.float64)
+    rows = near_matches(placed, points, scales, _NEARLY * limit, scale_limit, _NEIGHBOURS)
+    own = own_maps(*query.plain, *image.plain, rows, options.freedom)
+    return np.concatenate([maps.rows, own]), options.retried
 
 
 def verify_pieces(

@@ -43,14 +43,8 @@ def match_words(
 
     Returns
     -------
-    pairs : ndarray, shape (K, 2), int32
-        Feature of the query, feature of the photo; by photo.
-    starts : ndarray, shape (B + 1,), int64
-        First pair of each photo.
-    ambiguity : ndarray, shape (K,), int64
-        How many pairs the word of each pair has in its photo.
-    totals : ndarray, shape (B,), int64
-        How many pairs there are of each photo, those left out included.
+    pairs, starts, ambiguity, totals
+        See `QueryWords.match_many`.
     """
     photos = len(offsets) - 1
     # Runs of features of one photo and word, which the query has: where each begins, its length, and the word's place.

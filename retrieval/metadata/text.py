@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from index.text import printable
 
 LONGEST_TITLE, LONGEST_CAPTION, LONGEST_CAMERA, LONGEST_TAG, MOST_TAGS = 1000, 10_000, 256, 200, 200
+LONGEST_KEY, LONGEST_VALUE = 64, 10_000  # of what is kept under a name of its own
 
 
 # Controls, and characters that turn the direction of the text that follows: neither belongs on a page.

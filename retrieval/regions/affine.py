@@ -46,7 +46,7 @@ def adapt_shapes(
         limits = options.iterations, options.converged, options.max_anisotropy
         middles, scales, found, ends = centres[order], sigmas[order], shapes[order], np.empty(number, np.int64)
         for part, level in level_runs(space, levels[order]):
-            adapt(*level, middles[part], scales[part], grid, weights, *limits, found[part], ends[part])
+            adapt(level, middles[part], scales[part], grid, weights, limits, found[part], ends[part])
         shapes[order] = found
         kept[order] = (ends != STRETCHED) & (options.keep_unconverged | (ends != OUT_OF_STEPS))
     return shapes * sigmas[:, None, None], kept

@@ -8,9 +8,13 @@ which takes longer than to compute them.
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled, use_wide_vectors
+from index.kernels.compiling import BOOL, FLOAT32, INT64, array, compiled, together, use_wide_vectors
 
+_LAYOUT = together(INT64, INT64, INT64, INT64, INT64, INT64)
 _STEPS = 5  # of a sample that an extremum is moved, at most
+
+Layout = tuple[int, int, int, int, int, int]
+"""See `find_places`."""
 
 
 @compiled(makes_arrays=False)
@@ -74,18 +78,8 @@ def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.
     return True
 
 
-@compiled(array(FLOAT32), BOOL, INT64, INT64, INT64, INT64, INT64, INT64, FLOAT32)
-def find_places(
-    line: NDArray[np.float32],
-    differences: bool,
-    number: int,
-    height: int,
-    width: int,
-    area: int,
-    stride: int,
-    border: int,
-    bound: np.float32,
-) -> NDArray[np.int64]:
+@compiled(array(FLOAT32), BOOL, _LAYOUT, FLOAT32)
+def find_places(line: NDArray[np.float32], differences: bool, layout: Layout, bound: np.float32) -> NDArray[np.int64]:
     """Find maxima above a bound, and minima below its negative, among their 26 neighbours in space and scale.
 
     Parameters
@@ -94,12 +88,10 @@ def find_places(
         The levels.
     differences : bool
         Whether the response is their difference, or they are it.
-    number, height, width : int
-        Levels, rows in each, and samples in a row.
-    area, stride : int
-        Samples of the line from one level to the next, and from one row to the next.
-    border : int
-        Samples at the border that are not searched, at least 1.
+    layout : tuple of int
+        Number of levels, height (rows in each), and width (samples in a row); area and stride, the samples of the line
+        from one level to the next, and from one row to the next; and border, the samples at the border that are not
+        searched, at least 1.
     bound : float32
         Above which maxima lie.
 
@@ -108,6 +100,7 @@ def find_places(
     ndarray, shape (3, N), int64
         x, y and level, from level to level: first maxima, then minima, row by row.
     """
+    number, height, width, area, stride, border = layout
     responses = number - differences
     inner = width - 2 * border
     # Of samples that are neighbours in a level one at most is a maximum.
@@ -176,23 +169,15 @@ def _moved(at: int, shift: float, low: int, high: int) -> int:
     return min(max(at, low), high)
 
 
-@compiled(array(FLOAT32), BOOL, INT64, INT64, INT64, INT64, INT64, INT64, array(INT64, 2))
+@compiled(array(FLOAT32), BOOL, _LAYOUT, array(INT64, 2))
 def refine(
-    line: NDArray[np.float32],
-    differences: bool,
-    number: int,
-    height: int,
-    width: int,
-    area: int,
-    stride: int,
-    border: int,
-    places: NDArray[np.int64],
+    line: NDArray[np.float32], differences: bool, layout: Layout, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample.
 
     Parameters
     ----------
-    line, differences, number, height, width, area, stride, border
+    line, differences, layout
         As for `find_places`.
     places : ndarray, shape (3, N), int64
         x, y and level.
@@ -203,6 +188,7 @@ def refine(
         x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite where it is a
         saddle), and the index in the line of the adjacent sample. Those come first that took fewest steps.
     """
+    number, height, width, area, stride, border = layout
     responses = number - differences
     found = np.empty((6, places.shape[1]))
     settled = 0

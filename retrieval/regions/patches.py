@@ -47,7 +47,7 @@ def sample_frames(
     rows, points = patches.reshape(number, size * size), grid.reshape(2, -1)
     centres, frames = np.ascontiguousarray(centres, np.float64), np.ascontiguousarray(frames, np.float64)
     for part, level in level_runs(space, levels):
-        sample(*level, centres[part], frames[part], points, rows[part])
+        sample(level, centres[part], frames[part], points, rows[part])
     return patches
 
 

@@ -7,9 +7,13 @@ is continued by its border pixels.
 import numpy as np
 from numpy.typing import NDArray
 
-from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, use_wide_vectors, written
+from index.kernels.compiling import FLOAT32, FLOAT64, INT64, array, compiled, together, use_wide_vectors, written
 
 CONVERGED, STRETCHED, OUT_OF_STEPS = 0, 1, 2
+
+Level = tuple[NDArray[np.float32], int, int, int, float, float]
+"""See `sample`."""
+_LEVEL = together(array(FLOAT32), INT64, INT64, INT64, FLOAT64, FLOAT64)
 
 
 @compiled(makes_arrays=False)
@@ -69,24 +73,14 @@ def _interpolate(
 
 
 @compiled(
-    array(FLOAT32),
-    INT64,
-    INT64,
-    INT64,
-    FLOAT64,
-    FLOAT64,
+    _LEVEL,
     array(FLOAT64, 2),
     array(FLOAT64, 3),
     array(FLOAT32, 2),
     written(FLOAT32, 2),
 )
 def sample(
-    line: NDArray[np.float32],
-    stride: int,
-    height: int,
-    width: int,
-    step: float,
-    offset: float,
+    level: Level,
     centres: NDArray[np.float64],
     frames: NDArray[np.float64],
     grid: NDArray[np.float32],
@@ -96,14 +90,9 @@ def sample(
 
     Parameters
     ----------
-    line : ndarray, shape (H stride,), float32
-        The level, row by row, each followed by padding.
-    stride : int
-        Samples from the begin of a row to that of the next.
-    height, width : int
-        Rows, and samples in a row.
-    step, offset : float
-        Of the level: see `Octave`.
+    level : tuple
+        Its samples (H stride,), float32, row by row, each followed by padding; the stride from the begin of a row to
+        that of the next; its height and width; step and offset, see `Octave`.
     centres : ndarray, shape (N, 2), float64
         Points (x, y), pixels of the image.
     frames : ndarray, shape (N, 2, 2), float64
@@ -113,6 +102,7 @@ def sample(
     patches : ndarray, shape (N, S²), float32
         Output.
     """
+    line, stride, height, width, step, offset = level
     number = grid.shape[1]
     places, shares = np.empty(number, np.int32), np.empty((2, number), np.float32)
     to_level = np.empty((2, 3), np.float32)
@@ -179,36 +169,22 @@ def anisotropy(shape: NDArray[np.float64]) -> float:
 
 
 @compiled(
-    array(FLOAT32),
-    INT64,
-    INT64,
-    INT64,
-    FLOAT64,
-    FLOAT64,
+    _LEVEL,
     array(FLOAT64, 2),
     array(FLOAT64),
     array(FLOAT32, 2),
     array(FLOAT32, 2),
-    INT64,
-    FLOAT64,
-    FLOAT64,
+    together(INT64, FLOAT64, FLOAT64),
     written(FLOAT64, 3),
     written(INT64),
 )
 def adapt(
-    line: NDArray[np.float32],
-    stride: int,
-    height: int,
-    width: int,
-    step: float,
-    offset: float,
+    level: Level,
     centres: NDArray[np.float64],
     sigmas: NDArray[np.float64],
     grid: NDArray[np.float32],
     weights: NDArray[np.float32],
-    iterations: int,
-    converged: float,
-    max_anisotropy: float,
+    limits: tuple[int, float, float],
     shapes: NDArray[np.float64],
     ends: NDArray[np.int64],
 ) -> None:
@@ -216,19 +192,21 @@ def adapt(
 
     Parameters
     ----------
-    line, stride, height, width, step, offset, centres, grid
+    level, centres, grid
         As for `sample`.
     sigmas : ndarray, shape (N,), float64
         Detection scales, pixels of the image.
     weights : ndarray, shape (S, S), float32
         Of the samples' gradients; 0 along the border.
-    iterations, converged, max_anisotropy
-        See `AdaptationOptions`.
+    limits : tuple
+        Iterations, converged and max_anisotropy: see `AdaptationOptions`.
     shapes : ndarray, shape (N, 2, 2), float64
         Maps from the unit circle to the region over its detection scale, which are changed.
     ends : ndarray, shape (N,), int64
         Output of how each ended: `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
     """
+    line, stride, height, width, step, offset = level
+    iterations, converged, max_anisotropy = limits
     number, row = grid.shape[1], weights.shape[1]
     inner = weights.reshape(-1)[row:-row]
     places, shares = np.empty(number, np.int32), np.empty((2, number), np.float32)

@@ -211,9 +211,9 @@ def find_extrema(
     from retrieval.regions.extrema_kernels import find_places, refine  # here: Numba takes its time to load
 
     line, (area, stride, _) = as_line(np.asarray(responses, np.float32))
-    layout = line, differences, number, height, width, area, stride, border
+    levels = line, differences, (number, height, width, area, stride, border)
     # A cheap first sieve at 0.8 of the threshold; the interpolated value decides below.
-    found = refine(*layout, find_places(*layout, np.float32(0.8 * threshold)))
+    found = refine(*levels, find_places(*levels, np.float32(0.8 * threshold)))
     found = found[:, np.abs(found[3]) >= threshold]
     # Extrema that moved to the same sample are one.
     _, first = np.unique(found[5], return_index=True)

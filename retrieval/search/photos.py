@@ -15,7 +15,7 @@ class NotHere(Unreachable):
     """The features of a photo of the collection cannot be had now."""
 
 
-class PhotoFeatures(Protocol):
+class FeatureReader(Protocol):
     """Features of photos by their numbers; `index.images.IndexedImages` gives those of segments that are here."""
 
     def features(self, image_number: int, /) -> ImageFeatures:
@@ -39,7 +39,7 @@ class SearchedPhotos(Protocol):
     image_numbers: NDArray[np.uint32]
 
     @property
-    def images(self) -> PhotoFeatures:
+    def images(self) -> FeatureReader:
         """Their features."""
 
     @property

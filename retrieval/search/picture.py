@@ -142,7 +142,7 @@ def _pair(
     canvas[: left.pixels.shape[0], : left.pixels.shape[1]] = left.pixels
     canvas[: right.pixels.shape[0], split:] = right.pixels
     if hit.verification.inliers:
-        _draw_inliers(canvas, left, right, split, index, query, hit, row, options)
+        _draw_inliers(canvas, (left, right), split, index, query, hit, row, options)
         count = f"{hit.verification.inliers} inliers"
     else:
         count = "not verified"
@@ -151,8 +151,7 @@ def _pair(
 
 def _draw_inliers(
     canvas: NDArray[np.uint8],
-    left: _Tile,
-    right: _Tile,
+    tiles: tuple[_Tile, _Tile],
     split: int,
     index: SearchedPhotos,
     query: Query,
@@ -160,6 +159,7 @@ def _draw_inliers(
     row: ImageRow,
     options: PictureOptions,
 ) -> None:
+    left, right = tiles
     matches = hit.verification.matches
     matches = matches[np.linspace(0, len(matches) - 1, min(len(matches), options.lines)).astype(int)]
     side = max(row.width or 1, row.height or 1)

@@ -22,7 +22,7 @@ from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
-from retrieval.search.photos import PhotoFeatures
+from retrieval.search.photos import FeatureReader
 from retrieval.search.views import DescribedView, LazyViews, View, indexed_view, part_of
 
 Box = tuple[float, float, float, float]
@@ -242,7 +242,7 @@ def recall_query(
     turns: int = 1,
     *,
     signed: int = 0,
-    photos: PhotoFeatures | None = None,
+    photos: FeatureReader | None = None,
 ) -> Query:
     """Make a query of a photo of the collection by its features as they are indexed.
 
@@ -260,7 +260,7 @@ def recall_query(
     turns, signed : int
         See `extract_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by
         other words are estimated from it.
-    photos : PhotoFeatures, optional
+    photos : FeatureReader, optional
         Source of its features; the collection by default.
 
     Raises

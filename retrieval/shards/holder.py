@@ -45,7 +45,7 @@ class Call:
 
 
 @dataclass
-class _Search:
+class _HeldSearch:
     """A search under way."""
 
     board: LocalScoreboard
@@ -63,7 +63,7 @@ class Holder:
     def __init__(self) -> None:
         self._parts: OrderedDict[str, Part] = OrderedDict()
         self._segments: WeakValueDictionary[tuple[str, str, str, str], Segment] = WeakValueDictionary()
-        self._searches: OrderedDict[str, _Search] = OrderedDict()
+        self._searches: OrderedDict[str, _HeldSearch] = OrderedDict()
         self._calls: dict[str, Callable[..., Any]] = {
             method.__name__: method
             for method in (
@@ -147,7 +147,7 @@ class Holder:
             engine = self._part(key).engine(options)
             if engine is None:
                 raise Gone
-            self._searches[token] = _Search(LocalScoreboard(engine, number, among), engine)
+            self._searches[token] = _HeldSearch(LocalScoreboard(engine, number, among), engine)
             while len(self._searches) > SEARCHES:
                 self._searches.popitem(last=False)
         found = self._search(token)
@@ -239,7 +239,7 @@ class Holder:
             raise Gone
         return self._parts[key]
 
-    def _search(self, token: str) -> _Search:
+    def _search(self, token: str) -> _HeldSearch:
         if token not in self._searches:
             raise Gone
         self._searches.move_to_end(token)

@@ -5,14 +5,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
-from retrieval.catalogue.filters import filter_of
-from retrieval.catalogue.photos import photo_of_name
-from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
@@ -20,9 +18,10 @@ from retrieval.groups.groups import read_groups
 from retrieval.library.answers import Answer as FoundPhotos
 from retrieval.library.cluster import ClusterWork
 from retrieval.library.compiled import compile_all
+from retrieval.library.filters import filter_of
 from retrieval.library.groups import make_groups
 from retrieval.library.matches import Match
-from retrieval.library.photos import Photo, cache_of, photos_of
+from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_called
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.columns import CANVAS
@@ -58,7 +57,7 @@ class ServedCollection:
     max_pixels: int = MAX_PIXELS  # of an upload
 
 
-def photo_row(collection: Collection, number: int) -> ImageRow:
+def photo_row(collection: Collection, number: int) -> PhotoRow:
     """Look an image up by its number; raises Refused if there is no such image."""
     try:
         return collection.catalogue.seen_images([number])[0]
@@ -216,12 +215,8 @@ class SearchJobs:
         from retrieval.library.annotations import answer_page
 
         _, answer = self._answer(searches, request)
-        catalogue = searches.collection.catalogue
-
-        def photo_of(name: str) -> Photo | None:
-            row = catalogue.read(photo_of_name, name)
-            return None if row is None else photos_of(catalogue, [row], cache_of(searches.collection.folder))[0]
-
+        collection = searches.collection
+        photo_of = partial(photo_called, collection.catalogue, cache=cache_of(collection.folder))
         return answer_page(answer, photo_of, _addresses(request))
 
     def _ask(self, collection: Collection, wish: dict[str, Any]) -> QueryImage:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, FiniteFloat, StringConstraints, create_mo
 from index.errors import CairnError
 from index.extensions import extensions
 from index.options.declaration import Declared, options_of
-from retrieval.catalogue.filters import PhotoFilter, filter_of
+from retrieval.library.filters import Filter, filter_of
 from retrieval.metadata.fields import FIELDS, FieldFilter, Metadata
 from retrieval.metadata.fields import Field as MetadataField
 from retrieval.search.options import SearchOptions
@@ -120,7 +120,7 @@ class Filters(_FieldFilters):  # type: ignore[misc, valid-type]
             raise ValueError(str(error)) from None
         return self
 
-    def wanted(self) -> PhotoFilter:
+    def wanted(self) -> Filter:
         """The filter that this is."""
         return filter_of({name: getattr(self, name) for name in Filters.model_fields})
 

@@ -15,18 +15,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError, kind_of
 from index.messages import Message
-from retrieval.catalogue.curation.saved import SearchNotFound, TooManySearches
-from retrieval.catalogue.database import DatabaseError
-from retrieval.catalogue.photo_lookup import PhotoNotFound
-from retrieval.collection.collection import CollectionChanged
-from retrieval.curation.albums import AlbumNotFound, NoName
-from retrieval.curation.choosing import FolderLockedError, FolderNotFound
-from retrieval.curation.sharing import LinkNotFound
-from retrieval.curation.uploads import LeadsElsewhereError, NoRoomError, NotAPhotoError
-from retrieval.groups.groups import NotGrouped
-from retrieval.jobs.job import JobNotFound
 from retrieval.web.discretion import without_paths
 from retrieval.web.languages import ENGLISH, in_language
 from retrieval.web.pool.job_process import DAMAGED, Refused
@@ -34,19 +24,9 @@ from retrieval.web.rendering import language_of
 
 BUSY_SECONDS = 2  # after which a client may try again
 
-_KINDS = {"request": 400, "missing": 404, "gone": 410, "pixels": 413, "large": 413, "photo": 415}
-_KINDS |= {"memory": 503, "cluster": 503, DAMAGED: 503}
-_STATUSES: dict[int, tuple[type[CairnError], ...]] = {
-    403: (FolderLockedError,),
-    404: (AlbumNotFound, FolderNotFound, JobNotFound, LinkNotFound, NotGrouped, PhotoNotFound, SearchNotFound),
-    409: (LeadsElsewhereError,),
-    413: (TooManySearches,),
-    415: (NotAPhotoError,),
-    422: (NoName,),
-    503: (CollectionChanged,),
-    507: (NoRoomError,),
-}
-"""Of errors that say the same wherever they are raised."""
+_STATUSES = {"request": 400, "locked": 403, "missing": 404, "elsewhere": 409, "gone": 410, "pixels": 413, "large": 413}
+_STATUSES |= {"photo": 415, "name": 422, "memory": 503, "cluster": 503, "changed": 503, DAMAGED: 503, "full": 507}
+"""By the kind of an error, which says the same wherever it is raised."""
 _KNOWN = {
     404: "There is nothing at this address.",
     405: "This address does not take that kind of request.",
@@ -89,9 +69,7 @@ def refusing(status: int = 409) -> Iterator[None]:
 
 
 def _status_of(error: CairnError, otherwise: int) -> int:
-    if isinstance(error, Refused):
-        return _KINDS.get(error.kind, 400)
-    return next((status for status, kinds in _STATUSES.items() if isinstance(error, kinds)), otherwise)
+    return _STATUSES.get(error.kind, 400) if isinstance(error, Refused) else _STATUSES.get(kind_of(error), otherwise)
 
 
 def is_full(error: BaseException | None) -> bool:

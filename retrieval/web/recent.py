@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from retrieval.catalogue.schema import ImageRow
+from retrieval.library.photos import PhotoRow
 
 SECONDS = 10.0
 """So long a row is remembered: a photo that is removed is shown for no longer."""
@@ -23,9 +23,9 @@ class RecentRows:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._rows: OrderedDict[int, tuple[float, ImageRow]] = OrderedDict()
+        self._rows: OrderedDict[int, tuple[float, PhotoRow]] = OrderedDict()
 
-    def remember(self, rows: Iterable[ImageRow]) -> None:
+    def remember(self, rows: Iterable[PhotoRow]) -> None:
         """Remember rows as they are now; the oldest ones are forgotten where there are too many."""
         until = self._clock() + SECONDS
         for row in rows:
@@ -37,7 +37,7 @@ class RecentRows:
             except KeyError:  # another thread has taken the last one
                 break
 
-    def recall(self, number: int) -> ImageRow | None:
+    def recall(self, number: int) -> PhotoRow | None:
         """Return a row that is not too old."""
         until, row = self._rows.get(number, (0.0, None))
         return row if row is not None and self._clock() < until else None

@@ -1,6 +1,7 @@
 """The command serve."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,18 +19,24 @@ if TYPE_CHECKING:
     from retrieval.web.service import Service
 
 
-@grouped
-def serve(
-    *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    host: Host = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000,
-    workers: Workers = 2,
-    similarity: Annotated[Path | None, shown_option(SearchOptions, "similarity", panel="")] = None,
-    catalogue: CatalogueAddress = None,
+@dataclass(frozen=True)
+class ListenOptions:
+    """Where the server listens, and how much it does at a time, as the command line has it."""
+
+    host: Host = "127.0.0.1"
+    port: Annotated[int, typer.Option(help="Port to listen at; 0: any that is free.", min=0, max=65535)] = 8000
+    workers: Workers = 2
+
+
+@dataclass(frozen=True)
+class ServedOptions:
+    """How the collection is served, as the command line has it."""
+
+    similarity: Annotated[Path | None, shown_option(SearchOptions, "similarity", panel="")] = None
+    catalogue: CatalogueAddress = None
     cache: Annotated[
         Path | None, typer.Option(help="Folder for thumbnails (default: cache/ in the collection); may be deleted.")
-    ] = None,
+    ] = None
     max_pixels: Annotated[
         int | None,
         shown_option(
@@ -39,7 +46,15 @@ def serve(
             help="Pixels of a photo that is shown, or searched for, at most (default: those of cairn index for photos "
             "of the collection, 100,000,000 for others).",
         ),
-    ] = None,
+    ] = None
+
+
+@grouped
+def serve(
+    *,
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    listening: ListenOptions,
+    served: ServedOptions,
     cluster: SearchCluster = None,
     shards: ShardNumber = 0,
     files: FileOptions,
@@ -49,8 +64,8 @@ def serve(
     """Serve a collection as a web application: browse it, draw a box, see what matches and why."""
     from retrieval.library.cluster import joined
 
-    running = RunOptions.of_command(host, port, workers, files, network)
-    more: dict[str, Any] = {"cache": cache, "catalogue": catalogue, "similarity": similarity, "max_pixels": max_pixels}
+    running = RunOptions.of_command(listening.host, listening.port, listening.workers, files, network)
+    more = vars(served).copy()
     with joined(cluster, shards) as work:  # those who search connect to it themselves
         if work is not None:
             more |= {"cluster": work.scheduler, "shards": work.number}
@@ -75,8 +90,6 @@ def serve_collection(
     **more
         Of `ServeOptions`.
     """
-    from dataclasses import replace
-
     from retrieval.web.app import create_app
 
     app = create_app(collection, replace(running.serve_options(), **more))

@@ -18,17 +18,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from index.errors import CairnError
-from retrieval.catalogue.metadata_store import tag_counts
-from retrieval.catalogue.photos import count_indexed, indexed_folders
-from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.segments import find_damage
-from retrieval.jobs.job import Job
+from retrieval.jobs.job import QueuedJob
 from retrieval.jobs.kinds import JobKind, OutsideError, allowed
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
+from retrieval.library import browsing
 from retrieval.library.photos import Photo as KnownPhoto
-from retrieval.library.photos import photos_of, photos_there
+from retrieval.library.photos import PhotoRow, photos_of, photos_there
 from retrieval.photos.listing import count_by_root, is_away, stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
@@ -194,7 +192,7 @@ class Service:
         """Have the collection sealed soon: to be called by every request that wrote to the catalogue."""
         self.sealing.wrote()
 
-    def begin(self, work: JobKind) -> Job:
+    def begin(self, work: JobKind) -> QueuedJob:
         """Queue work on the collection; raises ProblemError if that cannot be."""
         try:
             return self.queue.add(self.in_queue, work)
@@ -209,11 +207,11 @@ class Service:
 
     def count(self) -> int:
         """How many photos the collection has."""
-        return self.collection.catalogue.read(count_indexed)
+        return browsing.count(self.collection.catalogue)
 
     def indexed_folders(self) -> list[Path]:
         """Folders whose photos are in the collection."""
-        return self.collection.catalogue.read(indexed_folders)
+        return browsing.sources(self.collection.catalogue)
 
     def names(self, numbers: Sequence[int]) -> list[str]:
         """Names of those of some photos that are in the collection."""
@@ -226,7 +224,7 @@ class Service:
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags and how many photos have each."""
-        return self._counted("tags", lambda: self.collection.catalogue.read(tag_counts, MOST_TAGS))
+        return self._counted("tags", lambda: browsing.tags(self.collection.catalogue, MOST_TAGS))
 
     def _counted(self, what: str, count: Callable[[], list[tuple[str, int]]]) -> list[tuple[str, int]]:
         """Count something where the catalogue has changed since that was counted last: each page asks for it."""
@@ -236,7 +234,7 @@ class Service:
             self._counts[what] = known = revision, count()
         return known[1]
 
-    async def row(self, number: int) -> ImageRow:
+    async def row(self, number: int) -> PhotoRow:
         """Look a photo up; raises Refused if there is no such photo."""
         return await run_in_threadpool(photo_row, self.collection, number)
 
@@ -343,7 +341,7 @@ def changing(request: Request, status: int = 409) -> Iterator[Session]:
     service.wrote()
 
 
-def describe_photos(service: Service, rows: Sequence[ImageRow]) -> list[Photo]:
+def describe_photos(service: Service, rows: Sequence[PhotoRow]) -> list[Photo]:
     """Photos as the API shows them in lists."""
     return [Photo(**_facts(one)) for one in photos_of(service.collection.catalogue, rows, service.cache)]
 
@@ -353,7 +351,7 @@ def describe_those_there(service: Service, numbers: Sequence[int]) -> list[Photo
     return [Photo(**_facts(one)) for one in photos_there(service.collection.catalogue, numbers, service.cache)]
 
 
-def describe_photo(service: Service, row: ImageRow) -> PhotoDetails:
+def describe_photo(service: Service, row: PhotoRow) -> PhotoDetails:
     """One photo as the API shows it."""
     (one,) = photos_of(service.collection.catalogue, [row], service.cache)
     return PhotoDetails(**_facts(one), link=row.sha256 and f"/photo/{row.sha256[:_LINK_DIGITS]}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eval.benchmark import run_benchmark, run_queries
+from eval.benchmark import BenchmarkSetup, run_benchmark, run_queries
 from eval.protocols.truth import BenchmarkQuery, QueryLabels, Truth
 from eval.rankings.benchmark import report_of
 from eval.rankings.ground_truth import of_truth
@@ -119,8 +119,7 @@ def test_a_kept_collection_is_used_again_and_a_vocabulary_is_taken(indexed: Inde
             gt,
             options=CollectionOptions(signature="none"),
             search=UPRIGHT,
-            vocabulary=source,
-            collection=kept,
+            setup=BenchmarkSetup(vocabulary=source, collection=kept),
         )
         for source in (indexed.folder, None)
     ]

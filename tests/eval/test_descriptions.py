@@ -11,7 +11,7 @@ from eval.descriptions import Descriptions, read_descriptions
 from eval.patches import evaluate_patches, share_of
 from index.errors import CairnError
 from learning.measures.roc import fpr95
-from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import PatchPairs, PatchSet, write_bitmaps, write_info, write_pairs
 from retrieval.descriptors.registry import find_descriptor
 from retrieval.regions.patches import resample_patches
 from tests.conftest import Ran
@@ -70,13 +70,13 @@ def test_packed_bits_are_compared_by_hamming_distance(folder: Path, tmp_path: Pa
 
 def test_a_share_keeps_the_proportion_and_follows_the_seed() -> None:
     match = np.arange(1000) % 4 == 0
-    pairs = Pairs(np.arange(1000), np.arange(1000, 2000), match)
+    pairs = PatchPairs(np.arange(1000), np.arange(1000, 2000), match)
     one, same, other = (share_of(pairs, 100, seed) for seed in (1, 1, 2))
     assert len(one) == 100 and one.match.sum() == 25
     assert (np.diff(one.first) > 0).all() and ((one.second - one.first) == 1000).all()
     np.testing.assert_array_equal(one.first, same.first)
     assert set(one.first) != set(other.first)
-    rare = share_of(Pairs(pairs.first, pairs.second, np.arange(1000) == 3), 10, 0)
+    rare = share_of(PatchPairs(pairs.first, pairs.second, np.arange(1000) == 3), 10, 0)
     assert (rare.match.sum(), len(rare)) == (1, 10)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eval.benchmark import run_benchmark
+from eval.benchmark import BenchmarkSetup, run_benchmark
 from eval.retrieval.kept import Answers, RunFiles
 from eval.retrieval.vocabulary import VocabularySource
 from eval.sets.layouts import CORRUPT_PARIS, locate
@@ -82,7 +82,11 @@ def test_rankings_name_distractors_by_their_paths(sets: FakeSets, cairn: Cairn, 
     gt = sets.root / "oxford5k" / "gt_files_170407"
     oxford, flickr = locate("oxford5k", sets.root), locate("flickr100k", sets.root)
     report = run_benchmark(
-        oxford.images, gt, distractors=flickr.images, options=OPTIONS, search=SEARCH, work=RunFiles(work, "oxford105k")
+        oxford.images,
+        gt,
+        options=OPTIONS,
+        search=SEARCH,
+        setup=BenchmarkSetup(distractors=flickr.images, work=RunFiles(work, "oxford105k")),
     )
     assert report.work is not None and report.work["done_before"] == 4  # as by the command
     for score in report.scores:
@@ -183,8 +187,7 @@ def test_revisited_has_three_protocols_each_without_its_junk(sets: FakeSets, cai
             located.ground_truth,
             options=OPTIONS,
             search=SEARCH,
-            work=RunFiles(work, "roxford5k"),
-            single_ranking=single,
+            setup=BenchmarkSetup(work=RunFiles(work, "roxford5k"), single_ranking=single),
         )
         rankings[single] = {name: scores[0].ranking for name, scores in found.protocols.items()}
     everything = set(rankings[True]["hard"])
@@ -253,7 +256,11 @@ def test_a_run_that_is_stopped_goes_on(sets: FakeSets, tmp_path: Path, monkeypat
 
     def run() -> Any:
         return run_benchmark(
-            located.images, located.ground_truth, options=OPTIONS, search=SEARCH, work=RunFiles(tmp_path / "work", "ox")
+            located.images,
+            located.ground_truth,
+            options=OPTIONS,
+            search=SEARCH,
+            setup=BenchmarkSetup(work=RunFiles(tmp_path / "work", "ox")),
         )
 
     monkeypatch.setattr(Answers, "add", stopping)
@@ -317,7 +324,7 @@ def test_a_killed_run_goes_on_and_workers_answer_as_one_process(sets: FakeSets, 
         located.images,
         located.ground_truth,
         options=CollectionOptions(words=100, signature="hamming-64"),
-        work=work,
+        setup=BenchmarkSetup(work=work),
         workers=2,
     )
     assert kept.work is not None and kept.work["done_before"] == 4

@@ -5,9 +5,8 @@ import pickle
 
 import pytest
 
-from index.errors import CairnError, Damaged
+from index.errors import CairnError, Damaged, DatabaseError
 from index.messages import Message, in_python, on_command_line, speaking
-from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.schema import ForeignValue
 
 SENTENCE = "{--share} goes with {--gt|labels} alone, not with {path}: run {cairn check}, then {cairn repair}."

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import PatchPairs
 from scripts.peers import PEERS, Peer, describe, some_pairs
 
 DIMS = {
@@ -66,7 +66,7 @@ def test_a_name_that_is_no_peer_is_refused() -> None:
 
 def test_pairs_are_drawn_of_both_kinds_and_keep_their_order() -> None:
     match = np.arange(100) % 5 == 0
-    pairs = Pairs(np.arange(100), np.arange(100) + 1000, match)
+    pairs = PatchPairs(np.arange(100), np.arange(100) + 1000, match)
     drawn = some_pairs(pairs, 30, seed=3)
     assert (drawn.match.sum(), (~drawn.match).sum()) == (20, 30)
     assert (np.diff(drawn.first) > 0).all()

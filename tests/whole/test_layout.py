@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -179,6 +180,25 @@ ALLOWED = {
 }
 
 
+# Of the catalogue the web asks these alone: what is decided of photos by their numbers, in one transaction; how a table
+# is read; and what is seen of a catalogue that is not opened. All else it asks the library.
+ASKED_BY_THE_WEB = {
+    *(f"retrieval.catalogue.curation.{name}" for name in ("albums", "hidden", "rejections", "saved")),
+    *(f"retrieval.catalogue.tables.{name}" for name in ("importing", "reading")),
+    *("retrieval.catalogue.browsing", "retrieval.catalogue.schema"),
+}
+
+
+def test_the_web_asks_the_library_and_hardly_the_catalogue() -> None:
+    asked = {
+        (module, other)
+        for module in MODULES
+        for other in _imported(module)
+        if module.startswith("retrieval.web.") and other.startswith("retrieval.catalogue")
+    }
+    assert {other for _, other in asked} <= ASKED_BY_THE_WEB and len(asked) <= 11
+
+
 @pytest.mark.parametrize("place", ALLOWED)
 def test_only_some_rooms_import_what_changes_a_collection_mends_it_or_knows_of_a_cluster(place: str) -> None:
     """Whether a collection is searched here or on a cluster is decided by the library: no command or page does."""
@@ -191,6 +211,30 @@ def test_only_some_rooms_import_what_changes_a_collection_mends_it_or_knows_of_a
         if other in within and module not in within and _room(module) not in ALLOWED[place]
     ]
     assert within and not wrong
+
+
+# How many are more than that: compiled functions, what a command line or a public name takes, a migration.
+MANY_PARAMETERS, LONG_FUNCTIONS, SHARED_NAMES = 15, 8, 11
+
+
+def test_functions_have_at_most_eight_parameters_and_sixty_lines_and_classes_names_of_their_own() -> None:
+    """All but a few; these numbers only fall. A docstring does not count."""
+    many, long, names = [], [], Counter[str]()
+    for module, path in MODULES.items():
+        for node in nodes_of(path):
+            if isinstance(node, ast.ClassDef):
+                names[node.name] += 1
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            taken = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            if len(taken) - (taken[:1] in (["self"], ["cls"])) > 8:
+                many.append(f"{module}.{node.name}")
+            said = node.body[0] if ast.get_docstring(node) is not None else None
+            told = int(said.end_lineno or 0) - said.lineno + 1 if said is not None else 0
+            if int(node.end_lineno or 0) - node.lineno + 1 - told > 60:
+                long.append(f"{module}.{node.name}")
+    shared = [name for name, count in names.items() if count > 1]
+    assert len(many) <= MANY_PARAMETERS and len(long) <= LONG_FUNCTIONS and len(shared) <= SHARED_NAMES, (many, long)
 
 
 def test_the_page_on_architecture_has_every_room_in_order() -> None:

@@ -18,7 +18,7 @@ _BULK: Mapping[str, Any] = {"synchronize_session": False}
 
 
 @dataclass(frozen=True)
-class Album:
+class StoredAlbum:
     """An album, as it is shown."""
 
     album: int  # it is given once, and stays
@@ -28,7 +28,7 @@ class Album:
     photos: int
 
 
-def albums_in(session: Session, only: Sequence[int] | None = None) -> list[Album]:
+def albums_in(session: Session, only: Sequence[int] | None = None) -> list[StoredAlbum]:
     """All albums, those that were made last first; or some, by their ids."""
     there = sa.select(AlbumPhotoRow.album, AlbumPhotoRow.number, AlbumPhotoRow.position)
     there = there.join(ImageRow, ImageRow.number == AlbumPhotoRow.number).where(*_is_shown())
@@ -54,7 +54,7 @@ def albums_in(session: Session, only: Sequence[int] | None = None) -> list[Album
     if only is not None:
         query = query.where(AlbumRow.id.in_(only))
     return [
-        Album(album, name, created, first if cover is None else cover, int(photos or 0))
+        StoredAlbum(album, name, created, first if cover is None else cover, int(photos or 0))
         for album, name, created, photos, first, cover in session.execute(query)
     ]
 

@@ -56,9 +56,13 @@ class Find:
 class SearchNotFound(CairnError):
     """There is no saved search of a number."""
 
+    _kind = "missing"
+
 
 class TooManySearches(CairnError):
     """As many searches are kept as may be."""
+
+    _kind = "large"
 
 
 def save_search(

@@ -12,8 +12,8 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from index.errors import CairnError, LaterVersion
-from retrieval.catalogue.database import Database, DatabaseError
+from index.errors import CairnError, DatabaseError, LaterVersion
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.schema import (
     FORMAT,
     FORMAT_KEY,

@@ -8,10 +8,10 @@ from typing import Any
 from index.errors import CairnError
 from index.messages import Message
 from retrieval.catalogue.headers import PHOTO, is_doubtful, is_year, normal_header, rank_of
-from retrieval.catalogue.metadata_store import LONGEST_KEY, TAG, folded_key
+from retrieval.catalogue.metadata_store import TAG, folded_key
 from retrieval.catalogue.tables.cells import Survey
 from retrieval.metadata.fields import FIELDS, WORDS
-from retrieval.metadata.text import clean
+from retrieval.metadata.text import LONGEST_KEY, clean
 
 _PLACE = ("latitude", "longitude")
 _SINGLE = [key for key, row in FIELDS.items() if key not in (*_PLACE, TAG)]  # one column says each

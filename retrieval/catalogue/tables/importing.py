@@ -8,14 +8,14 @@ from typing import Any
 from index.errors import CairnError
 from index.messages import Message
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE, TAG, folded_key, import_values
+from retrieval.catalogue.metadata_store import TAG, folded_key, import_values
 from retrieval.catalogue.photo_lookup import PhotoLookup
 from retrieval.catalogue.tables.cells import Survey, read_degrees
 from retrieval.catalogue.tables.columns import Columns, may_say_photo, understand_columns
 from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.dates import date_orders, read_date
 from retrieval.metadata.fields import FIELDS
-from retrieval.metadata.text import clean, clean_position, clean_tags
+from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE, clean, clean_position, clean_tags
 
 _MOST_COLUMNS = 1000
 _PLACE = ("latitude", "longitude")

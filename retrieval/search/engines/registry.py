@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from index import extensions
+from index.attributes import some_of
 from index.errors import CairnError
 from index.text import one_of
 
@@ -116,15 +117,8 @@ def find_engine(name: str) -> EngineEntry:
         known = ", ".join([BEST, *ENGINES, *(one.name for one in extensions.extensions("engine"))])
         raise CairnError(f"There is no engine {name!r}; choose one of {known}.")
     kind: Any = extension.load()  # a class of `Engine`, which imports this module
-    return EngineEntry(
-        name,
-        extension.place,
-        kind.label or extension.name,
-        verified=kind.verified,
-        expands=kind.expands,
-        signed=kind.signed,
-        explained_by=kind.explained_by,
-    )
+    about = some_of(kind, "verified", "expands", "signed", "explained_by")
+    return EngineEntry(name, extension.place, kind.label or extension.name, **about)
 
 
 def every_engine() -> list[EngineEntry]:

@@ -32,6 +32,79 @@ def most_connections() -> int:
     return MOST if allowed is None else max(16, min(MOST, allowed - SPARE))
 
 
+class _PatientConnection(H11Protocol):
+    """A connection of a server that says by class attributes how patient it is: see `patient_protocol`."""
+
+    most: int
+    head_seconds: float
+    send_seconds: float
+    users: bool
+    idle: OrderedDict[Any, None]  # connections on which no request is under way, oldest first
+    _timer: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None  # runs while the client takes nothing
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self.users and self.client and self.server and is_this_machine(self.client[0]):
+            # Of the connection, and not of each request: a port may be another user's by then.
+            self.app_state = {**self.app_state, PEER_USER: connecting_user(self.client, self.server)}
+        if len(self.connections) > self.most:
+            oldest = next(iter(self.idle), None)
+            (oldest or self).transport.abort()
+            if oldest is None:
+                return
+            self.idle.pop(oldest, None)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        self._forget()
+        super().on_response_complete()
+        self._look()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._await_taking()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_sending()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self._forget_sending()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        """Let the time run while no request is under way."""
+        if self.transport.is_closing():  # what is still to be sent is waited for
+            self._forget()
+            self._await_taking()
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._forget()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+            self.idle[self] = None
+
+    def _await_taking(self) -> None:
+        if self._sending is None:
+            self._sending = self.loop.call_later(self.send_seconds, self.transport.abort)
+
+    def _forget_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+
+    def _forget(self) -> None:
+        self.idle.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 def patient_protocol(
     most: int, seconds: float = HEAD_SECONDS, send_seconds: float = SEND_SECONDS, *, users: bool = False
 ) -> type[asyncio.Protocol]:
@@ -53,71 +126,5 @@ def patient_protocol(
     type of asyncio.Protocol
         For the option `http` of uvicorn.
     """
-    idle: OrderedDict[Any, None] = OrderedDict()  # connections on which no request is under way, oldest first
-
-    class Patient(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
-        _sending: asyncio.TimerHandle | None = None  # runs while the client takes nothing
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            if users and self.client and self.server and is_this_machine(self.client[0]):
-                # Of the connection, and not of each request: a port may be another user's by then.
-                self.app_state = {**self.app_state, PEER_USER: connecting_user(self.client, self.server)}
-            if len(self.connections) > most:
-                oldest = next(iter(idle), None)
-                (oldest or self).transport.abort()
-                if oldest is None:
-                    return
-                idle.pop(oldest, None)
-            self._look()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._look()
-
-        def on_response_complete(self) -> None:
-            self._forget()
-            super().on_response_complete()
-            self._look()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._await_taking()
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._forget_sending()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._forget()
-            self._forget_sending()
-            super().connection_lost(exc)
-
-        def _look(self) -> None:
-            """Let the time run while no request is under way."""
-            if self.transport.is_closing():  # what is still to be sent is waited for
-                self._forget()
-                self._await_taking()
-            elif self.cycle is not None and not self.cycle.response_complete:
-                self._forget()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(seconds, self.transport.abort)
-                idle[self] = None
-
-        def _await_taking(self) -> None:
-            if self._sending is None:
-                self._sending = self.loop.call_later(send_seconds, self.transport.abort)
-
-        def _forget_sending(self) -> None:
-            if self._sending is not None:
-                self._sending.cancel()
-                self._sending = None
-
-        def _forget(self) -> None:
-            idle.pop(self, None)
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    return Patient
+    kind = {"most": most, "head_seconds": seconds, "send_seconds": send_seconds, "users": users, "idle": OrderedDict()}
+    return type("Patient", (_PatientConnection,), kind)

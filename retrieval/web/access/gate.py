@@ -93,7 +93,7 @@ class Gate:
         scope = request.scope
         # An address made of the Host may be anything.
         path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
-        scope[CALLER], scope[CLIENT] = Caller(None, Role.READ), client_key(_address(request))
+        scope[CALLER], scope[CLIENT] = Caller(None, Role.READ), client_key(address_of(request))
         shared = _SHARED.fullmatch(path)
         if shared is not None and self._accounts is not None:
             self._enter_by_link(request, shared[1])
@@ -107,7 +107,7 @@ class Gate:
 
     def _judge_machine(self, request: Request, path: str) -> Response | None:
         """Without a password: answer this machine alone, or its user alone, with all rights."""
-        if not is_this_machine(_address(request)) or not _is_asked_directly(request.headers):
+        if not is_this_machine(address_of(request)) or not _is_asked_directly(request.headers):
             raise ProblemError(403, NO_PASSWORD)
         if self._own is not None:
             if (answer := self._own.enter(request)) is not None:
@@ -137,9 +137,9 @@ class Gate:
         if entry is not None:
             by_cookie = _token(headers) is None and self._told_by_proxy(request) is None
             scope[CALLER] = Caller(entry.name, entry.role, entry.collections, signed_in=by_cookie)
-            scope[CLIENT] = client_key(_address(request), entry.name)
+            scope[CLIENT] = client_key(address_of(request), entry.name)
         if path == METRICS:
-            local = is_this_machine(_address(request)) and _is_asked_directly(headers)
+            local = is_this_machine(address_of(request)) and _is_asked_directly(headers)
             known = _token(headers) is not None or local
             if entry is not None and entry.collections:
                 raise ProblemError(403, "The figures are of all collections, and this token is for some.")
@@ -176,7 +176,7 @@ class Gate:
                     403, "You are signed in, but not known here: ask whoever runs this server to add you."
                 )
             return entry
-        return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), _address(request))
+        return self._sessions.check(cookie_of(request.headers, self._sessions.cookie), address_of(request))
 
     def _is_still(self, request: Request, entry: PasswordEntry | None) -> bool:
         """Whether a client would still be let in, with the same rights."""
@@ -220,7 +220,7 @@ def is_this_machine(address: str) -> bool:
     return False
 
 
-def _address(request: Request) -> str:
+def address_of(request: Request) -> str:
     """Address of a request, as reported by a trusted proxy."""
     return request.client.host if request.client else ""
 

@@ -5,7 +5,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,99 +31,84 @@ class AccessLog(enum.StrEnum):
     JSON = "json"
 
 
+def _access_option(
+    flag: str, meaning: str, metavar: str | None = None, *, show_default: bool = False, **more: Any
+) -> Any:
+    return typer.Option(flag, metavar=metavar, help=meaning, rich_help_panel=PANEL, show_default=show_default, **more)
+
+
 PasswordFile = Annotated[
     Path | None,
-    typer.Option(
+    _access_option(
         "--password-file",
-        metavar="FILE",
-        help="Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "Who may come in, as cairn password and cairn token write it; without one only you may, on this machine.",
+        "FILE",
     ),
 ]
 AllowedHosts = Annotated[
     list[str] | None,
-    typer.Option(
+    _access_option(
         "--allowed-host",
-        metavar="NAME",
-        help="Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "Name that the server is asked by, such as photos.example.org; others are refused. May be repeated.",
+        "NAME",
     ),
 ]
 RootPath = Annotated[
-    str,
-    typer.Option(
-        "--root-path",
-        metavar="PATH",
-        help="Path that a proxy serves all of it below, such as /photos.",
-        rich_help_panel=PANEL,
-        show_default=False,
-    ),
+    str, _access_option("--root-path", "Path that a proxy serves all of it below, such as /photos.", "PATH")
 ]
 ForwardedFrom = Annotated[
     list[str] | None,
-    typer.Option(
+    _access_option(
         "--forwarded-from",
-        metavar="ADDRESS",
-        help="Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "Proxy, or network of them, whose X-Forwarded-For and X-Forwarded-Proto are believed. May be repeated.",
+        "ADDRESS",
     ),
 ]
 UserHeader = Annotated[
     str,
-    typer.Option(
+    _access_option(
         "--trusted-user-header",
-        metavar="NAME",
-        help="Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
+        "Header, such as X-Remote-User, in which the proxies of --forwarded-from say who has signed in; the name "
         "must be in the password file.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "NAME",
     ),
 ]
 AuditLog = Annotated[
     Path | None,
-    typer.Option(
+    _access_option(
         "--audit-log",
-        metavar="FILE",
-        help="File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "File that gets a line of JSON for each change, sign-in and sign-out: who, what, when and from where.",
+        "FILE",
     ),
 ]
 EveryUser = Annotated[
     bool,
-    typer.Option(
+    _access_option(
         "--every-user",
-        help="Without a password, answer all users of this machine, and not only the one who started the server.",
-        rich_help_panel=PANEL,
+        "Without a password, answer all users of this machine, and not only the one who started the server.",
+        show_default=True,
     ),
 ]
 Cors = Annotated[
     list[str] | None,
-    typer.Option(
+    _access_option(
         "--cors",
-        metavar="ORIGIN",
-        help="Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
-        rich_help_panel=PANEL,
-        show_default=False,
+        "Origin, such as https://www.example.org, whose pages may use the API, with a token. May be repeated.",
+        "ORIGIN",
     ),
 ]
 SearchLimit = Annotated[
     int,
-    typer.Option(
+    _access_option(
         "--search-limit",
-        metavar="N",
-        help="Searches and uploads of one person or address in a minute; 0: any number.",
+        "Searches and uploads of one person or address in a minute; 0: any number.",
+        "N",
         min=0,
-        rich_help_panel=PANEL,
+        show_default=True,
     ),
 ]
-Level = Annotated[
-    LogLevel, typer.Option("--log-level", help="What is logged, on standard error.", rich_help_panel=PANEL)
-]
-Access = Annotated[AccessLog, typer.Option("--access-log", help="How each request is logged.", rich_help_panel=PANEL)]
+Level = Annotated[LogLevel, _access_option("--log-level", "What is logged, on standard error.", show_default=True)]
+Access = Annotated[AccessLog, _access_option("--access-log", "How each request is logged.", show_default=True)]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Session:
 
 
 @dataclass
-class _Kept:
+class _SessionFile:
     """What the file holds."""
 
     key: str = field(default_factory=lambda: secrets.token_hex(32))  # signs forms
@@ -91,7 +91,7 @@ class Sessions:
     ) -> None:
         self._accounts, self._path, self._seconds = accounts, path, seconds
         self._changing = threading.Lock()
-        self._kept, self._stamp = _Kept(), None if path is None else stamp_of(path)
+        self._kept, self._stamp = _SessionFile(), None if path is None else stamp_of(path)
         if path is not None and self._stamp is not None:
             _refuse_open(path)
             self._kept = _read(path)
@@ -113,7 +113,7 @@ class Sessions:
         value, now = secrets.token_urlsafe(32), time.time()
         session = Session(entry.name, _mark(entry), *device, address, now, now)
 
-        def add(kept: _Kept) -> None:
+        def add(kept: _SessionFile) -> None:
             kept.sessions[session_id(value)] = session
             for old, _ in [one for one in kept.sessions.items() if one[1].name == entry.name][:-MOST]:
                 del kept.sessions[old]
@@ -129,7 +129,7 @@ class Sessions:
         if entry is not None and session is not None and abs(time.time() - session.used) > USED_SECONDS:
             used = replace(session, used=time.time(), address=address or session.address)
 
-            def note(kept: _Kept) -> None:
+            def note(kept: _SessionFile) -> None:
                 if number in kept.sessions:  # not ended meanwhile
                     kept.sessions[number] = used
 
@@ -188,7 +188,7 @@ class Sessions:
     def _of_key(self) -> str:
         return hashlib.sha256(self._now().key.encode()).hexdigest()[:8]
 
-    def _now(self) -> _Kept:
+    def _now(self) -> _SessionFile:
         """What the file holds, read again where it has changed; what is in memory if there is no file."""
         if self._path is not None and (stamp := stamp_of(self._path)) != self._stamp:
             self._stamp = stamp
@@ -197,14 +197,14 @@ class Sessions:
                 self._kept = _read(self._path)
             except CairnError as error:
                 log.error("All sessions are ended: %s", error)
-                self._kept = _Kept()
+                self._kept = _SessionFile()
         return self._kept
 
-    def _change(self, do: Callable[[_Kept], object]) -> None:
+    def _change(self, do: Callable[[_SessionFile], object]) -> None:
         """Change the list, under a lock, as it is now."""
         with self._changing, self._locked():
             before = self._now()
-            kept = _Kept(before.key, dict(before.sessions), dict(before.tokens))
+            kept = _SessionFile(before.key, dict(before.sessions), dict(before.tokens))
             do(kept)
             kept.sessions = {number: one for number, one in kept.sessions.items() if self._entry(one)}
             self._kept = kept
@@ -237,15 +237,15 @@ def _refuse_open(path: Path) -> None:
             raise CairnError("Others may read {path}: remove it, and all have to sign in again.", path=path)
 
 
-def _read(path: Path) -> _Kept:
+def _read(path: Path) -> _SessionFile:
     """Contents of a file; empty, with a new key, if it is missing or malformed."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         sessions = {str(number): _session(one) for number, one in said.get("sessions", {}).items()}
         tokens = {str(name): float(used) for name, used in said.get("tokens", {}).items()}
         if isinstance(said["key"], str) and len(said["key"]) >= 64:
-            return _Kept(said["key"], sessions, tokens)
-    return _Kept()
+            return _SessionFile(said["key"], sessions, tokens)
+    return _SessionFile()
 
 
 def _session(said: dict[str, Any]) -> Session:

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from retrieval.photos.apart import is_confined
 from retrieval.web.access.devices import device_of
-from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, cookie_of
+from retrieval.web.access.gate import ACCOUNT, LOGIN, LOGOUT, METRICS, SESSIONS, address_of, cookie_of
 from retrieval.web.access.limits import Limiter, client_key, waited
 from retrieval.web.access.options import AccessOptions
 from retrieval.web.access.passwords import Accounts, PasswordEntry
@@ -162,7 +162,7 @@ class Desk:
         """Begin a new session; one that was there is ended."""
         self.sessions.end(self._cookie(request))
         device = device_of(request.headers.get("user-agent", "")[:1000])
-        value = self.sessions.begin(entry, device, _address(request))
+        value = self.sessions.begin(entry, device, address_of(request))
         _set(answer, request, self.sessions.cookie, value, self._seconds)
 
     def sign_out(self, answer: Response, request: Request) -> None:
@@ -192,10 +192,6 @@ class Desk:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
 
 
 def _signed_in(request: Request) -> str:
@@ -249,7 +245,13 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         Gives the collections that are served now.
     """
     router = APIRouter()
+    _add_state(router, figures, services)
+    _add_signing(router, desk)
+    _add_sessions(router, desk)
+    return router
 
+
+def _add_state(router: APIRouter, figures: "RequestFigures", services: "Callable[[], Iterable[Service]]") -> None:
     @router.get("/api/ready", tags=["server"], responses={503: {"description": "Not yet."}})
     def ready(request: Request, response: Response) -> dict[str, bool]:
         """Tell whether all is open that searches need; for those who watch over the server, without signing in.
@@ -267,6 +269,8 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return Response(figures.text(), headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
+
+def _add_signing(router: APIRouter, desk: Desk | None) -> None:
     def home(request: Request) -> str:
         return f"{request.scope.get('root_path', '')}/"
 
@@ -288,7 +292,7 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         name = fields.get("name", "")
         _note(request, "sign-in refused", desk.known(name))  # what is no name may be a password
         try:
-            entry = await desk.verify(_address(request), name, fields.get("password", ""))
+            entry = await desk.verify(address_of(request), name, fields.get("password", ""))
         except ProblemError as error:
             answer = desk.page(request, target, error, name)
             answer.headers["Retry-After"] = str(error.retry or 2)
@@ -319,6 +323,8 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
             return RedirectResponse(home(request), 303)
         return show_page(request, "account")
 
+
+def _add_sessions(router: APIRouter, desk: Desk | None) -> None:
     @router.get(SESSIONS, tags=["server"])
     def open_sessions(request: Request) -> OpenSessions:
         """List where the one who asks is signed in; for who signed in with a password."""
@@ -342,5 +348,3 @@ def routes(desk: Desk | None, figures: "RequestFigures", services: "Callable[[],
         if desk is None or not desk.sessions.end_listed(name, number):
             raise ProblemError(404, "There is no such session: it may have been ended.")
         return EndedSessions(ended=1)
-
-    return router

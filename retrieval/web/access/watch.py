@@ -47,7 +47,7 @@ class RequestFigures:
             registry=self._registry,
         )
         self._searches = Counter("cairn_searches", "Searches and matches that were answered.", registry=self._registry)
-        self._registry.register(_State(services))
+        self._registry.register(_ServerFigures(services))
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer."""
@@ -61,7 +61,7 @@ class RequestFigures:
         return generate_latest(self._registry).decode()
 
 
-class _State(Collector):
+class _ServerFigures(Collector):
     """Is asked at each reading, so that nothing is counted twice."""
 
     def __init__(self, services: "Callable[[], Iterable[Service]]") -> None:

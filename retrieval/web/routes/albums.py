@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
-from retrieval.catalogue.curation.albums import Album
+from retrieval.catalogue.curation.albums import StoredAlbum
 from retrieval.curation import albums as curation
 from retrieval.web.access.rights import WRITING
 from retrieval.web.models import MAX_ALBUM, MAX_NUMBER, Number, PhotoPage
@@ -192,5 +192,5 @@ def merge_albums(request: Request, album: AlbumId, asked: Merge) -> AlbumFacts:
         return _facts(curation.merge_albums(session, album, asked.albums))
 
 
-def _facts(one: Album) -> AlbumFacts:
+def _facts(one: StoredAlbum) -> AlbumFacts:
     return AlbumFacts(**asdict(one))

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from retrieval.groups.groups import Group as FoundGroup
-from retrieval.groups.groups import groups_table, read_groups
+from retrieval.groups.groups import FoundGroup, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, describe_those_there, service_of

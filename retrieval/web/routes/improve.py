@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field, ValidationError
 from index.arrays import load_json
 from index.errors import CairnError
 from index.files.reading import IrregularFile, open_regular
-from retrieval.catalogue.photos import missing_photos
 from retrieval.collection.layout import IMPROVEMENT, IMPROVEMENT_PICTURE, IMPROVING
 from retrieval.descriptors.foreign import is_foreign
+from retrieval.library.browsing import count_missing
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.languages import map_texts, told
 from retrieval.web.models import MAX_NUMBER
@@ -94,7 +94,7 @@ def improve_state(request: Request) -> ImproveState:
     there = last is not None and (collection.folder / IMPROVEMENT_PICTURE).is_file()
     return ImproveState(
         photos=service.count(),
-        missing=len(collection.catalogue.read(missing_photos)),
+        missing=count_missing(collection.catalogue),
         foreign=is_foreign(collection.options.descriptor),
         interrupted=(collection.folder / IMPROVING).is_dir(),
         last=last,

@@ -15,14 +15,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from index.errors import CairnError
-from retrieval.catalogue.failures import failures_in
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import folder_below, under_known_names
 from retrieval.jobs import kinds
-from retrieval.jobs.job import Job as QueuedJob
-from retrieval.jobs.job import JobNotFound
+from retrieval.jobs.job import JobNotFound, QueuedJob
 from retrieval.jobs.store import ENDED, QUEUED
-from retrieval.metadata.pages import file_of
+from retrieval.library.browsing import failed_files
 from retrieval.photos.listing import first_photos
 from retrieval.photos.thumbnails import SIZES
 from retrieval.web.access.limits import CLIENT, ConnectionSlot
@@ -379,8 +377,7 @@ def _places(service: Service, asked: Index) -> list[Path]:
         if not there:
             raise ProblemError(404, "None of the folders of this collection is there: connect the drive they are on.")
         return there
-    files = dict.fromkeys(file_of(one.path) for one in service.collection.catalogue.read(failures_in))
-    paths = _taken_from(service, [*files])
+    paths = _taken_from(service, failed_files(service.collection.catalogue))
     failed = [path for path in paths if os.path.isfile(path)]  # noqa: PTH113 (hides errors)
     if not failed:
         raise ProblemError(404, "The photos that could not be read are no longer where they were.")

@@ -1,16 +1,15 @@
 """Routes that say something of all photos at once, shortly: what a wall, a time line and a map of them need."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from retrieval.catalogue.browsing import months_of, positions_of, shapes_of, values_of
-from retrieval.catalogue.facets import facets_of
+from retrieval.library import browsing
 from retrieval.web.models import Cameras, Facets, Filters, Layout, Places, Timeline
-from retrieval.web.service import Service, service_of
+from retrieval.web.service import service_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -30,53 +29,25 @@ class LayoutParameters(Filters):
 @router.get("/layout", response_model=Layout, responses=NOT_CHANGED)
 def layout(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
     """Give the numbers and shapes of all photos that pass the filters."""
-    service, wanted = service_of(request), asked.wanted()
-
-    def make() -> dict[str, Any]:
-        shapes = service.collection.catalogue.read(shapes_of, wanted, asked.order)
-        ratios = np.rint(100 * shapes[:, 1] / np.maximum(shapes[:, 2], 1)).astype(np.int64)
-        return {"numbers": shapes[:, 0].tolist(), "ratios": ratios.tolist()}
-
-    return _answer(request, service, ("layout", wanted, asked.order), make)
+    return _answer(request, browsing.layout, asked.wanted(), asked.order)
 
 
 @router.get("/timeline", response_model=Timeline, responses=NOT_CHANGED)
 def timeline(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     """Count by month the photos that pass the filters."""
-    service, wanted = service_of(request), asked.wanted()
-
-    def make() -> dict[str, Any]:
-        counted = dict(service.collection.catalogue.read(months_of, wanted))
-        undated = counted.pop("", 0)
-        months = [{"month": month, "photos": photos} for month, photos in counted.items()]
-        return {"months": months, "undated": undated}
-
-    return _answer(request, service, ("timeline", wanted), make)
+    return _answer(request, browsing.timeline, asked.wanted())
 
 
 @router.get("/places", response_model=Places, responses=NOT_CHANGED)
 def places(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     """Give where the photos that pass the filters were taken, as far as they say so."""
-    service, wanted = service_of(request), asked.wanted()
-
-    def make() -> dict[str, Any]:
-        numbers, at = service.collection.catalogue.read(positions_of, wanted)
-        latitudes, longitudes = np.round(at, 5).T.tolist()
-        return {"numbers": numbers.tolist(), "latitudes": latitudes, "longitudes": longitudes}
-
-    return _answer(request, service, ("places", wanted), make)
+    return _answer(request, browsing.places, asked.wanted())
 
 
 @router.get("/cameras", response_model=Cameras, responses=NOT_CHANGED)
 def cameras(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Response:
     """List the cameras of the photos, those of the most photos first."""
-    service = service_of(request)
-
-    def make() -> dict[str, Any]:
-        listed = service.collection.catalogue.read(values_of, "camera")[:limit]
-        return {"cameras": [{"camera": camera, "photos": photos} for camera, photos in listed]}
-
-    return _answer(request, service, ("cameras", limit), make)
+    return _answer(request, browsing.cameras, limit)
 
 
 class FacetParameters(Filters):
@@ -88,27 +59,14 @@ class FacetParameters(Filters):
 @router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
 def facets(request: Request, asked: Annotated[FacetParameters, Query()]) -> Response:
     """List what the photos have that pass the filters: values of fields, folders, tags, albums, years."""
-    service, wanted = service_of(request), asked.wanted()
-
-    def make() -> dict[str, Any]:
-        found = service.collection.catalogue.read(facets_of, wanted, asked.limit)
-        return {
-            "facets": [
-                {"field": name, "values": [{"value": value, "photos": photos} for value, photos in values]}
-                for name, values in found.fields.items()
-            ],
-            "folders": [{"folder": folder, "photos": photos} for folder, photos in found.folders],
-            "tags": [{"tag": tag, "photos": photos} for tag, photos in found.tags],
-            "albums": [{"album": album, "name": name, "photos": photos} for album, name, photos in found.albums],
-            "years": [{"year": year, "photos": photos} for year, photos in found.years],
-        }
-
-    return _answer(request, service, ("facets", wanted, asked.limit), make)
+    return _answer(request, browsing.facets, asked.wanted(), asked.limit)
 
 
-def _answer(request: Request, service: Service, asked: Any, make: Callable[[], dict[str, Any]]) -> Response:
+def _answer(request: Request, make: Callable[..., dict[str, Any]], *asked: Any) -> Response:
     """Answer with what is kept, zipped where the browser takes that, and shortly where it has it already."""
-    answer = service.kept.answer(service.collection.catalogue.revision(), asked, make)
+    service = service_of(request)
+    catalogue = service.collection.catalogue
+    answer = service.kept.answer(catalogue.revision(), (make.__name__, *asked), partial(make, catalogue, *asked))
     headers = {"ETag": answer.tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
     known = request.headers.get("if-none-match", "")
     if answer.tag in [one.strip().removeprefix("W/") for one in known.split(",")]:

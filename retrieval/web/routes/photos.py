@@ -7,12 +7,12 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.catalogue.browsing import folders_of, rows_there
+from retrieval.library import browsing
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import caller_of, role_of, user_of
 from retrieval.web.discretion import discreet_facts
-from retrieval.web.models import MAX_NUMBER, Filters, Folder, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
+from retrieval.web.models import MAX_NUMBER, Filters, Folders, Health, PhotoDetails, PhotoPage, Tag, Tags
 from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import SHELF
@@ -80,7 +80,7 @@ def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> Photo
     """List photos by name, a page at a time; or those of some numbers."""
     service = service_of(request)
     if asked.numbers:
-        rows = service.collection.catalogue.read(rows_there, asked.numbers)
+        rows = browsing.some_photos(service.collection.catalogue, asked.numbers)
         service.recent.remember(rows)
         return PhotoPage(total=len(rows), offset=0, photos=describe_photos(service, rows))
     total, rows = service.collection.catalogue.page(asked.offset, asked.limit, wanted=asked.wanted())
@@ -91,8 +91,7 @@ def photos(request: Request, asked: Annotated[PageParameters, Query()]) -> Photo
 @router.get("/folders")
 def folders(request: Request) -> Folders:
     """List the folders of the photos' names."""
-    listed = service_of(request).collection.catalogue.read(folders_of)
-    return Folders(folders=[Folder(folder=folder, photos=photos) for folder, photos in listed])
+    return Folders.model_validate(browsing.folders(service_of(request).collection.catalogue))
 
 
 @router.get("/tags")

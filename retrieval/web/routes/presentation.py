@@ -12,13 +12,13 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from index.messages import said
-from retrieval.catalogue.browsing import rows_of_content, shapes_of
-from retrieval.catalogue.filters import PhotoFilter
-from retrieval.catalogue.metadata_store import LONGEST_KEY, LONGEST_VALUE
 from retrieval.curation import albums as curation
 from retrieval.groups.groups import NotGrouped, read_groups
+from retrieval.library.browsing import numbers_of, photo_of_content
+from retrieval.library.filters import Filter
 from retrieval.library.photos import Photo, photos_there
 from retrieval.metadata.columns import CANVAS
+from retrieval.metadata.text import LONGEST_KEY, LONGEST_VALUE
 from retrieval.search.probability import LIKELY
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import MAX_NUMBER, Filters
@@ -72,7 +72,7 @@ def iiif_collection(request: Request) -> Response:
 def iiif_manifest(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
     """Give photos that pass the filters, such as those of an album, as a Manifest of the Presentation API 3.0."""
     service = service_of(request)
-    numbers = service.collection.catalogue.read(shapes_of, asked.wanted(), asked.order)[:, 0].tolist()
+    numbers = numbers_of(service.collection.catalogue, asked.wanted(), asked.order)
     label = service.name
     if asked.album is not None:
         label = service.collection.catalogue.read(curation.read_album, asked.album).name
@@ -90,7 +90,7 @@ def iiif_words(
     """Find words in titles, captions, tags and all else that is known of photos: IIIF Content Search API 2.0."""
     service = service_of(request)
     wanted = replace(asked.wanted(), words=q)
-    numbers = service.collection.catalogue.read(shapes_of, wanted, "name")[:, 0].tolist() if q.strip() else []
+    numbers = numbers_of(service.collection.catalogue, wanted, "name") if q.strip() else []
     found = photos_there(service.collection.catalogue, numbers[:_MOST_WORDS], service.cache)
     return linked_data(request, _presentation(request).words(_here(request), found))
 
@@ -159,7 +159,7 @@ def photo_of_source(
     """Lead to the photo that its source calls so; to a list, where several are called so."""
     catalogue = service_of(request).collection.catalogue
     for key in [column] if column else IDENTIFIERS:
-        total, rows = catalogue.page(0, 1, wanted=PhotoFilter(where=((key, id),)))
+        total, rows = catalogue.page(0, 1, wanted=Filter(where=((key, id),)))
         if total:
             asked = f"photo?number={rows[0].number}" if total == 1 else f"?{urlencode({'where': f'{key}={id}'})}"
             return RedirectResponse(f"{_root(request)}/{asked}", 303)
@@ -167,12 +167,12 @@ def photo_of_source(
 
 
 @pages.get("/photo/{content}")
-def photo_of_content(request: Request, content: Content) -> RedirectResponse:
+def content_page(request: Request, content: Content) -> RedirectResponse:
     """Lead to a photo by its content: an address that holds for as long as the file is what it is."""
-    rows = service_of(request).collection.catalogue.read(rows_of_content, content)
-    if not rows:
+    row = photo_of_content(service_of(request).collection.catalogue, content)
+    if row is None:
         raise ProblemError(404, "No photo of this collection has this content.")
-    return RedirectResponse(f"{_root(request)}/photo?number={rows[0].number}", 303)
+    return RedirectResponse(f"{_root(request)}/photo?number={row.number}", 303)
 
 
 def _manifest(

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
+from index.attributes import some_of
 from retrieval.catalogue.curation import saved
 from retrieval.library.standing import SENT_SIDE, SentPhoto, keep_search
 from retrieval.web.access.rights import WRITING
@@ -129,16 +130,9 @@ def _describe(one: saved.StoredSearch) -> SavedSearch:
         queries = [SavedQuery.model_validate(query) for query in one.query.get("queries", [])]
     cover = next((query.photo for query in queries if query.photo is not None), None)
     return SavedSearch(
-        id=one.id,
-        name=one.name,
         queries=queries,
         options=one.query.get("options", {}),
         uploaded=one.has_photo,
-        standing=one.standing,
-        favourite=one.favourite,
-        tag=one.tag,
-        created=one.created,
-        found=one.found,
-        new=one.new,
         cover=cover,
+        **some_of(one, "id", "name", "standing", "favourite", "tag", "created", "found", "new"),
     )

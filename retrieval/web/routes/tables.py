@@ -8,14 +8,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.messages import Message
-from retrieval.catalogue.database import DatabaseError
-from retrieval.catalogue.metadata_store import LONGEST_KEY
 from retrieval.catalogue.tables.importing import ImportReport, TableOptions, import_table
 from retrieval.catalogue.tables.reading import DELIMITERS, open_csv
 from retrieval.metadata.fields import FIELDS, WORDS
-from retrieval.metadata.text import clean
+from retrieval.metadata.text import LONGEST_KEY, clean
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError, validation_sentence
 from retrieval.web.service import service_of

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
+from index.attributes import some_of
 from index.errors import CairnError
 from index.options.declaration import options_of
 from retrieval.catalogue.browsing import CoverPhoto as KnownCover
@@ -325,18 +326,13 @@ def _refused() -> Iterator[None]:
 
 def _listed(service: ShelfService, card: Card) -> ListedCollection:
     return ListedCollection(
-        name=card.name,
-        title=card.title,
         address=collection_address(card.name),
-        photos=card.photos,
         cover=_cover(card.cover),
-        bytes=card.bytes,
+        **some_of(card, "name", "title", "photos", "bytes"),
         changed=card.changed.isoformat(timespec="seconds") if card.changed else None,
         jobs=len(service.jobs(card.name)),
     )
 
 
 def _cover(cover: KnownCover | None) -> Cover | None:
-    return (
-        None if cover is None else Cover(number=cover.number, name=cover.name, width=cover.width, height=cover.height)
-    )
+    return None if cover is None else Cover(**some_of(cover, "number", "name", "width", "height"))

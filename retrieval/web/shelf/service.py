@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Scope
 
-from retrieval.jobs.job import Job
+from retrieval.jobs.job import QueuedJob
 from retrieval.jobs.kinds import index_of
 from retrieval.jobs.opening import queue_below
 from retrieval.photos.options import ImageOptions
@@ -85,11 +85,11 @@ class ShelfService:
             raise no_collection()
         return self.shelf.find(name)
 
-    def jobs(self, name: str) -> list[Job]:
+    def jobs(self, name: str) -> list[QueuedJob]:
         """Jobs of a collection that have not ended."""
         return self.queue.jobs(name, ended=0)
 
-    def index(self, name: str, folder: Path) -> Job:
+    def index(self, name: str, folder: Path) -> QueuedJob:
         """Queue the indexing of a folder of photos."""
         return self.queue.add(name, index_of([folder]))
 

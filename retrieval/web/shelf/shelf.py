@@ -57,7 +57,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Binned:
+class DiscardedCollection:
     """A collection in the bin."""
 
     folder: str  # its name in the bin
@@ -209,7 +209,7 @@ class Shelf:
         self._seen.pop(name, None)
         return moved
 
-    def binned(self) -> list[Binned]:
+    def binned(self) -> list[DiscardedCollection]:
         """What lies in the bin, that which was moved there last first."""
         titles = self._chosen().titles
         found = []
@@ -220,7 +220,9 @@ class Shelf:
                 with contextlib.suppress(ValueError, TypeError):
                     moved = datetime.strptime(f"{when['moved'] if when else ''} +0000", "%Y-%m-%d %H%M%S %z")
                 name = when["name"] if when else entry.name
-                found.append(Binned(entry.name, _title(titles.get(f"{BIN}/{entry.name}"), name), name, moved))
+                found.append(
+                    DiscardedCollection(entry.name, _title(titles.get(f"{BIN}/{entry.name}"), name), name, moved)
+                )
         oldest = datetime.min.replace(tzinfo=UTC)
         return sorted(found, key=lambda one: (one.moved or oldest, one.folder), reverse=True)
 

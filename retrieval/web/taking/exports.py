@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from retrieval.catalogue.schema import ImageRow
+from retrieval.library.photos import PhotoRow
 from retrieval.metadata.pages import file_of, hash_photo, page_content, split_page
 from retrieval.web.pool.workers import Refused
 
@@ -93,12 +93,12 @@ def _shorten(text: str) -> str:
     return f"{start}…{end}"
 
 
-def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
+def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
     """Look whether photos can be taken away: their files are there, as they were indexed, and not too large together.
 
     Parameters
     ----------
-    rows : sequence of ImageRow
+    rows : sequence of PhotoRow
         Photos of the collection.
     options : ExportOptions
         Limits.
@@ -141,20 +141,20 @@ def check_files(rows: Sequence[ImageRow], options: ExportOptions) -> list[int]:
     return sizes
 
 
-def one_a_file(rows: Sequence[ImageRow]) -> list[ImageRow]:
+def one_a_file(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
     """Return those of some photos that have other files than those before them: pages of one file go as that."""
-    firsts: dict[Path, ImageRow] = {}
+    firsts: dict[Path, PhotoRow] = {}
     for row in rows:
         firsts.setdefault(file_of(row.path), row)
     return [*firsts.values()]
 
 
-def _name_of_file(row: ImageRow) -> str:
+def _name_of_file(row: PhotoRow) -> str:
     _, page = split_page(row.path)
     return (row.name or "").removesuffix(f"#{page}" if page is not None else "")
 
 
-def _changed(row: ImageRow) -> Refused:
+def _changed(row: PhotoRow) -> Refused:
     return Refused(
         "The file of {name} is no longer there, or has changed since it was indexed.", "gone", name=repr(row.name)
     )
@@ -179,7 +179,7 @@ class _Sink:
         return taken
 
 
-def stream_archive(rows: Sequence[ImageRow], sizes: Sequence[int]) -> Iterator[bytes]:
+def stream_archive(rows: Sequence[PhotoRow], sizes: Sequence[int]) -> Iterator[bytes]:
     """Return a ZIP archive of photos' files, uncompressed, piece by piece: nothing is kept on disk or whole in memory.
 
     Parameters

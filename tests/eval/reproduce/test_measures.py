@@ -2,7 +2,18 @@
 
 import pytest
 
-from eval.reproduce.measures import Difference, Gain, Least, Listed, Mean, MeanOfListed, OfLeast, PerOne, Spread, Value
+from eval.reproduce.measures import (
+    DifferenceOfTwo,
+    Least,
+    Listed,
+    Mean,
+    MeanOfListed,
+    OfLeast,
+    PercentAbove,
+    PerOne,
+    Spread,
+    Value,
+)
 from eval.reproduce.steps import Data, Here, Made, Step
 from index.errors import CairnError
 
@@ -24,10 +35,10 @@ def test_measures_are_taken_from_what_steps_printed() -> None:
     assert Least((high, none, low)).of(printed) == pytest.approx(5)
     assert Spread((low, high)).of(printed) == pytest.approx(5 / 2**0.5)
     assert Spread((low,)).of(printed) is None
-    assert Gain(high, low).of(printed) == pytest.approx(100)
-    assert Gain(low, none).of(printed) is None
-    assert Difference(high, low, 10).of(printed) == pytest.approx(50)
-    assert Difference(high, none).of(printed) is None
+    assert PercentAbove(high, low).of(printed) == pytest.approx(100)
+    assert PercentAbove(low, none).of(printed) is None
+    assert DifferenceOfTwo(high, low, 10).of(printed) == pytest.approx(50)
+    assert DifferenceOfTwo(high, none).of(printed) is None
     assert PerOne(high, low).of(printed) == pytest.approx(2)
     assert PerOne(high, none).of(printed) is None
     dims = Value(TEST, ("deep", 0, "x")), high, Value(OTHER, ("fpr95",))

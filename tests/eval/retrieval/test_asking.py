@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.benchmark import run_benchmark
+from eval.benchmark import BenchmarkSetup, run_benchmark
 from retrieval.collection.options import CollectionOptions
 from retrieval.foreign.opening import roots_of
 from retrieval.search.options import SearchOptions
@@ -37,7 +37,7 @@ def test_several_processes_know_the_features_of_queries_that_are_not_indexed(tmp
             queries=queries,
             options=CollectionOptions(words=6, signature="none"),
             search=SearchOptions(engine="tf-idf", turns=1),
-            features=features,
+            setup=BenchmarkSetup(features=features),
             workers=workers,
         )
         for workers in (1, 2)

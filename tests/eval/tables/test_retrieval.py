@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eval.benchmark import run_benchmark
+from eval.benchmark import BenchmarkSetup, run_benchmark
 from eval.tables import retrieval as tables
 from eval.tables.asking import SharedQuery
 from eval.tables.retrieval import (
@@ -109,7 +109,11 @@ def test_figures_are_those_of_the_benchmark(
             source = cell.origin
             assert isinstance(source, RetrievalSet)
             run_benchmark(
-                [source.images], source.ground_truth, queries=source.queries, options=SMALL, collection=vocabulary
+                [source.images],
+                source.ground_truth,
+                queries=source.queries,
+                options=SMALL,
+                setup=BenchmarkSetup(collection=vocabulary),
             )
         report = run_benchmark(
             [cell.photos.images],
@@ -117,8 +121,10 @@ def test_figures_are_those_of_the_benchmark(
             queries=cell.photos.queries,
             options=replace(SMALL, keep_descriptors=cell.engine == "raw"),
             search=SearchOptions(engine=cell.engine, turns=TURNS, expand=cell.expand),
-            vocabulary=vocabulary,
-            collection=tmp_path / f"{cell.photos.name}-{cell.origin.name}{'-raw' * (cell.engine == 'raw')}.cairn",
+            setup=BenchmarkSetup(
+                vocabulary=vocabulary,
+                collection=tmp_path / f"{cell.photos.name}-{cell.origin.name}{'-raw' * (cell.engine == 'raw')}.cairn",
+            ),
         )
         assert result.scores == {score.name: score.ap for score in report.scores}
         assert result.cpu.keys() == result.scores.keys()

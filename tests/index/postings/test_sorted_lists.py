@@ -70,7 +70,7 @@ def test_a_value_is_found_in_a_list(data, case, low_bits) -> None:
     every = st.sampled_from(sorted({0, universe - 1, *joined(lists).tolist()}))
     asked = data.draw(st.lists(st.tuples(st.integers(0, len(lists) - 1), every), max_size=12)) if lists else []
     which, values = (np.array([one[side] for one in asked], np.int64) for side in (0, 1))
-    wrong, firsts, counts = find_values(*found.coded(which).parts, values)
+    wrong, firsts, counts = find_values(found.coded(which).parts, values)
     assert wrong == FITS
     for (k, value), first, count in zip(asked, firsts.tolist(), counts.tolist(), strict=True):
         assert count == lists[k].count(value)
@@ -134,7 +134,7 @@ def test_damage_is_refused_or_gives_values_of_the_universe() -> None:
             continue
         assert lengths.tolist() == [30, 0, 11, 60] and len(values) == 101
         for value in (0, 350, 699):
-            found = find_values(*SortedLists(damaged, starts).coded(np.arange(4)).parts, np.full(4, value))
+            found = find_values(SortedLists(damaged, starts).coded(np.arange(4)).parts, np.full(4, value))
             assert found[0] != FITS or ((found[1] + found[2] <= np.cumsum(lengths)).all() and found[1].min() >= 0)
         assert values.min() >= 0 and values.max() < SortedLists(damaged, starts).universe
     assert refused > len(code)

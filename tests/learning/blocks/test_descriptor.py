@@ -14,7 +14,7 @@ from learning.blocks.descriptor import EMBEDDED, PRESETS, TRIALS, BlockOptions, 
 from learning.blocks.pairs import BlockPairs, load_pairs
 from learning.blocks.powell import PowellOptions, best_of
 from learning.measures.roc import auc, fpr95
-from learning.patches.phototour import Pairs
+from learning.patches.phototour import PatchPairs
 from learning.patches.sources import PatchFolder, open_sources
 from retrieval.descriptors.blocks.descriptor import BEST, EMBEDDINGS, Blocks, is_blocks, named_blocks
 from retrieval.descriptors.blocks.regions import ARRANGEMENTS
@@ -92,7 +92,9 @@ class TestPairs:
     def test_one_of_the_rarer_kind_is_always_drawn(self, sources: list[PatchFolder], rare: bool) -> None:
         pairs = sources[0].train
         rows = np.concatenate([np.flatnonzero(pairs.match == rare)[:1], np.flatnonzero(pairs.match != rare)])
-        few = PatchFolder(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        few = PatchFolder(
+            sources[0].patches, PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs
+        )
         for limit in (2, 3, 12):
             found = load_pairs([few], "train", 16, limit=limit)
             assert len(found) == limit and (found.match == rare).sum() == 1
@@ -106,7 +108,9 @@ class TestPairs:
     def test_pairs_of_one_kind_are_refused(self, sources: list[PatchFolder], kind: bool) -> None:
         pairs = sources[0].train
         rows = np.flatnonzero(pairs.match == kind)
-        one = PatchFolder(sources[0].patches, Pairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs)
+        one = PatchFolder(
+            sources[0].patches, PatchPairs(pairs.first[rows], pairs.second[rows], pairs.match[rows]), pairs
+        )
         with pytest.raises(CairnError, match="both matches and non-matches"):
             load_pairs([one], "train", 16, limit=10)
 

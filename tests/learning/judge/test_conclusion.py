@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from learning.judge.conclusion import Conclusion, conclude, paths_of
+from learning.judge.conclusion import Conclusion, judge_searches, paths_of
+from learning.judge.judging import JudgeOptions
 from learning.judge.verdict import RetrievalVerdict
 from learning.latent.verdict import Figures, Verdict
 from learning.mining.photo_source import PhotoSource
@@ -39,7 +40,8 @@ def test_searches_decide_whatever_nearest_neighbours_say(outcome: str, gain: flo
 
 def test_without_searches_nearest_neighbours_are_told_and_that_they_are_no_searches(tmp_path: Path) -> None:
     matches = in_memory(drawn(np.random.default_rng(0)))
-    told = conclude(nearest(0.1), None, matches, LearntModel("rootsift"), tmp_path / "work", held_out=0.2)
+    found = judge_searches(None, matches, LearntModel("rootsift"), tmp_path / "work", JudgeOptions(), held_out=0.2)
+    told = Conclusion(nearest(0.1), *found)
     assert told.outcome == "better" and told.as_json()["told_by"] == "nearest neighbours"
     assert told.sentence.startswith(nearest(0.1).sentence)
     assert told.sentence.endswith(

@@ -269,7 +269,8 @@ def pooling_problem(
     positives, near, negatives, far = case
     blocks = [BlockRows(np.array_split(rows, 3)) for rows in (near, far)]
     means = near.mean(axis=0, dtype=np.float64), far.mean(axis=0, dtype=np.float64)
-    return PoolingProblem.of(positives, blocks[0], negatives, blocks[1], means, mu, FEW, balanced=balanced, kept=kept)
+    both = (positives, blocks[0]), (negatives, blocks[1])
+    return PoolingProblem.of(*both, means, mu, FEW, balanced=balanced, kept=kept)
 
 
 class TestPooling:

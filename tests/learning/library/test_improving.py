@@ -192,7 +192,7 @@ def _improve_until(place: str, collection: Path) -> None:
             ("retrieval.indexing.retraining.segment_row", False),
         ),
         ("retrieval.indexing.retraining.replace_segments", False),
-        ("retrieval.indexing.retraining.seal", False),  # switched
+        ("retrieval.collection.sealing.seal", False),  # switched
         *slow(("learning.library.improving.draw_verdict", False)),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from learning.patches.augmentation import AugmentationOptions, AugmentedPatches, augment, distort
-from learning.patches.phototour import Pairs, PatchSet, write_bitmaps, write_info
+from learning.patches.phototour import PatchPairs, PatchSet, write_bitmaps, write_info
 from learning.patches.sources import PatchFolder
 from tests.support.learning.learnt_models import textures
 
@@ -24,8 +24,8 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> PatchSet:
 
 
 def source_of(patches: PatchSet) -> PatchFolder:
-    train = Pairs(np.array([0, 3, 9]), np.array([1, 4, 29]), np.array([True, True, False]))
-    return PatchFolder(patches, train, Pairs(np.array([6, 12]), np.array([7, 15]), np.array([True, False])))
+    train = PatchPairs(np.array([0, 3, 9]), np.array([1, 4, 29]), np.array([True, True, False]))
+    return PatchFolder(patches, train, PatchPairs(np.array([6, 12]), np.array([7, 15]), np.array([True, False])))
 
 
 class TestCopies:

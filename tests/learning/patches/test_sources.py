@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.patches.phototour import Pairs, write_bitmaps, write_info, write_pairs
+from learning.patches.phototour import PatchPairs, write_bitmaps, write_info, write_pairs
 from learning.patches.sources import open_sources
 
 POINTS, VIEWS = 50, 4
@@ -43,11 +43,11 @@ def write(tmp_path: Path) -> Write:
     return folder
 
 
-def listed(pairs: Pairs) -> list[tuple[int, int, bool]]:
+def listed(pairs: PatchPairs) -> list[tuple[int, int, bool]]:
     return list(zip(pairs.first.tolist(), pairs.second.tolist(), pairs.match.tolist(), strict=True))
 
 
-def counts(pairs: Pairs) -> tuple[int, int]:
+def counts(pairs: PatchPairs) -> tuple[int, int]:
     """Matches and non-matches."""
     return int(pairs.match.sum()), int((~pairs.match).sum())
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.metadata_store import tag_counts
 from retrieval.catalogue.photos import all_indexed, count_indexed, counts_of_photos
 from retrieval.catalogue.schema import ImageRow, SegmentRow

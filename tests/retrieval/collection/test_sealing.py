@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from index.arrays import hash_file
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.vocabulary import CENTRES_FILE
 from retrieval.catalogue.browsing import numbers_of
-from retrieval.catalogue.database import Database, DatabaseError
+from retrieval.catalogue.database import Database
 from retrieval.catalogue.link_store import links_in
 from retrieval.catalogue.photos import names_in_order
 from retrieval.catalogue.settings import keep_setting
@@ -144,7 +144,7 @@ def test_a_seal_of_another_command_does_not_outlive_a_compaction(folder: Path, m
             collection, collection.catalogue.read(names_in_order, collection.catalogue.read(numbers_of).tolist())[:1]
         )
     monkeypatch.setattr(Database, "shrink", seal_first)
-    monkeypatch.setattr("retrieval.indexing.compaction.seal", _killed)
+    monkeypatch.setattr("retrieval.collection.sealing.seal", _killed)
     with Collection.open(folder) as collection, pytest.raises(KeyboardInterrupt):
         compact(collection)
     assert check_collection(folder).damaged == []

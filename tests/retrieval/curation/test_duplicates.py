@@ -17,7 +17,7 @@ from retrieval.curation.duplicates import (
     undecided_sets,
 )
 from retrieval.curation.editing import Edit, edit_photos
-from retrieval.groups.groups import Group
+from retrieval.groups.groups import FoundGroup
 from tests.support.written_photos import Album
 
 
@@ -62,7 +62,11 @@ def test_the_best_is_proposed_with_what_tells_it_from_the_others() -> None:
 
 
 def test_sets_that_are_kept_come_again_only_with_more_photos(album: Album) -> None:
-    groups = [Group(1, (1, 2, 3, 4, 5), 9, {2: 1, 3: 1, 5: 4}), Group(2, (6, 7), 1, {6: 7}), Group(3, (8, 9), 1, {})]
+    groups = [
+        FoundGroup(1, (1, 2, 3, 4, 5), 9, {2: 1, 3: 1, 5: 4}),
+        FoundGroup(2, (6, 7), 1, {6: 7}),
+        FoundGroup(3, (8, 9), 1, {}),
+    ]
     assert duplicate_sets(groups) == [(1, 2, 3), (4, 5), (6, 7)]
     album.put(top=0)
     album.index()
@@ -125,8 +129,8 @@ def test_what_a_file_says_keeps_it_unless_the_best_says_so_too() -> None:
 
 def test_copies_and_similar_shots_are_two_lists() -> None:
     groups = [
-        Group(1, (1, 2, 3, 4), 3, {2: 1, 4: 3}, {2: "part", 4: "copy"}, ((1, 3),)),
-        Group(2, (5, 6, 7), 2, {6: 5}, {6: "copy"}, ((5, 7),)),
+        FoundGroup(1, (1, 2, 3, 4), 3, {2: 1, 4: 3}, {2: "part", 4: "copy"}, ((1, 3),)),
+        FoundGroup(2, (5, 6, 7), 2, {6: 5}, {6: "copy"}, ((5, 7),)),
     ]
     assert duplicate_sets(groups) == [(1, 2), (3, 4), (5, 6)]
     assert duplicate_sets(groups, similar=True) == [(1, 3), (5, 7)]
@@ -144,8 +148,8 @@ def test_what_is_in_the_catalogue_decides_and_same_files_come_first(album: Album
         a, b, c, d, e, f = (of[name + ".jpg"] for name in "abcdef")
         kinds = {b: "copy", f: "copy", d: "part"}
         groups = [
-            Group(1, (a, b, c, d), 3, {d: c, b: a}, kinds, ((a, c),)),
-            Group(2, (e, f), 1, {f: e}, kinds),
+            FoundGroup(1, (a, b, c, d), 3, {d: c, b: a}, kinds, ((a, c),)),
+            FoundGroup(2, (e, f), 1, {f: e}, kinds),
         ]
         found = catalogue.read(undecided_sets, groups, 0, 9)
         assert (found.copies, found.similar) == (3, 1)

@@ -18,10 +18,9 @@ from sqlalchemy.exc import OperationalError
 import index.segments.writing
 import retrieval.catalogue.catalogue
 import retrieval.indexing.compaction
-from index.errors import CairnError
+from index.errors import CairnError, DatabaseError
 from index.segments.description import verify_segment
 from index.segments.segment import Segment
-from retrieval.catalogue.database import DatabaseError
 from retrieval.catalogue.metadata_store import import_values, metadata_of
 from retrieval.catalogue.photos import all_indexed, counts_of_photos, numbers_of_names, rows_of
 from retrieval.catalogue.segment_rows import segments_in, tombstones_in

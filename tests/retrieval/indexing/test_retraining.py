@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import retrieval.collection.sealing
 import retrieval.indexing.retraining
 from index.errors import CairnError
 from index.vocabulary import Vocabulary
@@ -535,7 +536,8 @@ def test_a_switch_that_is_stopped_leaves_the_old_index_or_the_new_one(
                 lambda temporary, final: (plain(temporary, final), stop()),
             )
         else:
-            patch.setattr(retrieval.indexing.retraining, call, stop)
+            place = retrieval.collection.sealing if call == "seal" else retrieval.indexing.retraining
+            patch.setattr(place, call, stop)
         with pytest.raises(KeyboardInterrupt):
             run(filled, options)
     switched = call == "seal"

@@ -21,7 +21,7 @@ from index.errors import CairnError
 from retrieval.collection.locking import lock_folder
 from retrieval.jobs import kinds
 from retrieval.jobs.child import NICE
-from retrieval.jobs.job import Job
+from retrieval.jobs.job import QueuedJob
 from retrieval.jobs.opening import ALONE, queue_of
 from retrieval.jobs.queue import Queue
 from retrieval.jobs.running import Child, shortened
@@ -100,11 +100,11 @@ def open_queue(folder: Path, roots: Sequence[Path] = ()) -> Queue:
     return Queue(folder / "jobs.sqlite", lambda name: folder / name, roots)
 
 
-def add(queue: Queue, collection: str, kind: str = "compact") -> Job:
+def add(queue: Queue, collection: str, kind: str = "compact") -> QueuedJob:
     return queue.add(collection, kinds.KINDS[kind]())
 
 
-def state(queue: Queue, job: Job) -> str:
+def state(queue: Queue, job: QueuedJob) -> str:
     return queue.job(job.id).state
 
 
@@ -211,7 +211,7 @@ def test_standing_searches_are_asked_after_photos_were_added(pretend: None, inde
     folder = tmp_path / "own.cairn"
     shutil.copytree(indexed.folder, folder)
     queue = queue_of(folder, [tmp_path])
-    followed: list[Job] = []
+    followed: list[QueuedJob] = []
     queue.after.append(followed.append)
     queue.start()
 
@@ -324,7 +324,7 @@ def test_jobs_go_on_when_a_full_disk_has_room_again(
     pretend: None, queue: Queue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("retrieval.jobs.queue.LOOK", 0.02)
-    ended: list[Job] = []
+    ended: list[QueuedJob] = []
     queue.after.append(ended.append)
     asked: list[object] = []
 

@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 import cairn as library
-from retrieval.catalogue.filters import PhotoFilter, fields_of, filter_of
+from retrieval.catalogue.filters import PhotoFilter, fields_of
 from retrieval.catalogue.words import has_words, lacks_words
 from retrieval.collection.sealing import seal
+from retrieval.library.filters import filter_of
 from tests.conftest import Indexed, Ran
 
 ONE, TWO, THREE = "coffee_001.jpg", "coffee_002.jpg", "cat_001.jpg"

@@ -19,7 +19,7 @@ from retrieval.catalogue.changes import PhotoMove, move_photos
 from retrieval.catalogue.curation.hidden import hidden_photos
 from retrieval.catalogue.photos import all_indexed
 from retrieval.collection.collection import Collection
-from retrieval.groups.groups import Group, Groups
+from retrieval.groups.groups import FoundGroup, FoundGroups
 from retrieval.jobs.child import NICE
 from retrieval.library.standing import ask_standing
 from retrieval.web.routes import duplicates as routes
@@ -249,11 +249,11 @@ def several_kinds(home: Served, monkeypatch: pytest.MonkeyPatch) -> Iterator[dic
     first, *versions = photos
     shots = tuple(sorted(of[name] for name in ("astronaut_0.png", "astronaut_1.png")))
 
-    def read(collection: Collection) -> Groups:
+    def read(collection: Collection) -> FoundGroups:
         hidden = collection.catalogue.read(hidden_photos)
         kinds = {one: kind for one, kind in zip(versions, ("part", "negative"), strict=True) if one not in hidden}
-        copies = Group(1, photos, 2, dict.fromkeys(kinds, first), kinds)
-        return Groups((copies, Group(2, shots, 1, {}, {}, (shots,))), 20, len(of))
+        copies = FoundGroup(1, photos, 2, dict.fromkeys(kinds, first), kinds)
+        return FoundGroups((copies, FoundGroup(2, shots, 1, {}, {}, (shots,))), 20, len(of))
 
     with monkeypatch.context() as patch:
         patch.setattr(routes, "read_groups", read)

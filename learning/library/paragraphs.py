@@ -1,0 +1,25 @@
+"""What the docstrings of several functions that learn say alike."""
+
+SAID = {
+    "{patches}": """\
+source : path, list of paths, or tuple of arrays
+    Labelled patches, as `learn_descriptor` takes them.
+out : path, optional
+    File (.npz) to write.""",
+    "{published}": """\
+as_published : bool
+    Take all of the paper's choices for what is not given.""",
+    "{progress}": """\
+progress : None, bool or callable
+    Progress: none, bars, or a function of (step, done, of).""",
+    "{learnt}": """\
+Returns
+-------
+NewDescriptor
+
+Raises
+------
+CairnError
+    A source is missing, damaged or too small, or options do not go together.""",
+}
+"""By the lines in whose places they stand."""
