@@ -13,7 +13,7 @@ from index.errors import CairnError
 from learning.measures.roc import fpr95
 from learning.patches.phototour import (
     PUBLISHED_TEST,
-    Pairs,
+    PatchPairs,
     PatchSet,
     default_pair_file,
     write_bitmaps,
@@ -126,7 +126,7 @@ def test_the_result_does_not_depend_on_how_much_is_done_at_a_time(
 def test_pairs_may_be_given_as_they_are(folder: Path) -> None:
     patches = PatchSet.open(folder)
     test = patches.pairs("test")
-    back = Pairs(test.second[::-1], test.first[::-1], test.match[::-1])
+    back = PatchPairs(test.second[::-1], test.first[::-1], test.match[::-1])
     report, other = evaluate_patches(patches, Grey(), back), evaluate_patches(patches, Grey())
     np.testing.assert_array_equal(report.distances, other.distances[::-1])
     assert (report.fpr95, report.auc, report.pair_file) == (other.fpr95, other.auc, "")
