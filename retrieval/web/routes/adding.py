@@ -22,7 +22,7 @@ from retrieval.web.uploads import Receiver, form_of
 router = APIRouter(prefix="/api", tags=["adding photos"])
 
 
-class Root(BaseModel):
+class AllowedFolder(BaseModel):
     """A folder below which photos may be chosen."""
 
     root: int
@@ -39,7 +39,7 @@ class KnownFolder(BaseModel):
 class Roots(BaseModel):
     """Where photos may be taken from."""
 
-    roots: list[Root]
+    roots: list[AllowedFolder]
     known: list[KnownFolder] = Field(description="Folders whose photos are in the collection.")
 
 
@@ -117,9 +117,9 @@ def root_folder(
     return describe_folder(service_of(request).options.roots, root, path)
 
 
-def named_roots(roots: Sequence[Path]) -> list[Root]:
+def named_roots(roots: Sequence[Path]) -> list[AllowedFolder]:
     """Folders below which photos may be chosen, without where they lie."""
-    return [Root(root=place, name=root.name or str(root)) for place, root in enumerate(roots)]
+    return [AllowedFolder(root=place, name=root.name or str(root)) for place, root in enumerate(roots)]
 
 
 def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
