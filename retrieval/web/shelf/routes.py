@@ -22,7 +22,7 @@ from retrieval.web.access.rights import WRITING, Role, caller_of, role_of, user_
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import show_page
-from retrieval.web.routes.adding import Root, RootFolder, describe_folder, named_roots
+from retrieval.web.routes.adding import AllowedFolder, RootFolder, describe_folder, named_roots
 from retrieval.web.shelf.mounted import collection_address
 from retrieval.web.shelf.names import LONGEST_TITLE
 from retrieval.web.shelf.service import ShelfService, shelf_of
@@ -151,7 +151,7 @@ class ReturnedCollection(BaseModel):
 class ShelfRoots(BaseModel):
     """Where photos may be taken from."""
 
-    roots: list[Root]
+    roots: list[AllowedFolder]
 
 
 @pages.api_route("/", methods=["GET", "HEAD"])
