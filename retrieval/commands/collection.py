@@ -45,7 +45,10 @@ def index(
     options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
     photos: Annotated[
         list[str] | None,
-        typer.Argument(help="Photos, folders of photos, and addresses (https://…) of IIIF manifests."),
+        typer.Argument(
+            help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, of collections of these, and "
+            "of streams of their changes."
+        ),
     ] = None,
     vocabulary: Annotated[
         Path | None,

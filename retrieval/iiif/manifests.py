@@ -1,4 +1,4 @@
-"""Manifests and collections of the IIIF Presentation API 2 and 3, and what the Image API says of a picture.
+"""Manifests and collections of the IIIF Presentation API 2 and 3, changes of them, and what the Image API says.
 
 All is read of what another host sent: shapes that make no sense are left out, and numbers are bounded.
 """
@@ -8,7 +8,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from index.errors import CairnError
@@ -63,13 +65,33 @@ class Listing:
     members: tuple[str, ...] = field(default=())
 
 
-def read_document(content: bytes) -> IiifManifest | Listing:
-    """Read a manifest, or a collection of manifests.
+@dataclass(frozen=True)
+class Change:
+    """An activity of a stream of changes."""
+
+    kind: str  # Create, Update, Delete, Move, Add, Remove or Refresh
+    address: str  # of the manifest or collection; "": it is of something else
+    moved_to: str  # Move: where the manifest is now
+    stream: str  # Add, Remove: the stream that it is added to, or removed from
+    time: datetime | None
+
+
+@dataclass(frozen=True)
+class ChangePage:
+    """A stream of changes, or a page of one (IIIF Change Discovery API 1.0)."""
+
+    stream: str  # its identifier
+    changes: tuple[Change, ...]  # the oldest first
+    earlier: str  # address of the page that comes before, of a stream of its last page; "": there is none
+
+
+def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
+    """Read a manifest, a collection of manifests, or a stream of their changes.
 
     Raises
     ------
     NotIiifError
-        It is neither.
+        It is none of these.
     """
     try:
         found = json.loads(content)
@@ -80,7 +102,12 @@ def read_document(content: bytes) -> IiifManifest | Listing:
         return _manifest(found)
     if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in found):
         return Listing(tuple(_members(found)))
-    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3")
+    if kind in ("OrderedCollection", "OrderedCollectionPage"):
+        stream = _id(found) if kind == "OrderedCollection" else _id(next(iter(_list(found.get("partOf"))), None))
+        changes = (_change(one) for one in _list(found.get("orderedItems")) if isinstance(one, dict))
+        earlier = _link(found.get("last" if kind == "OrderedCollection" else "prev"))
+        return ChangePage(stream, tuple(changes), earlier)
+    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3, and no stream of changes")
 
 
 def image_target(info: Any, wanted: Callable[[int, int], int], version: int = 0) -> str:
@@ -163,6 +190,23 @@ def _scales(info: Mapping[str, Any], version: int) -> bool:
             features += _list(one.get("supports"))
     is_fixed = any("level0" in one for one in texts) or (version == 3 and not texts)
     return not is_fixed or "sizeByW" in features
+
+
+def _change(found: Mapping[str, Any]) -> Change:
+    thing, target, kind = found.get("object"), found.get("target"), _kind(found)
+    address = _link(thing) if _kind(thing) in ("Manifest", "Collection") else ""
+    stream = _id(found.get("origin") if kind == "Remove" else target)
+    time = None
+    with suppress(ValueError, TypeError, OverflowError):
+        time = datetime.fromisoformat(found.get("endTime"))  # type: ignore[arg-type]
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return Change(kind, address, _link(target), stream, time)
+
+
+def _link(found: Any) -> str:
+    """The address of something that is named by it, or by its identifier; "" if it has none."""
+    address = found if isinstance(found, str) else _id(found)
+    return address if is_address(address) else ""
 
 
 def _manifest(found: Mapping[str, Any]) -> IiifManifest:
@@ -272,16 +316,13 @@ def _members(found: Mapping[str, Any]) -> Iterator[str]:
     seen: set[str] = set()
     for key in ("manifests", "items", "members", "collections"):
         for one in _list(found.get(key)):
-            address = one if isinstance(one, str) else _id(one)
+            address = _link(one)
             is_meant = isinstance(one, str) or _kind(one) in ("Manifest", "Collection", "")
-            if is_meant and is_address(address) and address not in seen:
+            if is_meant and address and address not in seen:
                 seen.add(address)
                 yield address
-    for key in ("first", "next"):
-        one = found.get(key)
-        address = one if isinstance(one, str) else _id(one)
-        if is_address(address) and address not in seen:
-            yield address
+    links = dict.fromkeys(_link(found.get(key)) for key in ("first", "next"))
+    yield from (address for address in links if address and address not in seen)
 
 
 def _pairs(found: Any) -> dict[str, tuple[str, ...]]:

@@ -170,8 +170,8 @@ class Collection(Decisions):
         Parameters
         ----------
         photos : path-like or iterable of them
-            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, and of collections of these,
-            whose pages are fetched.
+            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, of collections of these, and
+            of streams of their changes, whose pages are fetched.
         vocabulary : path-like, optional
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
@@ -228,7 +228,7 @@ class Collection(Decisions):
                 )
             keep_book_metadata(self.opened, paths)
             if pages is not None:
-                pages.keep_metadata(self.opened)
+                pages.keep_metadata(self.opened, is_whole=not report.left)
                 report.notes += pages.notes
             facts = count_collection(self.opened)
         return _added(report, facts, pages.told() if pages is not None else [])
