@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from retrieval.iiif.fetching import Fetcher, is_address
-from retrieval.iiif.manifests import Change, ChangePage, NotIiifError, read_document
+from retrieval.iiif.manifests import Change, ChangePage, read_document
+from retrieval.iiif.pictures import NotIiifError
 
 LARGEST_DOCUMENT = 32 << 20
 """Bytes of a manifest, a collection of them, or a page of changes."""

@@ -31,18 +31,11 @@ from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
 from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
-from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
-from retrieval.iiif.manifests import (
-    ChangePage,
-    IiifManifest,
-    Listing,
-    ManifestPage,
-    NotIiifError,
-    image_target,
-    read_document,
-)
+from retrieval.iiif.fetching import Fetcher, GoneError, WithheldError, parse_address
+from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
+from retrieval.iiif.pictures import NotIiifError, picture_requests
 
-LARGEST_INFO, LARGEST_PICTURE = 1 << 20, 128 << 20
+LARGEST_INFO, LARGEST_PICTURE, LARGEST_TILE = 1 << 20, 128 << 20, 16 << 20
 """Bytes of what is fetched."""
 
 MOST_MANIFESTS, MOST_LISTINGS = 20_000, 2_000
@@ -357,9 +350,7 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
         content = None
         if page.service:
             try:
-                info = fetcher.fetch(f"{page.service}/info.json", LARGEST_INFO, accept="application/ld+json, */*;q=0.5")
-                target = image_target(_json(info.content), size.of, page.version)
-                content = fetcher.fetch(f"{page.service}/{target}", LARGEST_PICTURE).content
+                content = _through_service(page, fetcher, size)
             except (GoneError, NotIiifError):
                 if not page.image:
                     raise
@@ -368,6 +359,21 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
     except CairnError as error:
         return _sentence(error, "the page was withdrawn")
     return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
+
+
+def _through_service(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes:
+    """Fetch a picture through the Image API: at once or in tiles."""
+    info = fetcher.fetch(f"{page.service}/info.json", LARGEST_INFO, accept="application/ld+json, */*;q=0.5")
+    best, *others = picture_requests(_json(info.content), size.of, page.version)
+    while True:
+        try:
+            if isinstance(best, str):
+                return fetcher.fetch(f"{page.service}/{best}", LARGEST_PICTURE).content
+            return best.join(lambda target: fetcher.fetch(f"{page.service}/{target}", LARGEST_TILE).content)
+        except (WithheldError, NotIiifError):
+            if not others:
+                raise
+            best = others.pop()
 
 
 def _sentence(error: CairnError, gone: str) -> str:
