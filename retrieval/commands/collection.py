@@ -126,6 +126,17 @@ def index(
             "command goes on where this one stopped.",
         ),
     ] = None,
+    max_pages: Annotated[
+        int | None,
+        typer.Option(
+            "--max-pages",
+            metavar="N",
+            help="Take N pages of a file of several (TIFF, PDF), and pass over the others; the same command with more, "
+            "or without, takes them.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     watch: Annotated[
         bool,
         typer.Option(
@@ -225,6 +236,7 @@ def index(
                 include=include or (),
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
+                max_pages=max_pages,
                 iiif_folder=iiif_folder,
                 allow_hosts=allow_host or (),
                 progress=not (quiet or json),

@@ -158,6 +158,7 @@ class Collection(Decisions):
         include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
+        max_pages: int | None = None,
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
         progress: Telling = None,
@@ -183,6 +184,9 @@ class Collection(Decisions):
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
+        max_pages : int, optional
+            Pages of a file of several that are taken, beside those that are there already; a later call with more takes
+            the others.
         iiif_folder : path-like, optional
             Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
         allow_hosts : iterable of str
@@ -224,6 +228,7 @@ class Collection(Decisions):
                     workers=processes(workers),
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
+                    max_pages=whole("max_pages", max_pages, 1) if max_pages is not None else None,
                     progress=tell,
                 )
             keep_book_metadata(self.opened, paths)
