@@ -28,18 +28,21 @@ from retrieval.catalogue.metadata_store import (
     TAG,
     column_key,
     counts_of_values,
+    folded_key,
     has_any_tag,
     has_such,
     has_value,
     lacks_tags,
 )
 from retrieval.catalogue.photos import count_indexed
-from retrieval.catalogue.schema import INDEXED, AlbumPhotoRow, HiddenRow, ImageRow
+from retrieval.catalogue.schema import IMPORTED, INDEXED, AlbumPhotoRow, HiddenRow, ImageRow, MetadataRow
 from retrieval.catalogue.settings import revision_of
 from retrieval.catalogue.words import have_words, numbers_with_words
+from retrieval.metadata.columns import ORDER
 from retrieval.metadata.dates import after, beginnings
 from retrieval.metadata.fields import FIELDS, Field
 from retrieval.metadata.kinds import MOST_STARS
+from retrieval.metadata.pages import read_pages
 from retrieval.metadata.places import EARTH_RADIUS, Near
 
 NAME, NEWEST, OLDEST, ADDED, ALBUM = "name", "newest", "oldest", "added", "album"
@@ -348,6 +351,8 @@ def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = Fa
             passing += _of_field(session, row, asked)
     if wanted.words:
         passing += have_words(session, wanted.words, by_name)
+    if wanted.pages:
+        passing.append(_page_number().between(*read_pages(wanted.pages)))
     passing += _taken(wanted.taken_from, wanted.taken_to)
     passing += [has_value(TAG, tag) for tag in wanted.tags]
     if wanted.without_tags:
@@ -368,6 +373,22 @@ def passing_conditions(session: Session, wanted: PhotoFilter, by_name: bool = Fa
     elif wanted.hidden is False and session.scalar(hidden.limit(1)) is not None:
         passing.append(ImageRow.number.not_in(hidden))
     return passing
+
+
+def _page_number() -> sa.ColumnElement[int]:
+    """The number of a page in its book: by its column, else by its path (see `retrieval.metadata.pages`), else 1."""
+    one = sa.orm.aliased(MetadataRow)
+    own = sa.select(_number_at_end(one.value, "")).where(
+        one.number == ImageRow.number, one.source == IMPORTED, one.key == folded_key(ORDER), one.position == 0
+    )
+    return sa.func.coalesce(own.scalar_subquery(), _number_at_end(ImageRow.path, "%#"), 1)
+
+
+def _number_at_end(text: sa.SQLColumnExpression[str], before: str) -> sa.ColumnElement[int]:
+    """The whole number that a text ends in, after what is like `before`; NULL without one."""
+    head = sa.func.rtrim(text, "0123456789")
+    digits = sa.func.substr(text, sa.func.length(head) + 1)
+    return sa.case((head.like(before) & sa.func.length(digits).between(1, 7), sa.cast(digits, sa.Integer)))
 
 
 def _of_field(session: Session, row: Field, asked: Any) -> list[sa.ColumnElement[bool]]:

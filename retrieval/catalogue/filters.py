@@ -9,6 +9,7 @@ from index.options.declaration import options_of
 from retrieval.catalogue.metadata_store import column_key, folded_key
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS, FieldFilter, describing
+from retrieval.metadata.pages import read_pages
 from retrieval.metadata.places import Near, Within
 from retrieval.metadata.text import LONGEST_TAG, LONGEST_VALUE, clean
 from retrieval.metadata.words import words_of
@@ -42,7 +43,8 @@ class PhotoFilter(FieldFilter):
     Raises
     ------
     CairnError
-        A date is not understood, or the first is behind the last; a condition has no key; a field is of another type.
+        A date or pages are not understood, or the first is behind the last; a condition has no key; a field is of
+        another type.
     """
 
     near: Near | None = None
@@ -60,10 +62,14 @@ class PhotoFilter(FieldFilter):
         conditions = tuple((folded_key(key), clean(value, LONGEST_VALUE)) for key, value in self.where)
         if any(not key or not value for key, value in conditions):
             raise CairnError("A condition is a key and a value, such as archive=Berlin.")
+        pages = self.pages.strip()
+        if pages:
+            read_pages(pages)
         words = clean(self.words, LONGEST_VALUE)
         if len(words_of(words)) > MOST_WORDS:
             raise CairnError("A filter takes {most} words at most: leave some out.", most=MOST_WORDS)
-        cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions, "words": words}
+        cleaned: dict[str, Any] = {"taken_from": first, "taken_to": last, "where": conditions}
+        cleaned |= {"words": words, "pages": pages}
         for row in FIELDS.values():
             if row.kind.name == "text" and hasattr(self, row.name):
                 cleaned[row.name] = clean(getattr(self, row.name), row.kind.longest)

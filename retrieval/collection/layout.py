@@ -61,6 +61,8 @@ CHANGES_KEY = "cairn.changes"
 """Setting: when a file was changed last in each folder that was indexed, as of the last run (JSON, nanoseconds)."""
 PAGES_KEY = "cairn.pages"
 """Setting: folders that were looked through for pages, and files whose pages may not all be there (JSON)."""
+STREAMS_KEY = "cairn.streams"
+"""Setting: how far streams of changes were read, and what is left of them to be fetched (JSON, by their addresses)."""
 SIGNATURE_KEY = "cairn.signature"
 """Setting: the kind of signature that features have; where it is not set, that of the options."""
 

@@ -45,7 +45,10 @@ def index(
     options: Annotated[dict[str, Any], OptionsOf(CollectionOptions)],
     photos: Annotated[
         list[str] | None,
-        typer.Argument(help="Photos, folders of photos, and addresses (https://…) of IIIF manifests."),
+        typer.Argument(
+            help="Photos, folders of photos, and addresses (https://…) of IIIF manifests, of collections of these, and "
+            "of streams of their changes."
+        ),
     ] = None,
     vocabulary: Annotated[
         Path | None,
@@ -121,6 +124,17 @@ def index(
             metavar="MINUTES",
             help="Begin no further photo after so many minutes, counted from when the new ones are known; the same "
             "command goes on where this one stopped.",
+        ),
+    ] = None,
+    max_pages: Annotated[
+        int | None,
+        typer.Option(
+            "--max-pages",
+            metavar="N",
+            help="Take N pages of a file of several (TIFF, PDF), and pass over the others; the same command with more, "
+            "or without, takes them.",
+            min=1,
+            show_default=False,
         ),
     ] = None,
     watch: Annotated[
@@ -222,6 +236,7 @@ def index(
                 include=include or (),
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
+                max_pages=max_pages,
                 iiif_folder=iiif_folder,
                 allow_hosts=allow_host or (),
                 progress=not (quiet or json),

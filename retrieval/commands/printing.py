@@ -59,7 +59,7 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     if len(report.remarks) > _SHOWN:
         say(f"Added with a note: {len(report.remarks)}; --json lists all.")
     if report.pages_left:
-        say(f"Pages left out: {report.pages_left}, of files not named .tif or .pdf, or of more than 10,000 pages.")
+        say(f"Pages left out: {report.pages_left}, beyond --max-pages or 10,000, or of files not named .tif or .pdf.")
     if report.folders_passed_over:
         named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
         say(f"Not looked into: {named} (--include takes one in).")

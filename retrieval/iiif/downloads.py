@@ -30,10 +30,12 @@ from index.files.rights import make_folders
 from index.progress import Progress
 from retrieval.collection.layout import UNFINISHED
 from retrieval.curation.uploads import SPARE
-from retrieval.iiif.fetching import Fetcher, GoneError, parse_address
-from retrieval.iiif.manifests import IiifManifest, ManifestPage, NotIiifError, image_target, read_document
+from retrieval.iiif.changes import JSON, LARGEST_DOCUMENT, ChangeStream, read_changes
+from retrieval.iiif.fetching import Fetcher, GoneError, WithheldError, parse_address
+from retrieval.iiif.manifests import ChangePage, IiifManifest, Listing, ManifestPage, read_document
+from retrieval.iiif.pictures import NotIiifError, picture_requests
 
-LARGEST_MANIFEST, LARGEST_INFO, LARGEST_PICTURE = 32 << 20, 1 << 20, 128 << 20
+LARGEST_INFO, LARGEST_PICTURE, LARGEST_TILE = 1 << 20, 128 << 20, 16 << 20
 """Bytes of what is fetched."""
 
 MOST_MANIFESTS, MOST_LISTINGS = 20_000, 2_000
@@ -46,9 +48,6 @@ _SAVED_EVERY = 16  # pages
 _THREADS, _AHEAD = 4, 8
 _ABANDONED = 24 * 3600.0  # seconds
 _COMMON = frozenset(("manifest", "iiif", "presentation", "presentation2", "presentation3", "index", "info"))
-_JSON = (
-    'application/ld+json;profile="http://iiif.io/api/presentation/3/context.json", application/json;q=0.9, */*;q=0.5'
-)
 _KINDS = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG\r\n\x1a\n", ".png"), (b"II*\0", ".tif"), (b"MM\0*", ".tif"))
 
 T = TypeVar("T")
@@ -79,20 +78,27 @@ class ManifestDownload:
 
 
 def fetch_manifests(
-    addresses: Sequence[str], folder: Path, fetcher: Fetcher, size: NeededSize, tell: Progress
+    addresses: Sequence[str],
+    folder: Path,
+    fetcher: Fetcher,
+    size: NeededSize,
+    tell: Progress,
+    streams: dict[str, ChangeStream] | None = None,
 ) -> tuple[list[ManifestDownload], list[str]]:
-    """Bring downloads of manifests, and of all manifests of collections, up to date.
+    """Bring downloads of manifests, of all manifests of collections, and of what streams tell of, up to date.
 
     Parameters
     ----------
     addresses : sequence of str
-        Of manifests and collections.
+        Of manifests, collections and streams of changes.
     folder : Path
         Of the downloads; made where it is missing.
     fetcher : Fetcher
     size : NeededSize
     tell : callable
         Told how many pages are there, and of how many that are known so far.
+    streams : dict of str to ChangeStream, optional
+        What is known of streams, by their addresses; it is brought up to date.
 
     Returns
     -------
@@ -107,32 +113,77 @@ def fetch_manifests(
         The folder cannot be written to.
     """
     make_folders(folder)
-    left, seen = deque(dict.fromkeys(addresses)), set(addresses)
-    downloads: list[ManifestDownload] = []
-    notes: list[str] = []
-    listings, counted = 0, [0, 0]  # pages that are done, and that are known
-    while left:
-        if len(downloads) >= MOST_MANIFESTS:
-            notes.append(f"Only the first {MOST_MANIFESTS:,} manifests were fetched: name the others in another run.")
-            break
-        download = ManifestDownload(left.popleft())
+    run = _Run(dict.fromkeys(addresses), {} if streams is None else streams)
+    counted = [0, 0]  # pages that are done, and that are known
+    while run.left and not run.is_over():
+        download = ManifestDownload(run.left.popleft())
         try:
-            found = _manifest(download, folder, fetcher)
+            found = _document(download, folder, fetcher)
             if isinstance(found, IiifManifest):
                 _fetch_pages(download, found, fetcher, size, counted, tell)
+                run.settle(download.manifest, is_done=not download.failed)
             else:
-                listings += 1
-                if listings > MOST_LISTINGS:
-                    notes.append(f"Only the first {MOST_LISTINGS:,} collections of manifests were looked into.")
-                    break
-                new = [one for one in found if one not in seen][: 10 * MOST_MANIFESTS - len(seen)]
-                seen.update(new)
-                left.extend(new)
+                run.listings += 1
+                if isinstance(found, Listing):
+                    run.settle(download.manifest, found.members)
+                    run.add(found.members)
+                else:
+                    run.follow(download.manifest, found, folder, fetcher)
                 continue
         except CairnError as error:
             download.reason = _sentence(error, "the manifest was withdrawn, its pages stay")
-        downloads.append(download)
-    return downloads, notes
+            run.settle(download.manifest, is_done=isinstance(error, GoneError))
+        run.downloads.append(download)
+    return run.downloads, run.notes
+
+
+class _Run:
+    """What is to be fetched, and what came of it."""
+
+    def __init__(self, addresses: Iterable[str], streams: dict[str, ChangeStream]) -> None:
+        self.left, self._seen, self._streams = deque(addresses), set(addresses), streams
+        self.downloads: list[ManifestDownload] = []
+        self.notes: list[str] = []
+        self.listings = 0
+
+    def is_over(self) -> bool:
+        """Whether no more is fetched in this run, as is noted then."""
+        if len(self.downloads) >= MOST_MANIFESTS:
+            self.notes.append(
+                f"Only the first {MOST_MANIFESTS:,} manifests were fetched: those of a stream of changes come with the "
+                "next run, name others in one of their own."
+            )
+        elif self.listings > MOST_LISTINGS:
+            self.notes.append(f"Only the first {MOST_LISTINGS:,} collections of manifests were looked into.")
+        else:
+            return False
+        return True
+
+    def add(self, addresses: Iterable[str]) -> None:
+        """Fetch what some addresses give, but for those that are known."""
+        new = [one for one in addresses if one not in self._seen][: 10 * MOST_MANIFESTS - len(self._seen)]
+        self._seen.update(new)
+        self.left.extend(new)
+
+    def follow(self, address: str, page: ChangePage, folder: Path, fetcher: Fetcher) -> None:
+        """Fetch what a stream of changes tells of, and note what is gone."""
+        stream = self._streams.get(address, ChangeStream())
+        for manifest, reason in read_changes(address, page, stream, fetcher, self.notes).items():
+            place = folder.joinpath(*_names(manifest))
+            if reason and (place / _MANIFEST).is_file():
+                self.downloads.append(ManifestDownload(manifest, folder=place, reason=reason))
+        self._streams[address] = stream
+        if not stream.left:
+            since = f" since {stream.until:%Y-%m-%d %H:%M:%S} UTC" if stream.until else ""
+            self.notes.append(f"{address} tells of nothing to fetch{since}.")
+        self.add(stream.left)
+
+    def settle(self, address: str, members: Iterable[str] = (), is_done: bool = True) -> None:
+        """Take an address from what is left of streams, and leave its members in its place."""
+        for stream in self._streams.values():
+            if is_done and address in stream.left:
+                del stream.left[address]
+                stream.left.update(dict.fromkeys(members))
 
 
 def manifest_in(folder: Path) -> tuple[str, IiifManifest, dict[str, ManifestPage]] | None:
@@ -194,8 +245,8 @@ class _DownloadState:
         return is_enough and file.is_file() and not file.is_symlink()
 
 
-def _manifest(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifManifest | tuple[str, ...]:
-    """Fetch a manifest, or the addresses of the members of a collection; keep a manifest in its folder."""
+def _document(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifManifest | Listing | ChangePage:
+    """Fetch a manifest, a collection or a stream of changes; keep a manifest in its folder."""
     names = _names(download.manifest)
     folder = top.joinpath(*names)
     state = _DownloadState.read(folder) if folder.is_dir() else _DownloadState(folder)
@@ -207,11 +258,11 @@ def _manifest(download: ManifestDownload, top: Path, fetcher: Fetcher) -> IiifMa
     if known is not None:
         download.folder = folder
     since = {"etag": state.etag, "modified": state.modified} if known is not None else {}
-    answer = fetcher.fetch(download.manifest, LARGEST_MANIFEST, accept=_JSON, **since)
+    answer = fetcher.fetch(download.manifest, LARGEST_DOCUMENT, accept=JSON, **since)
     content = known if answer.is_same and known is not None else answer.content
     found = read_document(content)
     if not isinstance(found, IiifManifest):
-        return found.members
+        return found
     download.label, download.pages, download.folder = found.label, len(found.pages), folder
     make_folders(top, *names)  # in each run: what came along may have links in their place
     if not answer.is_same and (content, answer.etag, answer.modified) != (known, state.etag, state.modified):
@@ -299,9 +350,7 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
         content = None
         if page.service:
             try:
-                info = fetcher.fetch(f"{page.service}/info.json", LARGEST_INFO, accept="application/ld+json, */*;q=0.5")
-                target = image_target(_json(info.content), size.of, page.version)
-                content = fetcher.fetch(f"{page.service}/{target}", LARGEST_PICTURE).content
+                content = _through_service(page, fetcher, size)
             except (GoneError, NotIiifError):
                 if not page.image:
                     raise
@@ -310,6 +359,21 @@ def _picture_of(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes
     except CairnError as error:
         return _sentence(error, "the page was withdrawn")
     return content if _suffix(content) is not None else "what was sent is no picture (JPEG, PNG, TIFF or WebP)"
+
+
+def _through_service(page: ManifestPage, fetcher: Fetcher, size: NeededSize) -> bytes:
+    """Fetch a picture through the Image API: at once or in tiles."""
+    info = fetcher.fetch(f"{page.service}/info.json", LARGEST_INFO, accept="application/ld+json, */*;q=0.5")
+    best, *others = picture_requests(_json(info.content), size.of, page.version)
+    while True:
+        try:
+            if isinstance(best, str):
+                return fetcher.fetch(f"{page.service}/{best}", LARGEST_PICTURE).content
+            return best.join(lambda target: fetcher.fetch(f"{page.service}/{target}", LARGEST_TILE).content)
+        except (WithheldError, NotIiifError):
+            if not others:
+                raise
+            best = others.pop()
 
 
 def _sentence(error: CairnError, gone: str) -> str:

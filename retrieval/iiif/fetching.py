@@ -6,6 +6,7 @@
 - A redirect is an address like any other, and checked again.
 - Sizes, times, redirects, attempts and waits are bounded.
 - One host is asked for a few things at a time, and left alone for as long as it asks for (``Retry-After``).
+- What a host asks of programs in its ``robots.txt`` is kept to; it is read once.
 """
 
 import http.client
@@ -27,10 +28,12 @@ from typing import NamedTuple
 from urllib.parse import quote, urljoin, urlsplit
 
 from index.errors import CairnError
+from retrieval.iiif.robots import RobotRules, read_rules
 
 LONGEST_ADDRESS = 4096
 """Characters of an address."""
 
+_LARGEST_RULES = 1 << 20  # bytes of robots.txt: RFC 9309 asks for half as much at least
 _PIECE = 1 << 16
 _LATER = frozenset((408, 425, 429, 500, 502, 503, 504))  # answers that may be other ones soon
 _MOVED = frozenset((301, 302, 303, 307, 308))
@@ -42,7 +45,11 @@ class FetchError(CairnError):
     """What an address gives cannot be had."""
 
 
-class GoneError(FetchError):
+class WithheldError(FetchError):
+    """A host does not give out what is at an address."""
+
+
+class GoneError(WithheldError):
     """There is nothing at an address, or no longer."""
 
 
@@ -230,6 +237,9 @@ class Fetcher:
         self._idle: dict[tuple[str, str, int], list[_Plain]] = {}
         self._active: set[_Plain] = set()
         self._failed: Counter[str] = Counter()  # requests in a row, by host
+        self._rules: dict[tuple[str, str, int], RobotRules | str] = {}  # or why nothing may be asked
+        self._delays: dict[str, float] = {}  # seconds between requests, by host
+        self._reading_rules = threading.Lock()
         self._stopped = threading.Event()
 
     def __enter__(self) -> "Fetcher":
@@ -269,7 +279,7 @@ class Fetcher:
         Raises
         ------
         RefusedError
-            The policy does not allow it.
+            The policy does not allow it, or the host does not by its ``robots.txt``.
         GoneError
             There is nothing there (status 404 or 410).
         FetchError
@@ -280,9 +290,14 @@ class Fetcher:
             headers["If-None-Match"] = etag
         if modified:
             headers["If-Modified-Since"] = modified
-        there = parse_address(address)
+        return self._follow(parse_address(address), headers, most)
+
+    def _follow(self, there: _Address, headers: Mapping[str, str], most: int, by_rules: bool = True) -> HostAnswer:
+        """Ask until there is an answer, wherever it is."""
         redirects = attempts = 0
         while True:
+            if by_rules:
+                self._keep_to_rules(there)
             if self._failed[there.host] >= self.policy.failures:
                 raise FetchError(
                     f"{there.host} failed {self.policy.failures} times in a row, and is asked no more: run the same "
@@ -309,6 +324,35 @@ class Fetcher:
                 raise RefusedError(f"{there.text[:200]} leads from one address to another, and to no end")
             there = found
 
+    def _keep_to_rules(self, there: _Address) -> None:
+        """Raise FetchError if the robots.txt of a host does not let an address be asked, or cannot be had."""
+        with self._reading_rules:
+            rules = self._rules.get(there[:3])
+            if rules is None:
+                rules = self._rules[there[:3]] = self._read_rules(there._replace(target="/robots.txt"))
+        if isinstance(rules, str):
+            raise FetchError(rules)
+        if not rules.allows(there.target):
+            raise RefusedError(f"the robots.txt of {there.host} asks programs to leave {there.target[:200]} alone")
+
+    def _read_rules(self, there: _Address) -> RobotRules | str:
+        """Read a robots.txt (RFC 9309, section 2.3.1): without one all may be asked, where it cannot be had nothing."""
+        try:
+            headers = {"User-Agent": self.agent, "Accept": "text/plain, */*;q=0.5", "Accept-Encoding": "gzip"}
+            content = self._follow(there, headers, _LARGEST_RULES, by_rules=False).content
+        except RefusedError:
+            raise
+        except WithheldError:
+            return RobotRules()
+        except FetchError as error:
+            return f"{there.host} is not asked, as its robots.txt cannot be had: {error}"
+        rules = read_rules(content.decode("utf-8-sig", "replace"))
+        if rules.delay > self.policy.longest_wait:
+            return f"the robots.txt of {there.host} asks programs to wait {rules.delay:,.0f} s between requests"
+        with self._lock:
+            self._delays[there.host] = max(rules.delay, self._delays.get(there.host, 0.0))
+        return rules
+
     def _ask(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
         """Ask once; the address that it has moved to, where it has."""
         with self._lock:
@@ -320,11 +364,14 @@ class Fetcher:
     def _wait(self, host: str) -> None:
         """Leave a host alone for as long as it has asked for."""
         with self._lock:
-            left = self._not_before.get(host, 0.0) - monotonic()
-        if left > 0:
-            (self.policy.sleep or self._stopped.wait)(left)
+            now, until = monotonic(), self._not_before.get(host, 0.0)
+            if delay := self._delays.get(host):
+                self._not_before[host] = max(now, until) + delay
+        if until > now:
+            (self.policy.sleep or self._stopped.wait)(until - now)
             with self._lock:
-                self._not_before.pop(host, None)
+                if self._not_before.get(host) == until:
+                    del self._not_before[host]
 
     def _request(self, there: _Address, headers: Mapping[str, str], most: int) -> "HostAnswer | _Address":
         name = there.text[:200]
@@ -352,7 +399,8 @@ class Fetcher:
             if status in _LATER:
                 raise _LaterError(f"{name} does not answer now (status {status})", _seconds(answer))
             if status != 200:
-                raise FetchError(f"{name} is not given out (status {status})")
+                kind = WithheldError if 400 <= status < 500 else FetchError
+                raise kind(f"{name} is not given out (status {status})")
             content = _read(answer, most, name)
             whole = not answer.will_close
             etag, modified = (answer.getheader(one, "")[:500] for one in ("ETag", "Last-Modified"))

@@ -1,18 +1,19 @@
-"""Manifests and collections of the IIIF Presentation API 2 and 3, and what the Image API says of a picture.
+"""Manifests and collections of the IIIF Presentation API 2 and 3, and changes of them (Change Discovery API).
 
 All is read of what another host sent: shapes that make no sense are left out, and numbers are bounded.
 """
 
 import html
 import json
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
-from index.errors import CairnError
 from retrieval.iiif.fetching import is_address
+from retrieval.iiif.pictures import NotIiifError, as_list, image_version, side_of
 from retrieval.metadata.text import clean
 
 MOST_PAGES = 20_000
@@ -20,13 +21,8 @@ MOST_PAGES = 20_000
 
 _MOST_PAIRS, _MOST_VALUES, _MOST_NODES = 100, 100, 200_000
 _LONGEST_LABEL, _LONGEST_TEXT, _LONGEST_PAIRS = 64, 5_000, 20_000  # characters: they are kept for each page
-_LARGEST_SIDE = 1_000_000  # pixels
 _DEEPEST = 8  # of texts and services within one another
 _TAG = re.compile(r"<[^<>]{0,2000}>")
-
-
-class NotIiifError(CairnError):
-    """What was fetched is no manifest, and no collection of them."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +59,33 @@ class Listing:
     members: tuple[str, ...] = field(default=())
 
 
-def read_document(content: bytes) -> IiifManifest | Listing:
-    """Read a manifest, or a collection of manifests.
+@dataclass(frozen=True)
+class Change:
+    """An activity of a stream of changes."""
+
+    kind: str  # Create, Update, Delete, Move, Add, Remove or Refresh
+    address: str  # of the manifest or collection; "": it is of something else
+    moved_to: str  # Move: where the manifest is now
+    stream: str  # Add, Remove: the stream that it is added to, or removed from
+    time: datetime | None
+
+
+@dataclass(frozen=True)
+class ChangePage:
+    """A stream of changes, or a page of one (IIIF Change Discovery API 1.0)."""
+
+    stream: str  # its identifier
+    changes: tuple[Change, ...]  # the oldest first
+    earlier: str  # address of the page that comes before, of a stream of its last page; "": there is none
+
+
+def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
+    """Read a manifest, a collection of manifests, or a stream of their changes.
 
     Raises
     ------
     NotIiifError
-        It is neither.
+        It is none of these.
     """
     try:
         found = json.loads(content)
@@ -80,89 +96,29 @@ def read_document(content: bytes) -> IiifManifest | Listing:
         return _manifest(found)
     if kind in ("Collection", "CollectionPage") or (kind == "Layer" and "members" in found):
         return Listing(tuple(_members(found)))
-    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3")
+    if kind in ("OrderedCollection", "OrderedCollectionPage"):
+        stream = _id(found) if kind == "OrderedCollection" else _id(next(iter(as_list(found.get("partOf"))), None))
+        changes = (_change(one) for one in as_list(found.get("orderedItems")) if isinstance(one, dict))
+        earlier = _link(found.get("last" if kind == "OrderedCollection" else "prev"))
+        return ChangePage(stream, tuple(changes), earlier)
+    raise NotIiifError("it is no manifest or collection of IIIF Presentation 2 or 3, and no stream of changes")
 
 
-def image_target(info: Any, wanted: Callable[[int, int], int], version: int = 0) -> str:
-    """Choose in which size a picture is asked for.
-
-    The smallest of the sizes that a server has at hand counts, where it is large enough and not more than twice as
-    large as need be; else the size itself, as far as the server's limits let it.
-
-    Parameters
-    ----------
-    info : object
-        The ``info.json`` of the picture.
-    wanted : callable
-        From its width and height, in pixels, to the longer side that is needed.
-    version : int
-        Of the Image API, where `info` does not say.
-
-    Returns
-    -------
-    str
-        What follows the address of the picture: region, size, rotation, quality and format.
-
-    Raises
-    ------
-    NotIiifError
-        It is no such information.
-    """
-    if not isinstance(info, dict):
-        raise NotIiifError("its info.json is no information of a picture")
-    width, height = _side(info.get("width")), _side(info.get("height"))
-    if not width or not height:
-        raise NotIiifError("its info.json says no width and height")
-    version = _version(info) or version or 2
-    name = "native.jpg" if version == 1 else "default.jpg"
-    whole = "max" if version == 3 else "full"
-    longer = max(width, height)
-    limits = [1.0, wanted(width, height) / longer]
-    profiles = [one for one in _list(info.get("profile")) if isinstance(one, dict)]
-    for one in (info, *profiles):
-        most = _side(one.get("maxWidth"))
-        if most:
-            limits += [most / width, (_side(one.get("maxHeight")) or most) / height]
-        elif high := _side(one.get("maxHeight")):
-            limits.append(high / height)
-        area = one.get("maxArea")
-        if isinstance(area, int) and 0 < area < _LARGEST_SIDE**2:
-            limits.append(math.sqrt(area / (width * height)))
-    scale = min(limits)
-    needed = longer * scale
-    sizes = sorted(
-        (w, h)
-        for one in _list(info.get("sizes"))[:1000]
-        if isinstance(one, dict) and (w := _side(one.get("width"))) and (h := _side(one.get("height")))
-    )
-    of_server = min([1.0, *limits[2:]]) * longer + 1
-    sizes = [one for one in sizes if max(one) <= of_server]
-    enough = next((one for one in sizes if max(one) >= math.floor(needed)), None)
-    scales = _scales(info, version)
-    if enough is not None and (max(enough) <= 2 * needed or not scales):
-        return f"full/{_size(enough, version)}/0/{name}"
-    if not scales:
-        size = _size(sizes[-1], version) if sizes and scale < 1 else whole
-    elif scale >= 1:
-        size = whole
-    else:
-        size = f"{max(1, math.floor(width * scale + 1e-6))},"
-    return f"full/{size}/0/{name}"
+def _change(found: Mapping[str, Any]) -> Change:
+    thing, target, kind = found.get("object"), found.get("target"), _kind(found)
+    address = _link(thing) if _kind(thing) in ("Manifest", "Collection") else ""
+    stream = _id(found.get("origin") if kind == "Remove" else target)
+    time = None
+    with suppress(ValueError, TypeError, OverflowError):
+        time = datetime.fromisoformat(found.get("endTime"))  # type: ignore[arg-type]
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return Change(kind, address, _link(target), stream, time)
 
 
-def _size(size: tuple[int, int], version: int) -> str:
-    return f"{size[0]},{size[1]}" if version == 3 else f"{size[0]},"
-
-
-def _scales(info: Mapping[str, Any], version: int) -> bool:
-    """Whether a server gives pictures of any width."""
-    texts = [one for one in _list(info.get("profile")) if isinstance(one, str)]
-    features: list[Any] = [*_list(info.get("extraFeatures")), *_list(info.get("supports"))]
-    for one in _list(info.get("profile")):
-        if isinstance(one, dict):
-            features += _list(one.get("supports"))
-    is_fixed = any("level0" in one for one in texts) or (version == 3 and not texts)
-    return not is_fixed or "sizeByW" in features
+def _link(found: Any) -> str:
+    """The address of something that is named by it, or by its identifier; "" if it has none."""
+    address = found if isinstance(found, str) else _id(found)
+    return address if is_address(address) else ""
 
 
 def _manifest(found: Mapping[str, Any]) -> IiifManifest:
@@ -180,7 +136,7 @@ def _manifest(found: Mapping[str, Any]) -> IiifManifest:
     statement = found.get("requiredStatement")
     attribution = _texts(statement.get("value")) if isinstance(statement, dict) else _texts(found.get("attribution"))
     rights = [*_texts(found.get("rights")), *_texts(found.get("license"))]
-    links = (_id(one) for one in (*_list(found.get("homepage")), *_list(found.get("related"))))
+    links = (_id(one) for one in (*as_list(found.get("homepage")), *as_list(found.get("related"))))
     return IiifManifest(
         _joined(_texts(found.get("label"))),
         _pairs(found.get("metadata")),
@@ -193,9 +149,9 @@ def _manifest(found: Mapping[str, Any]) -> IiifManifest:
 
 
 def _canvases(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    sequences = [one for one in _list(found.get("sequences"))[:1] if isinstance(one, dict)]
-    several = [canvas for one in sequences for canvas in _list(one.get("canvases"))]
-    for one in several or _list(found.get("items")):
+    sequences = [one for one in as_list(found.get("sequences"))[:1] if isinstance(one, dict)]
+    several = [canvas for one in sequences for canvas in as_list(one.get("canvases"))]
+    for one in several or as_list(found.get("items")):
         if isinstance(one, dict) and _kind(one) in ("Canvas", ""):
             yield one
 
@@ -205,53 +161,44 @@ def _page(canvas: Mapping[str, Any], sections: Mapping[str, tuple[str, ...]]) ->
     identifier = _id(canvas)
     if not identifier:
         return None
-    bodies: list[Any] = [one.get("resource") for one in _list(canvas.get("images")) if isinstance(one, dict)]
-    for page in _list(canvas.get("items")):
-        for note in _list(page.get("items")) if isinstance(page, dict) else []:
-            if isinstance(note, dict) and "painting" in _list(note.get("motivation")):
-                bodies += _list(note.get("body"))
+    bodies: list[Any] = [one.get("resource") for one in as_list(canvas.get("images")) if isinstance(one, dict)]
+    for page in as_list(canvas.get("items")):
+        for note in as_list(page.get("items")) if isinstance(page, dict) else []:
+            if isinstance(note, dict) and "painting" in as_list(note.get("motivation")):
+                bodies += as_list(note.get("body"))
     for body in bodies:
         for _ in range(_DEEPEST):  # a choice: the first is what is shown
             if not isinstance(body, dict) or _kind(body) not in ("Choice", "SpecificResource"):
                 break
-            choices = _list(body.get("default")) or _list(body.get("items")) or _list(body.get("item"))
-            body = next(iter(choices or _list(body.get("source") or body.get("full"))), None)
+            choices = as_list(body.get("default")) or as_list(body.get("items")) or as_list(body.get("item"))
+            body = next(iter(choices or as_list(body.get("source") or body.get("full"))), None)
         if not isinstance(body, dict) or _kind(body) not in ("Image", ""):
             continue
         service, version = _service(body)
         image = _id(body) if is_address(_id(body)) else ""
         if service or image:
             label = _joined(_texts(canvas.get("label")))
-            sides = _side(canvas.get("width")), _side(canvas.get("height"))
+            sides = side_of(canvas.get("width")), side_of(canvas.get("height"))
             return ManifestPage(identifier, label, service, image, version, sections.get(identifier, ()), *sides)
     return None
 
 
 def _service(body: Mapping[str, Any]) -> tuple[str, int]:
     """Address of the Image API for a picture, and its version."""
-    for one in _list(body.get("service"))[:_MOST_VALUES]:
+    for one in as_list(body.get("service"))[:_MOST_VALUES]:
         if isinstance(one, str):
             one = {"id": one, "profile": "image"}
         if isinstance(one, dict):
             said = " ".join(str(one.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
             if "image" in said.lower() and is_address(_id(one)):
-                return _id(one).rstrip("/"), _version(one)
+                return _id(one).rstrip("/"), image_version(one)
     return "", 0
-
-
-def _version(found: Mapping[str, Any]) -> int:
-    """Version of the Image API that something is said by; 0 if that is not clear."""
-    said = " ".join(str(found.get(key))[:500] for key in ("type", "@type", "@context", "profile"))
-    known = re.search(r"(?:image/|ImageService|image-api/)([123])\b", said)
-    if known:
-        return int(known[1])
-    return 1 if "library.stanford.edu" in said else 3 if found.get("profile") in ("level0", "level1", "level2") else 0
 
 
 def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Labels of the ranges that each canvas is in, by its identifier."""
     told: dict[str, dict[str, None]] = {}
-    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in _list(found.get("structures"))]
+    left: list[tuple[Any, str, bool]] = [(one, "", True) for one in as_list(found.get("structures"))]
     for _ in range(_MOST_NODES):
         if not left:
             break
@@ -262,7 +209,7 @@ def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             address = (source if isinstance(source, str) else _id(source)).partition("#")[0]
         if isinstance(one, dict) and _kind(one) == "Range":
             own = _joined(_texts(one.get("label")))
-            left += [(part, own, False) for key in ("items", "canvases", "members") for part in _list(one.get(key))]
+            left += [(part, own, False) for key in ("items", "canvases", "members") for part in as_list(one.get(key))]
         elif label and address and not is_top and len(told.setdefault(address, {})) < _MOST_VALUES:
             told[address].setdefault(label)
     return {canvas: tuple(sorted(labels)) for canvas, labels in told.items()}
@@ -271,23 +218,20 @@ def _sections(found: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 def _members(found: Mapping[str, Any]) -> Iterator[str]:
     seen: set[str] = set()
     for key in ("manifests", "items", "members", "collections"):
-        for one in _list(found.get(key)):
-            address = one if isinstance(one, str) else _id(one)
+        for one in as_list(found.get(key)):
+            address = _link(one)
             is_meant = isinstance(one, str) or _kind(one) in ("Manifest", "Collection", "")
-            if is_meant and is_address(address) and address not in seen:
+            if is_meant and address and address not in seen:
                 seen.add(address)
                 yield address
-    for key in ("first", "next"):
-        one = found.get(key)
-        address = one if isinstance(one, str) else _id(one)
-        if is_address(address) and address not in seen:
-            yield address
+    links = dict.fromkeys(_link(found.get(key)) for key in ("first", "next"))
+    yield from (address for address in links if address and address not in seen)
 
 
 def _pairs(found: Any) -> dict[str, tuple[str, ...]]:
     pairs: dict[str, tuple[str, ...]] = {}
     left = _LONGEST_PAIRS
-    for one in _list(found)[: 10 * _MOST_PAIRS]:
+    for one in as_list(found)[: 10 * _MOST_PAIRS]:
         if not isinstance(one, dict):
             continue
         label = clean(_joined(_texts(one.get("label"))), _LONGEST_LABEL)
@@ -318,7 +262,7 @@ def _texts(found: Any, depth: int = 0) -> list[str]:
             by_language.setdefault(tongue if isinstance(tongue, str) else "none", []).append(one)
         if len(by_language) > 1:
             found = _language(by_language)
-        return [text for one in _list(found)[:_MOST_VALUES] for text in _texts(one, depth + 1)]
+        return [text for one in as_list(found)[:_MOST_VALUES] for text in _texts(one, depth + 1)]
     return []
 
 
@@ -337,7 +281,9 @@ def _kind(found: Any) -> str:
     """The type of something, without its prefix; a choice of Open Annotation is a Choice, a picture an Image."""
     if not isinstance(found, dict):
         return ""
-    kind = next((one for one in (*_list(found.get("type")), *_list(found.get("@type"))) if isinstance(one, str)), "")
+    kind = next(
+        (one for one in (*as_list(found.get("type")), *as_list(found.get("@type"))) if isinstance(one, str)), ""
+    )
     return kind.rpartition(":")[2]
 
 
@@ -349,12 +295,3 @@ def _id(found: Any) -> str:
     if not isinstance(identifier, str) or len(identifier) > 4096:
         return ""
     return identifier if clean(identifier, 4096) == identifier else ""
-
-
-def _list(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else [] if found is None else [found]
-
-
-def _side(found: Any) -> int:
-    """A number of pixels; 0 if it makes no sense."""
-    return int(found) if isinstance(found, int | float) and 0 < found <= _LARGEST_SIDE else 0

@@ -16,7 +16,7 @@ from retrieval.catalogue.schema import IMPORTED, INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.iiif.downloads import manifest_in
 from retrieval.iiif.manifests import IiifManifest, ManifestPage
-from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, RIGHTS, SIZE, SOURCE
+from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, ORDER, RIGHTS, SIZE, SOURCE
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
@@ -44,10 +44,11 @@ def keep_metadata(collection: Collection, folders: Iterable[Path]) -> None:
         address, manifest, pages = told
         of_photo: dict[int, Values] = {}
         labels: dict[str, str] = {}
+        order = {page.canvas: number for number, page in enumerate(manifest.pages, 1)}
         for file, page in pages.items():
             photo = known.get(str(folder.resolve() / file))
             if photo is not None and photo.state == INDEXED:
-                of_photo[photo.number] = page_values(address, manifest, page, labels)
+                of_photo[photo.number] = page_values(address, manifest, page, order[page.canvas], labels)
         keep_values(collection, of_photo, labels, CANVAS)
 
 
@@ -77,7 +78,7 @@ def keep_values(collection: Collection, of_photo: Mapping[int, Values], labels: 
         collection.catalogue.write(import_values, changed, labels=labels)
 
 
-def page_values(address: str, manifest: IiifManifest, page: ManifestPage, labels: dict[str, str]) -> Values:
+def page_values(address: str, manifest: IiifManifest, page: ManifestPage, order: int, labels: dict[str, str]) -> Values:
     """Return the metadata of a page as `import_values` takes them; how columns are written goes into `labels`."""
     values: Values = {}
 
@@ -96,6 +97,7 @@ def page_values(address: str, manifest: IiifManifest, page: ManifestPage, labels
         values["title"] = (title,)
     add("Item", [manifest.label])
     add("Page", [page.label])
+    add(ORDER, [str(order)])
     add("Section", page.sections)
     tags: list[str] = []
     for label, texts in manifest.pairs.items():

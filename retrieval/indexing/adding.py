@@ -52,6 +52,7 @@ def index_photos(
     workers: int = 1,
     preparer: Preparer | None = None,
     time_limit: float | None = None,
+    max_pages: int | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Add photos to a collection, and bring up to date what it knows of those that are in it.
@@ -79,6 +80,8 @@ def index_photos(
         Seconds, counted from when the new photos are known, after which no further photo is begun. The features of
         those that are done are kept, and the next run goes on with them; every run does at least one more. The
         vocabulary is not broken off.
+    max_pages : int, optional
+        Pages of a file that are taken, beside those that are in the collection already.
     progress : callable, optional
         Told how far each step is.
 
@@ -106,7 +109,7 @@ def index_photos(
         _take_vocabulary(collection, vocabulary)
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
-            files = find_new(collection, paths, again, report, tell, preparer.checksums)
+            files = find_new(collection, paths, again, report, tell, preparer.checksums, max_pages)
         _refuse_undescribed(collection, files)
         remove_leftovers(collection)
         # Not before: to find the new photos takes as long in every run, and each is to do some of them.

@@ -34,6 +34,7 @@ from retrieval.photos.decoding import other_pages, read_photo
 from retrieval.photos.listing import PAGED_SUFFIXES, away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
 from retrieval.photos.remarks import Remarks
+from retrieval.photos.tiff import MOST_PAGES
 
 _OUTSIDE = "its link leads out of the folders that photos may be taken from"
 
@@ -110,13 +111,14 @@ def find_new(
     report: IndexReport,
     tell: Progress,
     checksums: Callable[[Iterable[Path]], Iterator[str | CairnError | OSError]] | None = None,
+    max_pages: int | None = None,
 ) -> list[FoundFile]:
     """List photos that are not in the collection as they are now; note those whose file cannot be used at all.
 
     Files that are new, or seem to have changed, are read for that: `checksums` gives the SHA-256 of each, in their
-    order, or why it cannot be read; this process does where it is left out.
+    order, or why it cannot be read; this process does where it is left out. Of a file `max_pages` are taken.
     """
-    survey = _Survey(collection, paths, again, report)
+    survey = _Survey(collection, paths, again, report, max_pages)
     files, moves = survey.read(survey.unknown(tell), checksums or partial(map, checksum))
     files, led = _without_links(survey.known, files, report)
     moves += led
@@ -140,14 +142,16 @@ def find_new(
 class _Survey:
     """The files that a run looks at: what is known of each, and what shows without knowing what is in new ones."""
 
-    def __init__(self, collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport) -> None:
+    def __init__(
+        self, collection: Collection, paths: Sequence[Path], again: bool, report: IndexReport, max_pages: int | None
+    ) -> None:
         catalogue = collection.catalogue
         self.collection, self.again, self.report = collection, again, report
         self.known = catalogue.known()
         self.exclusions = Exclusions(catalogue.read(exclusions_in))
         self.seen: set[Path] = set()  # that were looked at
         self.sound: set[str] = set()  # paths of photos that are what they were
-        self.pages = _Pages(collection, paths, again)
+        self.pages = _Pages(collection, paths, again, self.known, max_pages)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
         self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
@@ -305,18 +309,27 @@ class _Pages:
         What is indexed.
     again : bool
         Whether all files are looked at again.
+    known : KnownPhotos
+        Of which no page is left out.
+    most : int or None
+        Pages of a file that are taken; a later run with more takes the others.
     """
 
-    def __init__(self, collection: Collection, paths: Sequence[Path], again: bool) -> None:
-        self._catalogue, self._again = collection.catalogue, again
+    def __init__(
+        self, collection: Collection, paths: Sequence[Path], again: bool, known: KnownPhotos, most: int | None
+    ) -> None:
+        self._catalogue, self._again, self._known, self._most = collection.catalogue, again, known, most or MOST_PAGES
         self._has_pages = not collection.extractor.reads_files  # other programs describe files
         self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
         failed = (split_page(failure.path) for failure in self._catalogue.read(failures_in))
         self._failed = {file for file, page in failed if page is not None}
         self._before = {"folders": set[str](), "files": set[str]()}
-        with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+        self._cut: dict[str, int] = {}  # files of which pages were left out, and how many were taken at most
+        with contextlib.suppress(ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             kept = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
             self._before = {key: {str(one) for one in kept.get(key, ())} for key in self._before}
+            self._cut = {str(file): int(most) for file, most in kept.get("cut", {}).items()}
+        self._cut_before = dict(self._cut)
         self._now = {os.path.realpath(path) for path in paths if path.is_dir()}
 
     def may_be_more(self, root: Path, file: Path) -> bool:
@@ -324,7 +337,7 @@ class _Pages:
         if not self._has_pages or file.suffix.lower() not in PAGED_SUFFIXES:
             return False
         is_known = str(root) in self._before["folders"] and str(file) not in self._before["files"]
-        return self._again or file in self._failed or not is_known
+        return self._again or file in self._failed or not is_known or self._cut.get(str(file), self._most) < self._most
 
     def of(self, file: FoundFile) -> list[FoundFile]:
         """List the photos of a file; the one that stands for it comes last."""
@@ -336,6 +349,12 @@ class _Pages:
             return [file]
         numbers = [number for number in numbers if not os.path.lexists(page_path(file.path, number))]
         self._there[str(file.path)] = set(numbers)
+        self._cut.pop(str(file.path), None)
+        if len(numbers) >= self._most:
+            self._cut[str(file.path)] = self._most
+            after = numbers[self._most - 1 :]
+            known = [number for number in after if str(page_path(file.path, number)) in self._known]
+            numbers = [*numbers[: self._most - 1], *known]
         pages = [
             replace(
                 file,
@@ -357,8 +376,8 @@ class _Pages:
         pending = {str(file_of(file.path)) for file in new} & {*sound}
         pending |= self._before["files"] - self._there.keys()
         now = {"folders": self._before["folders"] | self._now, "files": pending}
-        if now != self._before:
-            text = json.dumps({key: sorted(some) for key, some in now.items()})
+        if (now, self._cut) != (self._before, self._cut_before):
+            text = json.dumps({**{key: sorted(some) for key, some in now.items()}, "cut": self._cut})
             self._catalogue.write(keep_setting, PAGES_KEY, text)
 
 

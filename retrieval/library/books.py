@@ -5,13 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from retrieval.metadata.columns import ORDER
 from retrieval.metadata.mets import books_beside, find_page
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
-
-ORDER = "Page order"
-"""Column with the place of a page in its book, from 1."""
 
 
 def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
@@ -36,12 +34,11 @@ def keep_book_metadata(collection: "Collection", paths: Iterable[Path]) -> None:
 
 
 def _keep(collection: "Collection", pages: dict[int, Path]) -> None:
-    from retrieval.catalogue.metadata_store import folded_key
     from retrieval.collection.sealing import sealed_afterwards
     from retrieval.iiif.manifests import IiifManifest, ManifestPage
     from retrieval.iiif.metadata import Values, keep_values, page_values
 
-    labels = {folded_key(ORDER): ORDER}
+    labels: dict[str, str] = {}
     of_photo: dict[int, Values] = {}
     for number, path in pages.items():
         told = find_page(path)
@@ -49,8 +46,8 @@ def _keep(collection: "Collection", pages: dict[int, Path]) -> None:
             continue
         _, book, page = told
         item = IiifManifest(book.title, {}, "", "", "", ())
-        values = page_values("", item, ManifestPage("", page.label, "", "", 0, page.sections), labels)
-        of_photo[number] = {**values, folded_key(ORDER): (str(page.order),)}
+        values = page_values("", item, ManifestPage("", page.label, "", "", 0, page.sections), page.order, labels)
+        of_photo[number] = values
     if of_photo:
         with sealed_afterwards(collection):
             keep_values(collection, of_photo, labels, ORDER)

@@ -158,6 +158,7 @@ class Collection(Decisions):
         include: Iterable[str] = (),
         workers: int = 0,
         time_limit: float | None = None,
+        max_pages: int | None = None,
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
         progress: Telling = None,
@@ -170,8 +171,8 @@ class Collection(Decisions):
         Parameters
         ----------
         photos : path-like or iterable of them
-            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, and of collections of these,
-            whose pages are fetched.
+            Photos, and folders of photos; addresses (``https://…``) of IIIF manifests, of collections of these, and
+            of streams of their changes, whose pages are fetched.
         vocabulary : path-like, optional
             Another collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
         again : bool
@@ -183,6 +184,9 @@ class Collection(Decisions):
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
             Seconds after which no further photo is begun; the next call goes on with those that are left.
+        max_pages : int, optional
+            Pages of a file of several that are taken, beside those that are there already; a later call with more takes
+            the others.
         iiif_folder : path-like, optional
             Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
         allow_hosts : iterable of str
@@ -224,11 +228,12 @@ class Collection(Decisions):
                     workers=processes(workers),
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,
+                    max_pages=whole("max_pages", max_pages, 1) if max_pages is not None else None,
                     progress=tell,
                 )
             keep_book_metadata(self.opened, paths)
             if pages is not None:
-                pages.keep_metadata(self.opened)
+                pages.keep_metadata(self.opened, is_whole=not report.left)
                 report.notes += pages.notes
             facts = count_collection(self.opened)
         return _added(report, facts, pages.told() if pages is not None else [])

@@ -12,6 +12,7 @@ from index.progress import Progress
 
 if TYPE_CHECKING:
     from retrieval.collection.collection import Collection
+    from retrieval.iiif.changes import ChangeStream
     from retrieval.iiif.downloads import ManifestDownload
 
 FOLDER = "iiif"
@@ -27,6 +28,7 @@ class FetchedPages:
     root: Path
     downloads: "list[ManifestDownload]"
     notes: list[str]
+    streams: "dict[str, ChangeStream]"  # what is known of streams of changes, by their addresses
 
     def told(self) -> list[dict[str, Any]]:
         """Return what is told of each manifest."""
@@ -39,13 +41,19 @@ class FetchedPages:
             for one in self.downloads
         ]
 
-    def keep_metadata(self, collection: "Collection") -> None:
-        """Keep what the manifests say of their pages, which are indexed."""
+    def keep_metadata(self, collection: "Collection", is_whole: bool) -> None:
+        """Keep what the manifests say of their pages, which are indexed; if all are, how far streams were read."""
+        from retrieval.catalogue.settings import keep_setting
+        from retrieval.collection.layout import STREAMS_KEY
         from retrieval.collection.sealing import sealed_afterwards
+        from retrieval.iiif.changes import streams_text
         from retrieval.iiif.metadata import keep_metadata
 
         with sealed_afterwards(collection):
             keep_metadata(collection, [one.folder for one in self.downloads if one.folder is not None])
+            streams = streams_text(self.streams)
+            if is_whole and self.streams and streams != collection.catalogue.setting(STREAMS_KEY):
+                collection.catalogue.write(keep_setting, STREAMS_KEY, streams)
 
 
 def fetch_pages(
@@ -63,18 +71,21 @@ def fetch_pages(
         The folder cannot be written to, or nothing can be had of any address.
     """
     from index.files.rights import make_folders
+    from retrieval.collection.layout import STREAMS_KEY
     from retrieval.curation.uploads import uploads_folder
+    from retrieval.iiif.changes import streams_from
     from retrieval.iiif.downloads import NeededSize, fetch_manifests
     from retrieval.iiif.fetching import Fetcher, FetchPolicy
 
     root = Path(folder) if folder is not None else uploads_folder(collection.folder)
     image = collection.options.image
     size = NeededSize(image.max_side, image.working_side)
+    streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
     allowed = (allow_hosts,) if isinstance(allow_hosts, str) else tuple(allow_hosts)
     with Fetcher(FetchPolicy(allowed_hosts=allowed)) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
-            downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell)
+            downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)
         except OSError as error:
             raise CairnError(
                 f"Pages cannot be kept in {error.filename or root} ({error.strerror or error}): free some room, or "
@@ -83,7 +94,7 @@ def fetch_pages(
     if downloads and all(one.folder is None for one in downloads):
         first = downloads[0]
         raise CairnError("{manifest} cannot be fetched: {reason}.", manifest=first.manifest, reason=first.reason)
-    return FetchedPages(root, downloads, notes)
+    return FetchedPages(root, downloads, notes, streams)
 
 
 def read_addresses(path: str | os.PathLike[str]) -> list[str]:

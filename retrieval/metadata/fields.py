@@ -287,6 +287,15 @@ class FieldFilter:
     favourite: Annotated[bool, Option("Only favourites.", FIELD_FILTERS, flags=("--favourite",))] = field(
         default=False, kw_only=True
     )
+    pages: Annotated[
+        str,
+        Option(
+            "Only these pages of books, by their order: 12, 1-10 or 5-. The page that stands for its file, and a photo "
+            "alone in its file, count as page 1.",
+            FIELD_FILTERS,
+            metavar="PAGES",
+        ),
+    ] = field(default="", kw_only=True)
     words: Annotated[
         str,
         Option(

@@ -11,6 +11,10 @@ import os
 import re
 from pathlib import Path
 
+from index.errors import CairnError
+
+_LAST = 9_999_999
+_PAGES = re.compile(r"([0-9]{1,7})(?:\s*([-–])\s*([0-9]{1,7})?)?", re.ASCII)
 _PAGE = re.compile(r"(.*[^/])#([1-9][0-9]{0,6})", re.DOTALL)
 
 
@@ -50,6 +54,31 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
 def file_of(path: str | os.PathLike[str]) -> Path:
     """Return the file that the path of a photo is of: see `split_page`."""
     return split_page(path)[0]
+
+
+def read_pages(text: str) -> tuple[int, int]:
+    """Read which pages are meant: one of them, from one to another, or from one on.
+
+    Returns
+    -------
+    first, last : int
+
+    Raises
+    ------
+    CairnError
+        It says something else.
+
+    Examples
+    --------
+    >>> read_pages("12"), read_pages("1-10"), read_pages("5-")
+    ((12, 12), (1, 10), (5, 9999999))
+    """
+    found = _PAGES.fullmatch(text.strip())
+    first = int(found[1]) if found else 0
+    last = int(found[3] or _LAST) if found and found[2] else first
+    if not 0 < first <= last:
+        raise CairnError("Give pages as 12, as 1-10 or, from one on, as 5-.")
+    return first, last
 
 
 def page_content(sha256: str, page: int | None) -> str:

@@ -37,7 +37,8 @@ class IiifServer:
         self.pictures: dict[str, Image.Image] = {}
         self.info: dict[str, dict[str, Any]] = {}  # what else the info.json of a picture says
         self.first: dict[str, list[Reply]] = {}  # answers that come before the others, by path
-        self.asked: list[str] = []
+        self.asked: list[str] = []  # but for robots.txt
+        self.robots = 0  # how often that was asked for
         self.agents: Counter[str | None] = Counter()
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
@@ -110,6 +111,10 @@ def serve_iiif() -> Iterator[IiifServer]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            if self.path == "/robots.txt":
+                served.robots += 1
+                self._send(served.files.get(self.path, Reply(status=404)))
+                return
             with served.lock:
                 served.asked.append(self.path)
                 served.agents[self.headers.get("User-Agent")] += 1
@@ -117,12 +122,17 @@ def serve_iiif() -> Iterator[IiifServer]:
                 served.most_at_once = max(served.most_at_once, served.at_once)
             try:
                 reply = served.reply(self.path, self.headers)
+            finally:
+                with served.lock:
+                    served.at_once -= 1
+            self._send(reply)
+
+        def _send(self, reply: Reply) -> None:
+            try:
                 head = [f"HTTP/1.1 {reply.status} Status"]
                 headers = {"Content-Length": str(len(reply.content)), **reply.headers}
                 head += [f"{name}: {value}" for name, value in headers.items()]
                 whole = reply.content if reply.cut is None else reply.content[: reply.cut]
-                with served.lock:
-                    served.at_once -= 1
                 self.wfile.write("\r\n".join([*head, "", ""]).encode("latin-1") + whole)
                 self.close_connection = reply.cut is not None
             except OSError:

@@ -84,6 +84,23 @@ def test_fields_without_a_column_are_filtered_and_counted(catalogue: Catalogue) 
     assert (known[one].rating, known[one].caption, known[two].favourite) == (1, "Chapel", False)
 
 
+def test_pages_are_known_by_their_order_in_the_book_or_the_file(catalogue: Catalogue) -> None:
+    paths = ["/a.tif", "/a.tif#2", "/a.tif#10", "/b#2.tif", "/c12", "/d#x3", "/e#12345678", "/f#2"]
+    numbers = [row.number for row in add(catalogue, "000001", paths)]
+    catalogue.write(import_values, {numbers[0]: {"page order": ["11"]}, numbers[1]: {"page order": ["2b", "3"]}})
+
+    def found(pages: str | int) -> list[str]:
+        there = catalogue.read(numbers_of, PhotoFilter(pages=pages))  # type: ignore[arg-type]
+        return [paths[numbers.index(one)] for one in there]
+
+    assert found("1") == ["/b#2.tif", "/c12", "/d#x3", "/e#12345678"]
+    assert found(2) == ["/a.tif#2", "/f#2"]
+    assert found(" 2 - 10 ") == ["/a.tif#2", "/a.tif#10", "/f#2"] and found("10–") == ["/a.tif", "/a.tif#10"]
+    for wrong in ("0", "-3", "5-2", "a", "1,2", "1" * 8, "²"):
+        with pytest.raises(CairnError, match="Give pages as 12, as 1-10 or, from one on, as 5-"):
+            PhotoFilter(pages=wrong)
+
+
 def test_a_text_that_was_imported_before_there_was_such_a_field_is_kept_as_text(catalogue: Catalogue) -> None:
     (one,) = (row.number for row in add(catalogue, "000001", ["/a.jpg"]))
     catalogue.write(

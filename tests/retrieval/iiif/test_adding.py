@@ -46,10 +46,12 @@ def test_pages_are_photos_with_what_the_manifest_says(server: IiifServer, tmp_pa
             "IIIF manifest": (address,),
             "Item": ("Ship of Fools",),
             "Page": ("f. 1v",),
+            "Page order": ("2",),
             "Rights": ("http://rightsstatements.org/vocab/NoC/1.0/",),
             "Title (column)": ("Das Narren schyff",),
         }
         assert len(collection.photos(where={"where": [("Author", "sebastian brant")]})) == 3
+        assert [one.name for one in collection.photos(where={"pages": "2-"})] == names[1:]
 
         revision = collection.opened.catalogue.revision()
         assert collection.add(address, allow_hosts=HOSTS, workers=1).unchanged == 3

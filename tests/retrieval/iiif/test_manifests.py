@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.iiif.manifests import IiifManifest, Listing, ManifestPage, NotIiifError, image_target, read_document
+from retrieval.iiif.manifests import IiifManifest, Listing, ManifestPage, read_document
+from retrieval.iiif.pictures import NotIiifError, TiledPicture, picture_requests
 
 OF_2 = {
     "@context": "http://iiif.io/api/presentation/2/context.json",
@@ -161,12 +162,12 @@ def _half(width: int, height: int) -> int:
     ),
 )
 def test_the_size_that_is_needed_is_asked_for(more: dict[str, Any], target: str) -> None:
-    assert image_target({"width": 800, "height": 1000, **more}, _half) == target
+    assert picture_requests({"width": 800, "height": 1000, **more}, _half) == [target]
 
 
 def test_a_picture_that_is_needed_whole_is_asked_for_whole() -> None:
-    assert image_target({"width": 8, "height": 9}, max) == "full/full/0/default.jpg"
-    assert image_target({"width": 8, "height": 9, "profile": "level1"}, max) == "full/max/0/default.jpg"
+    assert picture_requests({"width": 8, "height": 9}, max) == ["full/full/0/default.jpg"]
+    assert picture_requests({"width": 8, "height": 9, "profile": "level1"}, max) == ["full/max/0/default.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_a_picture_that_is_needed_whole_is_asked_for_whole() -> None:
 )
 def test_nonsense_is_no_information_of_a_picture(info: Any) -> None:
     with pytest.raises(NotIiifError):
-        image_target(info, max)
+        picture_requests(info, max)
 
 
 DEEP = b'{"type":"Manifest","label":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -221,7 +222,9 @@ def test_nonsense_in_a_manifest_is_left_out(document: dict[str, Any]) -> None:
 @given(_JSON)
 def test_nonsense_in_what_is_told_of_a_picture_is_left_out(some: Any) -> None:
     known = {"sizes": some, "profile": some, "maxWidth": some, "maxArea": some, "extraFeatures": some, "@context": some}
-    assert image_target({"width": 800, "height": 1000, **known}, max).startswith("full/")
+    tiles = {"tiles": [{"width": some, "scaleFactors": some}, some], "tile_width": 50, "scale_factors": [some, 3]}
+    requests = picture_requests({"width": 800, "height": 1000, **known, **tiles}, max)
+    assert len(requests) == 2 and all(isinstance(one, TiledPicture) or one.startswith("full/") for one in requests)
 
 
 def test_a_circle_of_ranges_ends() -> None:

@@ -242,6 +242,28 @@ def test_a_file_that_is_really_called_so_is_meant_before_a_page(tmp_path: Path, 
     )
 
 
+def test_pages_beyond_a_limit_are_passed_over_told_and_taken_later(
+    folder: Path, tmp_path: Path, cairn: Cairn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def index(*limit: str | int) -> tuple[int, int, int, list[str]]:
+        told = cairn("index", tmp_path / "a.cairn", folder, *limit, "--json").json
+        return told["added"], told["pages_left"], len(told["vanished"]), names(tmp_path / "a.cairn")
+
+    ran = cairn("index", tmp_path / "a.cairn", folder, *OPTIONS, "--max-pages", 2)
+    assert "book.tif: 2 more pages of the file left out" in ran.out and "Pages left out: 2, beyond" in ran.out
+    assert names(tmp_path / "a.cairn") == [*NAMES[:2], "single.tif"]
+    assert index("--max-pages", 3) == (1, 0, 0, [*NAMES[:3], "single.tif"])
+    os.utime(folder / "book.tif", (1e9, 1e9))
+    assert index("--max-pages", 1) == (0, 0, 0, [*NAMES[:3], "single.tif"])  # what is there stays
+    index("--max-pages", 3)
+    with monkeypatch.context() as patch:  # neither as many pages nor fewer are a reason to look again
+        patch.setattr("retrieval.indexing.discovery.other_pages", lambda path: pytest.fail("it was opened"))
+        assert index("--max-pages", 2)[0] == index("--max-pages", 3)[0] == 0
+    assert index() == (1, 0, 0, [*NAMES, "single.tif"])
+    with pytest.raises(public.CairnError, match="max_pages"), public.open(tmp_path / "a.cairn") as opened:
+        opened.add(folder, max_pages=0)
+
+
 def test_a_removed_page_stays_out_and_the_others_stay_in(collection: Path, folder: Path, cairn: Cairn) -> None:
     cairn("remove", collection, "book.tif#3", "--for-good")
     os.utime(folder / "book.tif", (1e9, 1e9))

@@ -7,7 +7,7 @@ import { figure, fixed, t, tn } from "./language.js";
 
 export const TEXTS = ["words", "name", "folder", "taken_from", "taken_to"];
 const ASKED = known.filter(({ filter }) => filter);
-const MORE = [...ASKED.map(({ name }) => name), "near", "within", "album", "hidden"]; // that only addresses have
+const MORE = [...ASKED.map(({ name }) => name), "pages", "near", "within", "album", "hidden"]; // that only addresses have
 const MOST = 500; // that a field offers
 
 /** Tags as a field has them, parted by semicolons. */
@@ -52,6 +52,7 @@ export function inForce(filters, names = new Map()) {
     taken_from: (value) => t("From {value}", { value }),
     taken_to: (value) => t("Until {value}", { value }),
     ...Object.fromEntries(ASKED.map((field) => [field.name, (value) => asksFor(field, value)])),
+    pages: (value) => t("Pages: {value}", { value }),
     near: () => t("Within {kilometres} km of {latitude}, {longitude}", {
       kilometres: figure(kilometres, { maximumSignificantDigits: 3 }), latitude: fixed(latitude, 2), longitude: fixed(longitude, 2),
     }),
