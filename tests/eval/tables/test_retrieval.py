@@ -140,6 +140,7 @@ def test_figures_are_those_of_the_benchmark(
     assert raw > 2 * 128
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_not_done_again(
     cells: list[Measurement],
     measured: tuple[Path, list[MeasurementResult]],

@@ -89,6 +89,7 @@ def test_only_folders_below_the_roots_are_taken_and_only_by_who_may_write(served
         assert away(client) == [gone]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_says_so_and_asks_where_it_is(chromium: Any, served: str, home: Path) -> None:
     with visiting(chromium, served, DESKTOP, bypass_csp=True, reduced_motion="reduce") as visit:

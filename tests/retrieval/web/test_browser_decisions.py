@@ -75,6 +75,7 @@ def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # no
         assert page.locator("#recent").is_hidden()
 
 
+@pytest.mark.slow
 def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noqa: F811
     with visiting(chromium, home.base, DESKTOP) as visit:
         page = visit.open("/duplicates")

@@ -37,6 +37,7 @@ def test_lines_join_what_is_the_same(visit: Visit, indexed: Indexed, address: st
     until(lambda: np.abs(drawn_lines(page) - lines).max() < 0.1)
 
 
+@pytest.mark.slow
 def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, address: str) -> None:
     page = visit.open(address)
     drawn_lines(page)
@@ -49,6 +50,7 @@ def test_the_box_is_drawn_on_both_photos_and_leaves_neither(visit: Visit, addres
     assert region.min() >= -0.5 and (region.max(axis=0) <= size - 0.5).all()
 
 
+@pytest.mark.slow
 def test_ellipses_lie_where_their_lines_end(visit: Visit, address: str) -> None:
     page = visit.open(address)
     drawn_lines(page)
@@ -153,6 +155,7 @@ def test_downloads(visit: Visit, address: str) -> None:
     assert taken["match.jpg"].startswith(b"\xff\xd8\xff")
 
 
+@pytest.mark.slow
 def test_photos_that_do_not_match_are_said_to(visit: Visit) -> None:
     numbers = [visit.number(name) for name in ("cat_001.jpg", "page_001.jpg")]
     page = visit.open(f"/match?q={numbers[0]}&photo={numbers[1]}")

@@ -204,6 +204,7 @@ def test_a_wall_holds_a_hundred_thousand_photos(visit: Visit) -> None:
     assert max(asked) <= 200
 
 
+@pytest.mark.slow
 def test_rows_fill_the_width_and_hold_each_photo_once(visit: Visit) -> None:
     page = visit.open("/status")
     found = page.evaluate(
@@ -247,6 +248,7 @@ def test_rows_fill_the_width_and_hold_each_photo_once(visit: Visit) -> None:
     assert found["folders"] == [6, 5, 3, "a/b"]
 
 
+@pytest.mark.slow
 def test_by_keys_alone_from_the_wall_to_a_photo_its_neighbours_and_back(visit: Visit, indexed: Indexed) -> None:
     names = sorted(path.name for path in indexed.photos.iterdir())
     coffee = [name for name in names if "coffee" in name]
@@ -397,6 +399,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_status_of_a_collection_without_photos(visit: Visit) -> None:
     page = visit.page
     facts = page.request.get(visit.base + "/api/collection").json()

@@ -122,6 +122,7 @@ def test_a_box_is_moved_resized_and_cleared(visit: Visit) -> None:
     assert page.get_by_role("link", name="Search with the whole photo").is_visible()
 
 
+@pytest.mark.slow
 def test_a_box_drawn_with_a_finger(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = visit.open(f"/photo?number={visit.number(f'{ASKED}.jpg')}")
@@ -252,6 +253,7 @@ def test_options_and_filters(visit: Visit) -> None:
     visit.excuse("Failed to load resource")
 
 
+@pytest.mark.slow
 def test_an_upload_that_is_gone_is_said(visit: Visit) -> None:
     page = visit.open("/search?q=u0abc-def")
     page.wait_for_selector("#error:not(:empty)")
@@ -542,6 +544,7 @@ def test_what_is_read_stays_where_it_is_when_an_answer_is_completed(visit: Visit
             assert page.locator(".result .rank").all_text_contents() == [f"{rank}." for rank in range(1, 11)]
 
 
+@pytest.mark.slow
 def test_a_search_that_takes_long_shows_it_and_can_be_cancelled(visit: Visit) -> None:
     page = visit.open("/")
     slow = [True]

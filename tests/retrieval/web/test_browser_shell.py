@@ -16,6 +16,7 @@ NARROW = (390, 844)
 PAPER = "getComputedStyle(document.body).backgroundColor"
 
 
+@pytest.mark.slow
 def test_the_header_is_reached_and_left_by_keys(chromium: Any, served: str) -> None:
     with visiting(chromium, served, NARROW) as visit:
         page = visit.open("/status")

@@ -82,6 +82,7 @@ def test_words_narrow_the_wall_and_what_is_left_is_counted(visit: Visit) -> None
     page.wait_for_function("() => document.querySelector('#words')?.value === ''")
 
 
+@pytest.mark.slow
 def test_words_narrow_a_visual_search(visit: Visit) -> None:
     page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}&turns=1")
     assert len(wait_for_results(page)) > 2
@@ -92,6 +93,7 @@ def test_words_narrow_a_visual_search(visit: Visit) -> None:
     assert wait_for_results(page) == ["coffee_002.jpg"]
 
 
+@pytest.mark.slow
 def test_the_wall_has_headings_in_the_order_of_dates_alone(chromium: Any, served: str) -> None:
     with visiting(chromium, served, locale="de") as visit:
         page = visit.open("/?order=newest")
@@ -129,6 +131,7 @@ def test_a_title_stands_in_place_of_the_name(visit: Visit) -> None:
     assert page.locator("#photos .wall-caption .title").text_content() == VALUES["cat_001.jpg"]["title"][0]
 
 
+@pytest.mark.slow
 def test_stars_and_favourites_are_given_and_taken_back(visit: Visit) -> None:
     number = visit.number("coffee_003.jpg")
 
@@ -155,6 +158,7 @@ def test_stars_and_favourites_are_given_and_taken_back(visit: Visit) -> None:
     assert violations(page) == []
 
 
+@pytest.mark.slow
 def test_a_photo_with_nothing_to_recognise_says_so(visit: Visit) -> None:
     number = visit.number("coffee_003.jpg")
     page = visit.open(f"/photo?number={number}")
@@ -179,6 +183,7 @@ def few(route: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_more_is_shown_and_the_query_is_not_selected_with_what_is_found(visit: Visit) -> None:
     page = visit.page
     page.route(re.compile(r"/search\?"), few)

@@ -65,6 +65,7 @@ def test_a_wheel_zooms_at_the_pointer_and_a_drag_moves_the_photo(visit: Visit) -
     until(lambda: np.allclose(see(page), before, atol=0.5))
 
 
+@pytest.mark.slow
 def test_a_double_click_zooms_and_fits_again(visit: Visit) -> None:
     page = open_photo(visit)
     before = see(page)
@@ -75,6 +76,7 @@ def test_a_double_click_zooms_and_fits_again(visit: Visit) -> None:
     assert np.allclose(see(page), before, atol=0.5)
 
 
+@pytest.mark.slow
 def test_keys_zoom_and_move_and_go_on_only_without_zoom(visit: Visit) -> None:
     page = open_photo(visit)
     before, address = see(page), page.url
@@ -128,6 +130,7 @@ def test_a_box_is_drawn_to_the_pixel_on_a_photo_that_is_zoomed(visit: Visit) -> 
     assert np.allclose(on_screen(page, box[0] + 12, box[1] + 8, size), [x - 30, y - 20], atol=1)
 
 
+@pytest.mark.slow
 def test_two_fingers_zoom_and_one_moves(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = open_photo(visit)
@@ -161,6 +164,7 @@ def test_two_fingers_zoom_and_one_moves(chromium: Any, served: str) -> None:
         until(fits)
 
 
+@pytest.mark.slow
 def test_one_finger_turns_to_the_next_photo_where_nothing_is_zoomed(chromium: Any, served: str) -> None:
     with visiting(chromium, served, PHONE, has_touch=True, is_mobile=True) as visit:
         page = open_photo(visit)
@@ -180,6 +184,7 @@ def test_one_finger_turns_to_the_next_photo_where_nothing_is_zoomed(chromium: An
         until(lambda: page.evaluate("location.href") != address)
 
 
+@pytest.mark.slow
 def test_the_editor_of_a_search_zooms_too(visit: Visit) -> None:
     page = visit.open(f"/search?q={visit.number('coffee_001.jpg')}")
     page.get_by_role("button", name="Box").first.click()
@@ -249,6 +254,7 @@ def scans(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         yield address
 
 
+@pytest.mark.slow
 def test_a_photo_larger_than_any_picture_comes_in_the_tiles_that_are_seen(chromium: Any, scans: str) -> None:
     with visiting(chromium, scans) as visit:
         asked: list[str] = []

@@ -195,6 +195,7 @@ def test_a_match_leads_to_that_of_the_next_result(chromium: Any, served: str) ->
         assert page.url == second
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_link_stays_where_it_is_pressed_while_a_match_is_read(chromium: Any, served: str) -> None:
     with visiting(chromium, served) as visit:

@@ -450,9 +450,8 @@ def test_workers_share_the_memory_of_what_is_open(reader: tuple[WorkerPool, Path
         assert int(re.findall(r"Rss:\s+(\d+) kB", of)[0]) > 64 << 10
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param("forked", marks=FORKS), pytest.param("spawned", marks=pytest.mark.slow)], indirect=True
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [pytest.param("forked", marks=FORKS), "spawned"], indirect=True)
 def test_jobs_wait_for_what_is_being_opened_and_that_does_not_count(way: str) -> None:
     limit = patience(1.5)
     pool = WorkerPool(SlowToStart, ("nap", 5 / 3 * limit), WorkerPoolOptions(workers=1, seconds=limit))
