@@ -56,10 +56,10 @@ class DecisionSet:
         Their numbers, the best first.
     reasons : tuple of str
         Why the first is the best, by what tells it from the others: "there" (files of others are gone), "link" (others
-        are links), "kind" (others are parts, framed, negatives, turned or mirrored), "said" (of equal files it is the
-        one that somebody titled, tagged or captioned, or put into an album), "copy" (names of others say that they are
-        copies), "resolution", "date", "name" (names of others are numbered), "format", "folder" (others lie in a folder
-        of copies), "size".
+        are links), "kind" (others are parts, framed, negatives, turned, mirrored or without colours), "said" (of equal
+        files it is the one that somebody titled, tagged or captioned, or put into an album), "copy" (names of others
+        say that they are copies), "resolution", "date", "name" (names of others are numbered), "format", "folder"
+        (others lie in a folder of copies), "size".
     kinds : mapping of int to str
         What near duplicates are of the original of the set, which is the one photo without: one of
         `retrieval.groups.looks.KINDS`. Empty for similar shots.
@@ -123,10 +123,11 @@ def judge_set(
     """Return which of some photos of one picture is the best, why, and which others are not to be cleared away.
 
     A photo whose file is gone comes last, before it a link. Of the others those come first that show the whole picture
-    upright, without a frame, and no negative of it, then those whose name does not say that they are copies. Of these
-    the one of most pixels is the best, then the one taken earliest, then one that is not numbered, then one of a format
-    that loses less, then one that does not lie in a folder of copies, then the largest file. Of files that are the same
-    byte for byte, the one comes first that somebody titled, tagged or captioned, or put into an album.
+    upright, in colours, without a frame, and no negative of it, then those whose name does not say that they are
+    copies. Of these the one of most pixels is the best, then the one taken earliest, then one that is not numbered,
+    then one of a format that loses less, then one that does not lie in a folder of copies, then the largest file. Of
+    files that are the same byte for byte, the one comes first that somebody titled, tagged or captioned, or put into an
+    album.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from retrieval.collection.sealing import sealed_afterwards
 from retrieval.groups.augmentation import augment_photos, forget_loans
 from retrieval.groups.clustering import cluster
 from retrieval.groups.links import Asker, Link, components, link_photos
-from retrieval.groups.looks import COPY, FRAMED, KINDS, PART, Copy, find_copies
+from retrieval.groups.looks import COPY, FRAMED, GREY, KINDS, PART, Copy, find_copies
 from retrieval.groups.originals import original_first
 from retrieval.groups.registration import (
     DuplicateOptions,
@@ -151,7 +151,9 @@ def group_photos(
         registered = register_photos(
             strong.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
         )
-        formed = form_groups(rows, strong, options.duplicates, copies, rejected, registered)
+        contents = {rows[number].sha256 for number, one in seen.items() if one.is_grey and number in rows}
+        grey = {number for number, row in rows.items() if row.sha256 and row.sha256 in contents}
+        formed = form_groups(rows, strong, options.duplicates, copies, rejected, registered, grey)
         found = FoundGroups(formed, options.inliers, len(numbers))
         kept = {
             "format": FORMAT,
@@ -236,6 +238,7 @@ def form_groups(
     copies: Several[Copy] = (),
     rejected: Several[tuple[int, int]] = (),
     registered: Mapping[tuple[int, int], Registered] | None = None,
+    grey: Several[int] = (),
 ) -> tuple[FoundGroup, ...]:
     """Divide photos into groups: clusters of their links that one wrong link does not join.
 
@@ -255,6 +258,8 @@ def form_groups(
         are.
     registered : mapping of (int, int) to Registered, optional
         Linked photos whose pixels are those of one picture: near duplicates. Without it those are whose map says so.
+    grey : collection of int
+        Photos without colours: none of them is the original of one that has colours.
 
     Returns
     -------
@@ -298,13 +303,15 @@ def form_groups(
         if group_of[pair[0]] == group_of[pair[1]]:
             shots[group_of[pair[0]]].append(pair)
 
-    def key(number: int) -> tuple[bool, tuple[object, ...]]:
-        return number in derived, original_first(rows[number])
+    def key(number: int) -> tuple[bool, bool, tuple[object, ...]]:
+        return number in derived, number in grey, original_first(rows[number])
 
     formed = []
     for number, members in enumerate(groups, start=1):
         duplicates = _kept_apart(_duplicates(sorted(members, key=key), picture, alike), apart)
         kinds = _kinds(duplicates, relations)
+        faded = {copy for copy, original in duplicates.items() if copy in grey and original not in grey}
+        kinds = {copy: GREY if kind == COPY and copy in faded else kind for copy, kind in kinds.items()}
         name = group_of[min(members)]
         alone = components(pair for pair in shots[name] if duplicates.keys().isdisjoint(pair))
         similar = tuple(sorted(tuple(sorted(some)) for some in alone))

@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-COPY, PART, FRAMED, NEGATIVE, TURNED = KINDS = ("copy", "part", "framed", "negative", "turned")
+COPY, PART, FRAMED, NEGATIVE, TURNED, GREY = KINDS = ("copy", "part", "framed", "negative", "turned", "grey")
 """What a near duplicate is of its original: all of it; a part of it; all of it with a rim or bars around it; all of it,
-dark where the original is light; all of it, turned by quarter turns or mirrored."""
+dark where the original is light; all of it, turned by quarter turns or mirrored; all of it, without its colours."""
 
 SIDE = 32
 """Rows and columns of a look."""
@@ -28,6 +28,7 @@ _TILES = 4  # rows and columns of tiles of a fine look
 _EMPTY = 0.05  # norm of a tile that shows next to nothing, of a look of norm 1
 _FEWEST_TILES = 4  # that show something
 _STRAY_TILES = 1  # that may differ: compression takes most of what a tile of sky shows
+_CHROMA = 6  # grey levels that the chroma of a look is from grey at most, if the photo has no colours
 _FLAT = 2.0  # grey levels: standard deviation below which a picture shows nothing
 _CANDIDATES = 32  # most alike photos, for each turn, that are compared in detail
 _EXACT = 20_000  # photos; beyond, candidates are found by an inverted file
@@ -50,6 +51,7 @@ class PhotoLook:
     fine: NDArray[np.float16]  # (SIDE, SIDE) float16, its finer details, mean 0, norm 1
     coarse: NDArray[np.float32]  # (8, 8) float32, all of it, mean 0, norm 1
     aspect: float  # width over height
+    is_grey: bool = True  # it has no colours
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,20 @@ def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook |
     """
     grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
+    is_grey = picture.ndim == 2
+    if not is_grey:
+        tiny = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        chroma = cv2.cvtColor(tiny, cv2.COLOR_RGB2YCrCb)[..., 1:].astype(np.int16) - 128
+        is_grey = bool(np.abs(chroma).max() <= _CHROMA)
     detail = small - cv2.GaussianBlur(small, (0, 0), _BLUR * SIDE)
     coarse = cv2.resize(small, (_COARSE, _COARSE), interpolation=cv2.INTER_AREA)
     if min(float(detail.std()), float(coarse.std())) < _FLAT:
         return None
     return PhotoLook(
-        _normalised(detail).astype(np.float16), _normalised(coarse), aspect or picture.shape[1] / picture.shape[0]
+        _normalised(detail).astype(np.float16),
+        _normalised(coarse),
+        aspect or picture.shape[1] / picture.shape[0],
+        is_grey,
     )
 
 

@@ -68,5 +68,7 @@ def _see(path: str, sha256: str | None, width: int | None, height: int | None, c
         jpeg = thumbnail(Path(path), sha256, SIZES[0], cache)
     except CairnError:
         return None
-    grey: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
-    return look(grey, width / height if width and height else None) if grey is not None else None
+    seen: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    if seen is None:
+        return None
+    return look(cv2.cvtColor(seen, cv2.COLOR_BGR2RGB), width / height if width and height else None)

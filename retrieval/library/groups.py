@@ -32,7 +32,8 @@ class Group(Sequence[Photo]):
         From the name of a near duplicate to that of the photo that it repeats.
     kinds : mapping of str to str
         From the name of a near duplicate to what it is of that photo: "copy" for all of it, "part", "framed" for all
-        of it with a frame or bars, "negative", or "turned" where it was turned or mirrored.
+        of it with a frame or bars, "negative", "turned" where it was turned or mirrored, "grey" for all of it without
+        its colours.
     similar : tuple of tuple of str
         Names of photos that are similar shots: different photos of nearly the same view.
     """

@@ -430,10 +430,10 @@ class MatchAnswer(BaseModel):
     matches: list[MatchedFeatures]
 
 
-Kind = Literal["copy", "part", "framed", "negative", "turned"]
+Kind = Literal["copy", "part", "framed", "negative", "turned", "grey"]
 KIND_HELP = (
     "What it is of the photo that it is a near duplicate of: a copy of all of it, a part of it, all of it with a frame "
-    "or bars, a negative, turned or mirrored."
+    "or bars, a negative, turned, mirrored, or without its colours."
 )
 
 

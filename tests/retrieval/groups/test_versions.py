@@ -64,7 +64,7 @@ VERSIONS: dict[str, tuple[str, Callable[[Picture], Picture]]] = {
     "saved again": ("copy", lambda picture: picture),
     "smaller": ("copy", scaled(0.5, cv2.INTER_AREA)),
     "larger": ("copy", scaled(1.5, cv2.INTER_CUBIC)),
-    "grey": ("copy", lambda picture: np.dstack([cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)] * 3)),
+    "grey": ("grey", lambda picture: np.dstack([cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY)] * 3)),
     "toned": ("copy", lambda picture: (255 * (picture / 255.0) ** [0.75, 0.7, 0.65]).astype(np.uint8)),
     "captioned": ("copy", captioned),
     "cut to 80%": ("part", cropped(0.8)),

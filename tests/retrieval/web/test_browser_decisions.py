@@ -82,7 +82,7 @@ def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noq
         heading = page.locator("#set-title")
         why = page.locator("#why")
         assert heading.text_content() == "Set 1 of 3"
-        parts = "others are parts, framed, negatives, turned or mirrored"
+        parts = "others are parts, framed, negatives, turned, mirrored, or without colours"
         assert why.text_content() == f"Proposed: {parts}, the names of others say that they are copies."
         shoot(page, "duplicates")
         page.keyboard.press("f")

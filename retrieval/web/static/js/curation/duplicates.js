@@ -29,7 +29,7 @@ const done = []; // what was decided, to be taken back
 const WHY = {
   there: () => t("the files of others are gone"),
   link: () => t("others are links"),
-  kind: () => t("others are parts, framed, negatives, turned or mirrored"),
+  kind: () => t("others are parts, framed, negatives, turned, mirrored, or without colours"),
   said: () => t("it has a title, a caption, tags or an album"),
   copy: () => t("the names of others say that they are copies"),
   resolution: () => t("it has the most pixels"),
@@ -48,6 +48,7 @@ const KINDS = {
   part: (name) => t("a part of {name}", { name }),
   framed: (name) => t("{name} with a frame or bars", { name }),
   negative: (name) => t("a negative of {name}", { name }),
+  grey: (name) => t("{name} without its colours", { name }),
   turned: (name) => t("{name}, turned or mirrored", { name }),
 };
 
