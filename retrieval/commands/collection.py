@@ -117,6 +117,17 @@ def index(
             show_default=False,
         ),
     ] = None,
+    ignore_robots: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore-robots",
+            rich_help_panel=IIIF,
+            metavar="HOST",
+            help="Ask this host for what its robots.txt forbids to programs, too: for those who have the library's "
+            "leave; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -202,8 +213,8 @@ def index(
         addresses += read_addresses(manifests)
     if addresses and watch:
         raise CairnError("--watch goes without addresses: a manifest is asked for again by the same command.")
-    if not addresses and (iiif_folder is not None or allow_host):
-        raise CairnError("--iiif-folder and --allow-host go with the address of a manifest.")
+    if not addresses and (iiif_folder is not None or allow_host or ignore_robots):
+        raise CairnError("--iiif-folder, --allow-host and --ignore-robots go with the address of a manifest.")
     if not paths and not addresses:
         paths = _removed_for_good(collection, catalogue) if again else []
     if not paths and not addresses:
@@ -239,6 +250,7 @@ def index(
                 max_pages=max_pages,
                 iiif_folder=iiif_folder,
                 allow_hosts=allow_host or (),
+                ignore_robots=ignore_robots or (),
                 progress=not (quiet or json),
             )
 

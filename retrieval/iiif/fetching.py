@@ -6,7 +6,7 @@
 - A redirect is an address like any other, and checked again.
 - Sizes, times, redirects, attempts and waits are bounded.
 - One host is asked for a few things at a time, and left alone for as long as it asks for (``Retry-After``).
-- What a host asks of programs in its ``robots.txt`` is kept to; it is read once.
+- What a host asks of programs in its ``robots.txt`` is kept to, but for hosts that the user names; it is read once.
 """
 
 import http.client
@@ -70,6 +70,7 @@ class FetchPolicy:
     """What may be asked, and how long it may take."""
 
     allowed_hosts: Collection[str] = ()  # that may have private addresses
+    ignore_robots: Collection[str] = ()  # hosts whose robots.txt is not asked for
     redirects: int = 5
     attempts: int = 4
     connect_seconds: float = 10.0  # for each address of a host
@@ -226,6 +227,7 @@ class Fetcher:
 
         self.policy = policy or FetchPolicy()
         self._allowed = {_plain_host(host) for host in self.policy.allowed_hosts}
+        self._free = {_plain_host(host) for host in self.policy.ignore_robots}
         try:
             number = version("cairn-search")
         except PackageNotFoundError:  # from a checkout that is not installed
@@ -296,7 +298,7 @@ class Fetcher:
         """Ask until there is an answer, wherever it is."""
         redirects = attempts = 0
         while True:
-            if by_rules:
+            if by_rules and there.host not in self._free:
                 self._keep_to_rules(there)
             if self._failed[there.host] >= self.policy.failures:
                 raise FetchError(
@@ -333,7 +335,12 @@ class Fetcher:
         if isinstance(rules, str):
             raise FetchError(rules)
         if not rules.allows(there.target):
-            raise RefusedError(f"the robots.txt of {there.host} asks programs to leave {there.target[:200]} alone")
+            raise RefusedError(
+                "the robots.txt of {host} asks programs to leave {path} alone: if you have the library's leave, "
+                "{--ignore-robots} {host} asks all the same",
+                host=there.host,
+                path=there.target[:200],
+            )
 
     def _read_rules(self, there: _Address) -> RobotRules | str:
         """Read a robots.txt (RFC 9309, section 2.3.1): without one all may be asked, where it cannot be had nothing."""
@@ -455,8 +462,7 @@ def _plain_host(host: str) -> str:
             return parse_address(f"http://{f'[{bare}]' if ':' in bare else bare}/").host
     except RefusedError:
         pass
-    sentence = "{host} is no name of a host: give {--allow-host|allow_hosts} a name alone."
-    raise RefusedError(sentence, host=repr(host))
+    raise RefusedError(f"{host!r} is no name of a host: give the name alone.")
 
 
 def _seconds(answer: http.client.HTTPResponse) -> float | None:

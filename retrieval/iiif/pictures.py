@@ -43,24 +43,31 @@ class TiledPicture:
     tiles: tuple[Tile, ...]
 
     def join(self, fetch: Callable[[str], bytes]) -> bytes:
-        """Fetch all tiles and put them together, as a JPEG; raises NotIiifError if one is no such picture."""
+        """Fetch all tiles and put them together, as a JPEG in sRGB; raises NotIiifError if one is no such picture."""
+        import numpy as np
         from PIL import Image
 
-        whole, profile = Image.new("RGB", (self.width, self.height)), None
+        from retrieval.photos.decoding import decode_content
+        from retrieval.photos.options import ImageOptions
+
+        whole = np.zeros((self.height, self.width, 3), np.uint8)
         for tile in self.tiles:
             content = fetch(tile.target)
             try:
-                part = Image.open(io.BytesIO(content), formats=("JPEG", "PNG", "WEBP"))
-                if max(abs(part.width - tile.width), abs(part.height - tile.height)) > 1:  # as servers round
-                    raise NotIiifError("a tile has another size than its info.json says")
-                profile = profile or part.info.get("icc_profile")
-                plain = part.convert("RGB")
-            except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
-                raise NotIiifError("a tile is no picture (JPEG, PNG or WebP), or damaged") from None
-            size = (tile.width, tile.height)
-            whole.paste(plain if plain.size == size else plain.resize(size), (tile.x, tile.y))
+                limits = ImageOptions(max_side=0, max_pixels=(tile.width + 1) * (tile.height + 1))
+                part = decode_content(content, limits)
+            except CairnError as error:
+                raise NotIiifError(f"a tile cannot be used: {error}") from None
+            if part.remarks.missing or part.remarks.rough:
+                raise NotIiifError("a tile cannot be used: the file is truncated")
+            if max(abs(part.width - tile.width), abs(part.height - tile.height)) > 1:  # as servers round
+                raise NotIiifError("a tile has another size than its info.json says")
+            pixels = part.pixels
+            if (part.width, part.height) != (tile.width, tile.height):
+                pixels = np.asarray(Image.fromarray(pixels).resize((tile.width, tile.height)))
+            whole[tile.y : tile.y + tile.height, tile.x : tile.x + tile.width] = pixels
         file = io.BytesIO()
-        whole.save(file, "JPEG", quality=_QUALITY, subsampling=0, icc_profile=profile)
+        Image.fromarray(whole).save(file, "JPEG", quality=_QUALITY, subsampling=0)
         return file.getvalue()
 
 

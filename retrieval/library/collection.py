@@ -161,6 +161,7 @@ class Collection(Decisions):
         max_pages: int | None = None,
         iiif_folder: str | os.PathLike[str] | None = None,
         allow_hosts: Iterable[str] = (),
+        ignore_robots: Iterable[str] = (),
         progress: Telling = None,
     ) -> Added:
         """Add photos, and bring up to date what is known of those that are in the collection.
@@ -191,6 +192,8 @@ class Collection(Decisions):
             Folder that pages of manifests are fetched into; without, one that the collection owns. It is indexed.
         allow_hosts : iterable of str
             Hosts that may be asked though their addresses are not those of the public Internet.
+        ignore_robots : iterable of str
+            Hosts that are asked for what their ``robots.txt`` forbids too: for those who have the library's leave.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
@@ -216,7 +219,7 @@ class Collection(Decisions):
                 if addresses:
                     from retrieval.library.manifests import fetch_pages
 
-                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, tell)
+                    pages = fetch_pages(self.opened, addresses, iiif_folder, allow_hosts, ignore_robots, tell)
                     paths.append(pages.root)
                 report = index_photos(
                     self.opened,

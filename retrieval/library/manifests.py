@@ -61,6 +61,7 @@ def fetch_pages(
     addresses: Sequence[str],
     folder: str | os.PathLike[str] | None,
     allow_hosts: Iterable[str],
+    ignore_robots: Iterable[str],
     tell: Progress,
 ) -> FetchedPages:
     """Fetch the pages of manifests at the size that a collection reads photos at.
@@ -81,8 +82,8 @@ def fetch_pages(
     image = collection.options.image
     size = NeededSize(image.max_side, image.working_side)
     streams = streams_from(collection.catalogue.setting(STREAMS_KEY))
-    allowed = (allow_hosts,) if isinstance(allow_hosts, str) else tuple(allow_hosts)
-    with Fetcher(FetchPolicy(allowed_hosts=allowed)) as fetcher:
+    allowed, free = ((one,) if isinstance(one, str) else tuple(one) for one in (allow_hosts, ignore_robots))
+    with Fetcher(FetchPolicy(allowed_hosts=allowed, ignore_robots=free)) as fetcher:
         try:
             top = root if folder is not None else make_folders(root, FOLDER)[0]
             downloads, notes = fetch_manifests(addresses, top, fetcher, size, tell, streams)

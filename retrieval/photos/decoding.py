@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -153,6 +154,17 @@ def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> P
 def colour_of_image(image: Image.Image, options: ImageOptions | None = None) -> NDArray[np.uint8]:
     """Take an image in memory as `read_colour` takes that of a file: RGB (H, W, 3) uint8; see `photo_of_image`."""
     return in_memory(image, options or ImageOptions(), colour=True)
+
+
+def decode_content(content: bytes, options: ImageOptions) -> Decoded:
+    """Decode the content of a file as `read_colour` does a file; raises CairnError as `read_photo`."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            return decode_apart(file.fileno(), options, COLOUR)
+    except OSError as error:
+        raise CairnError(reason_of(error)) from error
 
 
 def read_orientation(path: Path) -> int:

@@ -48,6 +48,13 @@ class IiifServer:
         self.files[path] = Reply(json.dumps(document).encode(), headers=headers)
         return self.address + path
 
+    def add_picture(self, name: str, picture: bytes, width: int, height: int) -> None:
+        """Give an encoded picture as it is, in one size, as a server of prepared files does."""
+        context = "http://iiif.io/api/image/3/context.json"
+        info = {"@context": context, "profile": "level0", "width": width, "height": height}
+        self.add_json(f"/image/{name}/info.json", info)
+        self.files[f"/image/{name}/full/max/0/default.jpg"] = Reply(picture, headers={"Content-Type": "image/jpeg"})
+
     def service(self, name: str, version: int = 3) -> dict[str, Any]:
         """The Image API of a picture, as a manifest names it."""
         address = f"{self.address}/image/{name}"
@@ -104,8 +111,8 @@ class IiifServer:
 
 
 @contextmanager
-def serve_iiif() -> Iterator[IiifServer]:
-    """Serve from threads of this process."""
+def serve_iiif(port: int = 0) -> Iterator[IiifServer]:
+    """Serve from threads of this process, at any port that is free or at one."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -141,7 +148,7 @@ def serve_iiif() -> Iterator[IiifServer]:
         def log_message(self, format: str, *arguments: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     served = IiifServer(server.server_port)
     with answering(server):

@@ -62,7 +62,7 @@ def _flower_font() -> Path:
 def _flowers() -> list[str]:
     """Pictures that the font has, in a mixed order, without those that look alike."""
     font = ImageFont.truetype(str(_flower_font()), 60)
-    seen = {}
+    seen: dict[bytes, str] = {}
     for code in (*range(0x2600, 0x2630), *range(0x2638, 0x2670), *range(0x2686, 0x26B0), *range(0x2701, 0x2768)):
         seen.setdefault(bytes(font.getmask(chr(code))), chr(code))
     found = list(seen.values())
@@ -89,7 +89,7 @@ def print_page(
     gap, line = 40, round(size * 1.35)
     across = (WIDTH - 2 * MARGIN - gap * (columns - 1)) // columns
     places: dict[int, tuple[int, int, int, int]] = {}
-    waiting = {int(rng.integers(0, columns)): [] for _ in range(1)} if not ornaments else {}
+    waiting: dict[int, list[int]] = {int(rng.integers(0, columns)): [] for _ in range(1)} if not ornaments else {}
     for number in ornaments:
         waiting.setdefault(int(rng.integers(0, columns)), []).append(number)
     for column in range(columns):
@@ -119,7 +119,9 @@ def _set_line(
     font: ImageFont.FreeTypeFont,
 ) -> None:
     """Set one line of words, justified but for the last of a paragraph."""
-    words, widths, space = [], [], draw.textlength(" ", font)
+    words: list[str] = []
+    widths: list[float] = []
+    space = draw.textlength(" ", font)
     names = _words()
     while sum(widths) + space * len(words) < across:
         word = names[min(int(rng.pareto(0.7) * 4), len(names) - 1)] + rng.choice(["", "", "", "", ",", "."])
@@ -163,7 +165,7 @@ def photograph(
     x = np.linspace(-1, 1, size[0])
     photo *= (1 - 0.15 * np.abs(x - rng.uniform(-1, 1))).astype(np.float32)
     photo = cv2.GaussianBlur(photo, (0, 0), rng.uniform(0.4, 0.9)) + rng.normal(0, 4, photo.shape)
-    return np.clip(photo, 0, 255).astype(np.uint8), matrix
+    return np.clip(photo, 0, 255).astype(np.uint8), matrix.astype(np.float64)
 
 
 def write_photo(path: Path, photo: NDArray[np.uint8]) -> None:

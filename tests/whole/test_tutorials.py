@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 import cairn
+from scripts.documentation.forty_books import PAGE, follow
 from tests.support.paths import ROOT
+from tests.support.printed_pages import typefaces
 
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")])
 NOTEBOOKS = sorted(DOCS.glob("examples/*.ipynb"))
+_NUMBER = re.compile(r"[\d.,]*\d")
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +33,7 @@ def _blocks(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
-NEED_MORE = {"own-features"}  # what it reads, features of another program, is not at hand
+NEED_MORE = {"own-features", "woodcut"}  # what they read is not at hand: features of another program, books
 WITH_PYTHON = [path for path in (*PAGES, *NOTEBOOKS) if _blocks(path)]
 
 
@@ -87,3 +90,12 @@ def test_python_on_a_page_runs(path: Path, album: Path, tmp_path: Path) -> None:
 def test_the_sample_photos_are_what_the_tutorial_says(album: Path, cairn: object) -> None:
     photos = sorted((album / "photos").rglob("*.jpg"))
     assert len(photos) == 55 and len({path.read_bytes() for path in photos}) == 55
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(typefaces()) < 2, reason="no fonts to print books with")
+def test_the_tutorial_of_forty_books_shows_what_is_printed(tmp_path: Path) -> None:
+    text = PAGE.read_text("utf-8")
+    assert [_NUMBER.sub("#", line) for line in follow(text, tmp_path).splitlines()] == [
+        _NUMBER.sub("#", line) for line in text.splitlines()
+    ]

@@ -92,9 +92,11 @@ def test_pages_go_into_the_folder_that_is_named_and_lists_are_read(
         (["http://127.0.0.1:9/m"], "no address of the public Internet: --allow-host 127.0.0.1 allows it."),
         (["https://user:secret@example.org/m"], "has a user name in it"),
         (["https://example.org/m", "--watch"], "--watch goes without addresses"),
+        (["--ignore-robots", "example.org", "."], "go with the address of a manifest"),
         (["--iiif-folder", "x", "."], "go with the address of a manifest"),
         (["--manifests", "none.txt"], "There is no list of manifests 'none.txt'"),
         (["--manifests", "odd.txt"], "Line 2 of odd.txt is no address"),
+        (["https://example.org/m", "--ignore-robots", "https://a"], "'https://a' is no name of a host"),
         (["https://example.org/m", "--allow-host", "a/b"], "'a/b' is no name of a host"),
     ),
 )

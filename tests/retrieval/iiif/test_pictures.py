@@ -10,7 +10,10 @@ from PIL import Image, ImageCms
 
 from retrieval.iiif.downloads import ManifestDownload
 from retrieval.iiif.pictures import NotIiifError, TiledPicture, picture_requests
+from retrieval.photos import apart, decoder
+from retrieval.photos.apart import is_apart
 from tests.retrieval.iiif.test_downloads import _fetch
+from tests.support.hostile import encode
 from tests.support.iiif_server import IiifServer, Reply
 
 LEVEL_0 = {
@@ -107,13 +110,13 @@ def _download(server: IiifServer, folder: Path, info: dict[str, Any], side: int)
     return told
 
 
-def test_a_page_in_tiles_is_a_picture_in_its_colours(server: IiifServer, tmp_path: Path) -> None:
+def test_a_page_in_tiles_is_a_picture_in_colours_of_srgb(server: IiifServer, tmp_path: Path) -> None:
     picture = _picture(300, 200)
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     told = _download(server, tmp_path, _prepare(server, picture, 3, (128, 128), (1, 2), icc_profile=profile), 140)
     assert (told.fetched, told.failed) == (1, [])
     with Image.open(next(tmp_path.rglob("*.jpg"))) as found:
-        assert (found.format, found.size, found.info["icc_profile"]) == ("JPEG", (150, 100), profile)
+        assert (found.format, found.size, found.info.get("icc_profile")) == ("JPEG", (150, 100), None)
         apart = np.abs(np.asarray(found).astype(int) - np.asarray(picture.reduce(2)))
     assert apart.mean() < 3
 
@@ -128,14 +131,33 @@ def test_a_tile_that_is_not_there_leaves_the_picture_as_a_whole(server: IiifServ
         assert found.size == (75, 50)
 
 
+@pytest.mark.skipif(not is_apart(), reason="photos are decoded by the process that asks")
+def test_tiles_are_decoded_by_other_processes_and_one_that_ends_its_decoder_is_damaged(
+    server: IiifServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture = _picture(300, 200)
+    info = _prepare(server, picture, 3, (128, 128), (1, 2)) | {"sizes": [{"width": 75, "height": 50}]}
+    server.files["/image/p/full/75,50/0/default.jpg"] = Reply(_encode(picture.reduce(4)))
+    with monkeypatch.context() as patched:
+        patched.delattr(Image, "open")
+        patched.delattr(decoder, "decode")
+        assert _download(server, tmp_path / "a", info, 150).fetched == 1
+    assert [path.suffix for path in (tmp_path / "a").rglob("0*")] == [".jpg"]
+    monkeypatch.setattr(apart, "_memory", lambda: 1)
+    assert _download(server, tmp_path / "b", info, 150).fetched == 1
+    assert [path.suffix for path in (tmp_path / "b").rglob("0*")] == [".png"]
+
+
 @pytest.mark.parametrize(
     ("tile", "sentence"),
     (
         (_encode(Image.new("RGB", (128, 126))), "another size"),
         (_encode(Image.new("RGB", (9000, 1))), "another size"),
-        (_encode(_picture(128, 128))[:300], "no picture"),
-        (b"II*\0" + bytes(100), "no picture"),
-        (b"", "no picture"),
+        (_encode(Image.new("1", (9000, 9000))), "more than the limit of 16641 pixels"),
+        (_encode(_picture(128, 128))[:300], "cannot be used: the file is truncated"),
+        (encode(_picture(128, 128), "JPEG")[:-200], "cannot be used: the file is truncated"),
+        (b"II*\0" + bytes(100), "cannot be used"),
+        (b"", "cannot be used: the file is empty"),
     ),
 )
 def test_a_tile_that_is_no_such_picture_is_refused(server: IiifServer, tile: bytes, sentence: str) -> None:

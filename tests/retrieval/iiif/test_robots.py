@@ -1,6 +1,7 @@
 """What hosts ask of programs: rules as RFC 9309 has them, read once, and kept to."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -70,13 +71,30 @@ def test_what_a_host_forbids_is_told_and_not_asked(server: IiifServer, tmp_path:
     server.pictures |= {f"p{number}": Image.new("RGB", (80, 100)) for number in range(3)}
     address = server.add_json("/m", server.manifest("/m", {"p0": "1r", "p1": "1v", "p2": "2r"}))
     (told,) = _fetch(tmp_path, address)
-    reason = "the robots.txt of 127.0.0.1 asks programs to leave /image/p1/info.json alone"
+    reason = (
+        "the robots.txt of 127.0.0.1 asks programs to leave /image/p1/info.json alone: if you have the "
+        "library's leave, ignore_robots 127.0.0.1 asks all the same"
+    )
     assert (told.fetched, told.failed) == (2, [{"page": "1v", "reason": reason}])
     assert server.count("/image/p1") == 0 and server.robots == 1
     server.files["/robots.txt"] = Reply(b"User-agent: cairn\nDisallow: /m\n")
     server.asked.clear()
     (told,) = _fetch(tmp_path, address)
-    assert told.reason == "the robots.txt of 127.0.0.1 asks programs to leave /m alone" and not server.asked
+    assert "asks programs to leave /m alone" in told.reason and not server.asked
+
+
+def test_a_host_that_the_user_names_is_asked_for_what_it_forbids(
+    server: IiifServer, tmp_path: Path, cairn: Callable[..., Any]
+) -> None:
+    server.files["/robots.txt"] = Reply(b"User-agent: *\nDisallow: /image/\n")
+    server.pictures["p0"] = Image.new("RGB", (80, 100))
+    address = server.add_json("/m", server.manifest("/m", {"p0": "1r"}))
+    told = ["index", tmp_path / "c", address, "--allow-host", "127.0.0.1", "--ignore-robots", "example.org"]
+    ran = cairn(*told)
+    assert server.count("/image") == 0 and server.robots == 1
+    assert "if you have the library's leave, --ignore-robots 127.0.0.1 asks all the same" in ran.out + ran.err
+    cairn(*told, "--ignore-robots", "127.0.0.1")
+    assert server.count("/image") == 2 and server.robots == 1
 
 
 def test_redirects_keep_to_the_rules_too(server: IiifServer) -> None:

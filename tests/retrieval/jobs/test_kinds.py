@@ -37,7 +37,7 @@ def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_add
     assert job.about == "example.org" and read("index", job.model_dump_json()) == job
     command = job.command(tmp_path, [])
     assert command[-2:] == ["--", "https://Example.org/m"]
-    assert not {"--allow-host", "--iiif-folder"} & set(command)
+    assert not {"--allow-host", "--iiif-folder", "--ignore-robots"} & set(command)
 
 
 @pytest.mark.parametrize(
