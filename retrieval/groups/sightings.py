@@ -71,4 +71,5 @@ def _see(path: str, sha256: str | None, width: int | None, height: int | None, c
     seen: NDArray[Any] | None = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     if seen is None:
         return None
-    return look(cv2.cvtColor(seen, cv2.COLOR_BGR2RGB), width / height if width and height else None)
+    picture = np.asarray(cv2.cvtColor(seen, cv2.COLOR_BGR2RGB), np.uint8)
+    return look(picture, width / height if width and height else None)

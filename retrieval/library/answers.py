@@ -92,6 +92,8 @@ class Result:
         Corners of where the query's box, or all of it, lies in the photo, clipped to it.
     page : int or None
         Which page of the file, from 1, where it has several; None for the page that stands for it.
+    mirrored : bool
+        Whether it shows the mirror image of the query.
     """
 
     rank: int
@@ -110,6 +112,7 @@ class Result:
     turn: float
     region: list[list[float]] | None = field(hash=False)
     page: int | None = None
+    mirrored: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, as ``cairn query --json`` prints them."""
@@ -317,7 +320,7 @@ def make_answer(
     searcher : Searcher
         That searched.
     asked, found : sequences
-        The photos of the query, and what was found of each.
+        The photos of the query, and what was found of each, and after that perhaps of the mirror image of each.
     top : int
         Most photos that are reported.
     match_all : bool
@@ -350,9 +353,9 @@ def make_answer(
     seconds["total"] = sum(seconds.values())
     own = {str(one.path) for one in asked}  # a photo of the collection does not count itself as found
     answer = Answer(
-        queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=True)),
+        queries=tuple(query_photo(one, other.query) for one, other in zip(asked, found, strict=False)),  # then mirrored
         results=tuple(
-            _result(place, which, found[which].query, hit, row, images.get(hit.number))
+            _result(place, which % len(asked), found[which].query, hit, row, images.get(hit.number))
             for place, ((which, hit), row) in enumerate(zip(ranked, rows, strict=True), 1)
         ),
         engine=searcher.options.engine,
@@ -401,6 +404,7 @@ def _result(
         turn=round(query.views[hit.view].turn, 6),
         region=found_region(query, matrix, row.width, row.height),
         page=page,
+        mirrored=query.mirrored,
     )
 
 

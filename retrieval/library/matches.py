@@ -236,7 +236,7 @@ def _indices(
     """Rows (N, 2) of matched features in the order of `kept_features`."""
     indices = np.full((len(matches), 2), -1, np.int32)
     indices[:, 1] = places_of(image)[matches[:, 1]]
-    if asked.row is not None:
+    if asked.row is not None and not asked.mirrored:
         own = searcher.index.images.features(asked.row.number)
         # A query may have been described again, in another order, or within a box: its features are known by place.
         kept = decode_geometry(own.columns, np.arange(len(own.words)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from index.errors import CairnError
 from retrieval.catalogue.browsing import numbers_of
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.schema import ImageRow
@@ -18,7 +19,7 @@ from retrieval.collection.collection import Collection
 from retrieval.library.answers import Answer, make_answer
 from retrieval.library.matches import Match, make_match
 from retrieval.library.text_alone import refuse_text_alone
-from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query
+from retrieval.search.answers import AnsweredQuery, LeftOut, QueryImage, make_query, mirrored_of
 from retrieval.search.engines.registry import BEST, find_engine
 from retrieval.search.options import SearchOptions
 from retrieval.search.photos import NotHere
@@ -132,7 +133,9 @@ class Searches:
         CollectionChanged, KeyError
             The collection is no longer what it was: renew, and search again.
         """
-        searcher = self.searcher(options)
+        if options.mirrored and match_all:
+            raise CairnError("{--mirrored} looks for photos that match any of several, and not all.")
+        searcher = self.searcher(replace(options, mirrored=False))
         passing = self.collection.catalogue.read(numbers_of, wanted=wanted) if wanted else None
         hidden, rejected = self._left_out.of(asked)
         among: NDArray[np.integer] | None = passing
@@ -143,7 +146,7 @@ class Searches:
                 found_in = searcher.index.image_numbers if among is None else among
                 among = found_in[~np.isin(found_in, left_out)]
         found = []
-        for one in asked:
+        for one in [*asked, *(mirrored_of(asked) if options.mirrored else ())]:
             query, seconds = self._query(searcher, one)
             try:
                 found.append(
@@ -185,7 +188,9 @@ class Searches:
         """
         named = options.engine
         geometric = named if named == BEST else find_engine(named).explained_by or named
-        searcher = self.searcher(replace(options, engine=geometric, expand="none", every_turn=True))
+        searcher = self.searcher(replace(options, engine=geometric, expand="none", every_turn=True, mirrored=False))
+        if options.mirrored:
+            (asked,) = mirrored_of([asked])
         query, _ = self._query(searcher, asked)
         try:
             ranking = searcher.search(query.views, np.array([row.number])).hits
@@ -216,6 +221,7 @@ class Searches:
             searcher.engine.needs_descriptors,
             asked.max_pixels,
             asked.is_away,
+            asked.mirrored,
             id(self.collection.extractor),  # which features of another program are given by; a query keeps it alive
         )
         query = self._queries.pop(key, None)

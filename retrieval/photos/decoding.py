@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +154,12 @@ def photo_of_image(image: Image.Image, options: ImageOptions | None = None) -> P
 def colour_of_image(image: Image.Image, options: ImageOptions | None = None) -> NDArray[np.uint8]:
     """Take an image in memory as `read_colour` takes that of a file: RGB (H, W, 3) uint8; see `photo_of_image`."""
     return in_memory(image, options or ImageOptions(), colour=True)
+
+
+def mirror_image(photo: Photo) -> Photo:
+    """Exchange left and right of a photo."""
+    text = None if photo.text is None else np.ascontiguousarray(photo.text[:, ::-1])
+    return replace(photo, grey=np.ascontiguousarray(photo.grey[:, ::-1]), text=text)
 
 
 def decode_content(content: bytes, options: ImageOptions) -> Decoded:

@@ -39,6 +39,7 @@ class QueryImage:
     content: str | None = None  # SHA-256 of the file, if that is known
     is_away: bool = False  # its file is not there: what is stored of it will do
     max_pixels: int | None = None  # that its file may have; None: as photos of the collection
+    mirrored: bool = False  # its mirror image is searched for
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,17 @@ def ask_with_file(collection: Collection, name: str, path: Path, box: Box | None
     content = _content(path)
     row = collection.catalogue.read(photo_of_content, content) if content is not None else None
     return QueryImage(name, path, box, row, content)
+
+
+def mirrored_of(asked: Sequence[QueryImage]) -> list[QueryImage]:
+    """Ask with the mirror images of photos; raises CairnError if a file is away: what is stored of it will not do."""
+    for one in asked:
+        if one.is_away:
+            raise PhotoUnusable(
+                f"The photo {one.name!r} is in the collection, but its file {one.path} is no longer there, and a "
+                f"search for its mirror image needs it: {IF_MOVED}."
+            )
+    return [replace(one, mirrored=True) for one in asked]
 
 
 def _content(path: Path) -> str | None:
@@ -138,14 +150,15 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    if asked.is_away and asked.row is not None:
+    if asked.is_away and asked.row is not None and not asked.mirrored:
         return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
-    source = QuerySource(collection.extractor, image or collection.options.image, asked.path, asked.box)
+    image = image or collection.options.image
+    source = QuerySource(collection.extractor, image, asked.path, asked.box, mirrored=asked.mirrored)
     # A box has fewer features still if only few of the photo's are kept.
     is_kept = asked.box is None or not collection.options.features.regions.max_features
     is_kept |= collection.extractor.reads_files  # its file gives none
-    if asked.row is not None and is_kept:
+    if asked.row is not None and is_kept and not asked.mirrored:
         photos = searcher.index.images
         by_words = options.soft == 1 and not searcher.engine.needs_descriptors
         with contextlib.suppress(NotHere):  # its file will do

@@ -53,7 +53,8 @@ def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | Non
     found = _projective(hit, query, image) if image is not None and may_fix(hit) else None
     if found is None:
         found = np.vstack([transform, [0, 0, 1]])
-    return in_pixels(found, query.side, side)
+    matrix = in_pixels(found, query.side, side) @ query.mirroring
+    return np.asarray(matrix / matrix[2, 2])
 
 
 def in_pixels(found: NDArray[np.float64], query_side: float, side: float) -> NDArray[np.float64]:

@@ -74,6 +74,14 @@ class SearchOptions:
     every_turn: Annotated[
         bool, Option("Try all turns, whatever upright has found: slower.", SEARCH, flags=("--every-turn",))
     ] = False
+    mirrored: Annotated[
+        bool,
+        Option(
+            "Look for mirror images too, such as negatives that were scanned from the wrong side: takes twice as long.",
+            SEARCH,
+            flags=("--mirrored",),
+        ),
+    ] = False
     augmented: Annotated[
         bool,
         Option(

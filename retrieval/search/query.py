@@ -18,7 +18,7 @@ from retrieval.collection.collection import Collection
 from retrieval.features.encoding import decode_geometry, frames_of
 from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.features.halves import to_single
-from retrieval.photos.decoding import Photo
+from retrieval.photos.decoding import Photo, mirror_image
 from retrieval.photos.options import ImageOptions
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
@@ -55,6 +55,7 @@ class Query:
     box: Box | None
     views: Sequence[View]  # the first is upright
     source: "QuerySource | None" = None  # where views at other turns come from
+    mirrored: bool = False  # whether the views are of its mirror image
 
     @property
     def side(self) -> int:
@@ -63,13 +64,22 @@ class Query:
 
     @property
     def region(self) -> NDArray[np.float64]:
-        """Its box, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
+        """Its box in the views, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
         box = self.box or (-0.5, -0.5, self.width - 0.5, self.height - 0.5)
-        return (np.array(box) + 0.5) / self.side
+        return (np.array(mirror_box(box, self.width) if self.mirrored else box) + 0.5) / self.side
+
+    @property
+    def mirroring(self) -> NDArray[np.float64]:
+        """Takes pixels (3, 3) of the upright original to those of the picture that the views are of."""
+        return np.array([[-1, 0, self.width - 1], [0, 1, 0], [0, 0, 1]]) if self.mirrored else np.eye(3)
 
     def ellipses(self, view: int, features: NDArray[np.integer]) -> NDArray[np.float32]:
         """Regions (N, 5) of some features of a view, pixels of the upright original."""
-        return self.views[view].frames.at(features).ellipses(self.side)
+        found = self.views[view].frames.at(features).ellipses(self.side)
+        if self.mirrored:
+            found[:, 0] = self.width - 1 - found[:, 0]
+            found[:, 3] *= -1
+        return found
 
     def moved(self, path: Path) -> "Query":
         """The same query of a file of the same content."""
@@ -102,9 +112,14 @@ class QuerySource:
         The photo.
     box : tuple of four floats, optional
         Only features whose centre lies in this box are used; corners in any order.
+    mirrored : bool
+        Whether its mirror image is meant; the box is that in the photo.
     """
 
-    def __init__(self, extractor: Extractor, image: ImageOptions, path: Path, box: Box | None) -> None:
+    def __init__(
+        self, extractor: Extractor, image: ImageOptions, path: Path, box: Box | None, *, mirrored: bool = False
+    ) -> None:
+        self.mirrored = mirrored
         self.extractor = extractor
         self.path = path
         self._image = image
@@ -129,6 +144,9 @@ class QuerySource:
                 unusable.path = self.path
                 raise unusable from error
             clipped = clip_box(self.box, photo.width, photo.height) if self.box is not None else None
+            if self.mirrored:
+                photo = mirror_image(photo)
+                clipped = clipped and mirror_box(clipped, photo.width)
             known = self._known
             regions = self.extractor.detect(photo, clipped) if known is None else self.extractor.known(photo, known())
             self._read = photo, clipped, regions
@@ -232,7 +250,8 @@ def extract_query(
     )
     photo, box, _ = source.read()
     views = LazyViews(describe([0.0])[0], turns_of(source.extractor, turns), describe)
-    return Query(source.path, photo.width, photo.height, box, views, source)
+    box = mirror_box(box, photo.width) if box and source.mirrored else box
+    return Query(source.path, photo.width, photo.height, box, views, source, source.mirrored)
 
 
 def recall_query(
@@ -395,6 +414,11 @@ def shrunk_box(box: Box, part: float) -> Box:
     x0, y0, x1, y1 = box
     across, down = (1 - part) / 2 * (x1 - x0), (1 - part) / 2 * (y1 - y0)
     return x0 + across, y0 + down, x1 - across, y1 - down
+
+
+def mirror_box(box: Box, width: int) -> Box:
+    """Give the box of the same in the mirror image of a photo of this width, pixels."""
+    return width - 1 - box[2], box[1], width - 1 - box[0], box[3]
 
 
 def clip_box(box: Box, width: int, height: int) -> Box:

@@ -371,6 +371,7 @@ class Result(BaseModel):
     turn: float = Field(description="Turn of the query that it was found at: radians, clockwise.")
     region: Region
     page: int | None = Field(None, description="Of a file of several, from 1; null for the page that stands for it.")
+    mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
 
 
 class SearchAnswer(BaseModel):

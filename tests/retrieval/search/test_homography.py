@@ -32,7 +32,7 @@ def match(number: int, wrong: float, noise: float) -> tuple[Any, Any, Any, Any]:
     linear = np.tile(np.eye(2, dtype=np.float32) * np.float32(0.02), (number, 1, 1))
     image = SimpleNamespace(columns={"geometry": encode_frames(Frames(there.astype(np.float32), linear))}, elongation=1)
     view = SimpleNamespace(frames=Frames(here.astype(np.float32), linear), elongation=1)
-    query = SimpleNamespace(views=[view], side=SIDE)
+    query = SimpleNamespace(views=[view], side=SIDE, mirroring=np.eye(3))
     matches = np.repeat(np.arange(number, dtype=np.int32)[:, None], 2, axis=1)
     verification = SimpleNamespace(transform=np.array([[0.6, 0, 0.2], [0, 0.55, 0.15]]), matches=matches)
     return SimpleNamespace(view=0, verification=verification), query, SimpleNamespace(width=SIDE, height=SIDE), image

@@ -71,7 +71,7 @@ function tile(entry, turned, { queries, said, here }) {
   const turns = turned ? said.turns : "1";
   const box = surround(entry.region, entry);
   const own = format({ photo: entry.number, upload: null, box });
-  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, from: here.split("?")[1] });
+  const match = address("/match", { q: format(asked), photo: entry.number, engine, turns, turn: entry.turn, similarity, augmented, mirrored: entry.mirrored || undefined, from: here.split("?")[1] });
   const photo = { href: address("/photo", { number: entry.number, q: queries.map(format) }) };
   const { name, title } = entry;
   const look = { region: entry.region, alt: name, eager: entry.rank <= 12, source: thumbnail(entry.number, isShown(entry) ? 512 : 256) };
@@ -79,7 +79,7 @@ function tile(entry, turned, { queries, said, here }) {
     tick(entry),
     el("a", { href: match }, frame(entry, look)),
     title ? el("a", { class: "title", title: `${title} (${name})`, dir: "auto", ...photo }, title) : nameLine("a", name, photo),
-    el("p", { class: "measure" }, el("strong", { class: "strength" })),
+    el("p", { class: "measure" }, el("strong", { class: "strength" }), entry.mirrored && t(", mirror image")),
     el("p", { class: "exact" }, title && nameLine("span", name), el("span", { class: "rank" }), el("span", { class: "number" })),
     el("div", { class: "row" },
       el("a", { class: "button small here", href: searchAddress([own], { engine, similarity, augmented }), "aria-label": box ? t("Search this region of {name}", { name }) : t("Search this: {name}", { name }) }, box ? t("Search this region") : t("Search this")),

@@ -14,7 +14,7 @@ import { anyResults, clearResults, listenToResults, moreThan, showResults } from
 import { take } from "./uploads.js";
 
 const DEFAULTS = {
-  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1", augmented: "1",
+  match: "any", engine: at("engine").options[0].value, expand: "none", turns: "8", top: "20", similarity: "1", augmented: "1", mirrored: "",
   words: "", name: "", folder: "", taken_from: "", taken_to: "", tag: "",
 };
 
@@ -35,7 +35,7 @@ const turningClock = stopwatch(at("turning-elapsed"));
 
 function options() {
   const given = Object.fromEntries(new FormData(form));
-  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { similarity: "0", augmented: "0" }[name]]));
+  return Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given[name]?.trim() ?? { similarity: "0", augmented: "0", mirrored: "" }[name]]));
 }
 
 /** Those that are not as they are anyway: what the address needs to say. */
@@ -207,13 +207,14 @@ const asking = () => ({ queries: [...queries], said: said(), top: Number(options
 
 /** The options as the server takes them, those that are not as they are anyway. */
 function how() {
-  const { top, turns, similarity, augmented, ...others } = said();
+  const { top, turns, similarity, augmented, mirrored, ...others } = said();
   return {
     ...others,
     ...(top && { top: Number(top) }),
     ...(turns && { turns: Number(turns) }),
     ...(similarity && { similarity: false }),
     ...(augmented && { augmented: false }),
+    ...(mirrored && { mirrored: true }),
   };
 }
 
@@ -298,11 +299,11 @@ async function answer(signal) {
     return;
   }
   at("said").textContent = t("Searching…");
-  const { similarity, augmented, turns, top, tag, ...others } = options();
+  const { similarity, augmented, mirrored, turns, top, tag, ...others } = options();
   // Where the server has a learnt similarity it is used, unless we say not to.
   const scored = similarity === DEFAULTS.similarity ? undefined : false;
   const asked = asking();
-  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented };
+  const how = { ...others, tag: splitTags(tag), top: Number(top), similarity: scored, augmented: augmented === DEFAULTS.augmented, mirrored: mirrored === "1" };
   // Upright comes first, many times as quickly; the same list is completed by what turned views find.
   const upright = await search(asked.queries, { ...how, turns: 1 }, signal);
   show(upright, asked);
