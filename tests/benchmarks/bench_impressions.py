@@ -1,0 +1,97 @@
+"""How often impressions of one block are told from those of two blocks cut alike, and how much of the wear is seen.
+
+Run as `python -m tests.benchmarks.bench_impressions`; it never gates. Blocks are drawn by rules, worn or cut once more,
+printed by a simulated press and photographed (`tests/support/printed_blocks.py`). The start of each registration is the
+true map with its corners moved by some pixels, as verification leaves it. `--coarse` photographs the second impression
+at half the size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+
+from retrieval.impressions.frames import ReadPhoto, align_impression, align_reference, frame_around
+from retrieval.impressions.residual import VERDICTS, compare_impressions
+from tests.support.printed_blocks import Stroke, age_block, cut_alike, cut_block, impression, place_of_block
+
+KINDS: dict[str, Callable[[list[Stroke], int], list[Stroke]]] = {
+    "one block, same state": lambda block, _: block,
+    "one block, 12 breaks, thinned 0.3": lambda block, seed: age_block(block, seed, 12, 0.3),
+    "one block, 40 breaks, thinned 0.8": lambda block, seed: age_block(block, seed, 40, 0.8),
+    "one block, 90 breaks, thinned 1.2": lambda block, seed: age_block(block, seed, 90, 1.2),
+    **{
+        f"cut alike, {jitter:.1f} pixels off": lambda block, seed, jitter=jitter: cut_alike(block, seed, jitter)
+        for jitter in (0.5, 1.0, 1.5, 2.5)
+    },
+}
+CORNERS = 4.0
+"""Standard deviation of the corners at which a registration begins, pixels."""
+
+
+@dataclass
+class KindFigures:
+    """What was told of the pairs of one kind."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    displacements: list[float] = field(default_factory=list)
+    missing: list[tuple[float, float]] = field(default_factory=list)
+    bends: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+
+def compare(block: list[Stroke], other: list[Stroke], seed: int, figures: KindFigures, scale: float) -> None:
+    """Print and photograph two blocks, compare the photos, and note what was told."""
+    here, to_here = impression(block, 10 * seed + 1)
+    there, to_there = impression(other, 10 * seed + 2, scale=(0.85 * scale, scale))
+    outline = cv2.perspectiveTransform(place_of_block()[None], to_here)[0]
+    rng = np.random.default_rng(seed)
+    moved = (outline + rng.normal(0, CORNERS, (4, 2))).astype(np.float32)
+    start = to_there @ np.linalg.inv(to_here) @ cv2.getPerspectiveTransform(outline.astype(np.float32), moved)
+    photos = [ReadPhoto(np.dstack([grey] * 3), *grey.shape[::-1]) for grey in (here, there)]
+    began = time.perf_counter()
+    frame = frame_around([outline], photos[0])
+    reference = align_reference(frame, photos[0])
+    aligned = align_impression(frame, reference, photos[1], start, frame.mask(outline))
+    if aligned is None:
+        figures.verdicts["not registered"] += 1
+        return
+    found = compare_impressions(reference.ink, aligned.ink, aligned.region)
+    figures.seconds.append(time.perf_counter() - began)
+    figures.verdicts[found.verdict] += 1
+    figures.displacements.append(found.displacement_widths or np.nan)
+    figures.missing.append(found.missing)
+    figures.bends.append(aligned.bend)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=25, help="pairs of each kind")
+    parser.add_argument("--seed", type=int, default=1000, help="of the first block")
+    parser.add_argument("--coarse", action="store_true", help="photograph the second impression at half the size")
+    arguments = parser.parse_args()
+    print("kind | " + " | ".join(VERDICTS) + " | displaced, least to most | missing of the first, of the second | s")
+    for kind, make in KINDS.items():
+        figures = KindFigures()
+        for seed in range(arguments.seed, arguments.seed + arguments.blocks):
+            block = cut_block(seed)
+            compare(block, make(block, seed), seed, figures, 0.5 if arguments.coarse else 1.0)
+        told = " | ".join(str(figures.verdicts[verdict]) for verdict in VERDICTS)
+        low, middle, high = np.nanquantile(figures.displacements, [0, 0.5, 1])
+        first, second = np.median(figures.missing, axis=0)
+        print(
+            f"{kind} | {told} | {low:.3f}, {middle:.3f}, {high:.3f} | {first:.1%}, {second:.1%} | "
+            f"{np.median(figures.seconds):.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
