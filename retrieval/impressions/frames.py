@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import CairnError
-from retrieval.impressions.registration import ImpressionMap, ink_of, register_impression, start_map
+from retrieval.impressions.registration import ImpressionMap, bend_impression, ink_of, register_impression, start_map
 from retrieval.impressions.residual import agreeing_region
 
 MOST_SIDE = 1600
@@ -193,7 +193,7 @@ def align_impression(
     found = register_impression(reference.ink, ink, start_map(shift @ start.homography, frame.size), region)
     if narrow:
         region = agreeing_region(reference.ink, found.apply(ink), region)
-        found = register_impression(reference.ink, ink, found, region)
+        found = bend_impression(reference.ink, ink, found, region)
     if found.correlation < _ALIKE:
         return None
     whole = ImpressionMap(np.linalg.inv(shift) @ found.homography, found.bend, found.size, found.correlation)

@@ -151,10 +151,32 @@ def register_impression(
             moved = best.homography @ step
             candidate = ImpressionMap(moved / moved[2, 2], best.bend, best.size)
             best = _better(best, _scored(candidate, reference, other, inside))
+    return bend_impression(reference, other, best, inside)
+
+
+def bend_impression(
+    reference: NDArray[np.float32], other: NDArray[np.float32], start: ImpressionMap, region: NDArray[np.bool_]
+) -> ImpressionMap:
+    """Refine the polynomials of a map alone; see `register_impression`.
+
+    Parameters
+    ----------
+    reference, other : ndarray, shape (H, W) and (H', W'), float32
+        Ink of the frame and of the other photo.
+    start : ImpressionMap
+        Right to some pixels.
+    region : ndarray of bool, shape (H, W)
+        Pixels of the frame that are compared.
+
+    Returns
+    -------
+    ImpressionMap
+    """
+    best = _scored(start, reference, other, region)
     for blur, steps in _BENDS:
         for _ in range(steps):
-            bend = best.bend + _bend_step(reference, best.apply(other), inside, blur)
-            candidate = _scored(ImpressionMap(best.homography, bend, best.size), reference, other, inside)
+            bend = best.bend + _bend_step(reference, best.apply(other), region, blur)
+            candidate = _scored(ImpressionMap(best.homography, bend, best.size), reference, other, region)
             if candidate.shift > _MOST_SHIFT * max(best.size) or candidate.correlation < best.correlation + 1e-5:
                 break
             best = candidate

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 INKED, BARE = 0.5, 0.25
 """Ink from which a pixel is surely inked, and up to which it is surely bare."""
-ONE_BLOCK, CUT_ALIKE = 0.18, 0.21
+ONE_BLOCK, CUT_ALIKE = 0.16, 0.185
 """Widths of a line that a quarter of the lines is displaced by at least: up to the first, one block has printed both;
 from the second, two that are cut alike; between them it is unsure."""
 VERDICTS = ("one block", "cut alike", "unsure")
@@ -24,8 +24,8 @@ LEAST_WIDTH = 2.0
 
 _LEAST_CORRELATION = 0.3  # of the ink of both: what agrees less is not registered
 _FEWEST = 24  # places at which a displacement is measured
-_WINDOW = 5.0  # widths of a line: side of what a displacement is measured in
-_BLUR = 0.36  # widths of a line
+_WINDOW = 2.0  # widths of a line: standard deviation of the windows in which a displacement is measured
+_BLUR = 0.25  # widths of a line
 _STEEP = 0.1  # of the steepest windows: those with less show next to no line
 _QUARTER = 0.75
 _BREAK = 1.0  # squared widths of a line: smallest place that counts as a break
@@ -119,6 +119,8 @@ def compare_impressions(
     ImpressionResidual
     """
     inside = np.ones(first.shape, bool) if region is None else region
+    if not inside.any():
+        return ImpressionResidual((inside, inside), (0.0, 0.0), (0.0, 0.0), tolerance or 1.0, None, 0.0)
     widths = line_width(first, inside), line_width(second, inside)
     mean = max(sum(widths) / 2, 1.0)
     within = max(1.0, mean / 2) if tolerance is None else tolerance
@@ -126,7 +128,7 @@ def compare_impressions(
     inks = [max(1, int(np.count_nonzero((one >= INKED) & inside))) for one in (first, second)]
     shares = [float(np.count_nonzero(lost) / ink) for lost, ink in zip(only, inks, strict=True)]
     moved = np.abs(displacements(first, second, inside, mean))
-    one, other = (picture[inside] - picture[inside].mean() for picture in (first, second))
+    one, other = (np.where(inside, picture - picture.mean(where=inside), 0) for picture in (first, second))
     spread = float(np.sqrt((one * one).sum() * (other * other).sum()))
     return ImpressionResidual(
         only,
@@ -218,10 +220,10 @@ def displacements(
     one, other = (cv2.GaussianBlur(picture, (0, 0), max(0.8, _BLUR * width)) for picture in (first, second))
     inside, difference = region.astype(np.float32), one - other
     x, y = (cv2.Sobel((one + other) / 2, cv2.CV_32F, *way, ksize=3, scale=1 / 8) for way in ((1, 0), (0, 1)))
-    side = max(9, round(_WINDOW * width))
-    step = side // 2
+    reach = max(2.5, _WINDOW * width)
+    step = round(1.75 * reach)
     xx, xy, yy, xd, yd = (
-        cv2.boxFilter(product * inside, -1, (side, side))[step::step, step::step].ravel().astype(np.float64)
+        cv2.GaussianBlur(product * inside, (0, 0), reach)[step::step, step::step].ravel().astype(np.float64)
         for product in (x * x, x * y, y * y, x * difference, y * difference)
     )
     sizes, axes = np.linalg.eigh(np.stack([xx, xy, xy, yy], -1).reshape(-1, 2, 2))

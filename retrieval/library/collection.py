@@ -17,7 +17,7 @@ from index.attributes import shared_by
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
-from index.parallel import processes
+from index.parallel import one_thread, processes
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photos import count_indexed, photo_of_name
 from retrieval.catalogue.schema import FILE
@@ -431,7 +431,7 @@ class Collection(Decisions):
         within = as_box(box)
         if tolerance is not None and not 0 <= tolerance <= 64:
             raise CairnError(f"A tolerance is from 0 to 64 pixels, not {tolerance}.")
-        with self._lock, telling(progress, TITLES) as tell:
+        with self._lock, one_thread(), telling(progress, TITLES) as tell:
             if reference is None and given:
                 reference = given[0]
             if reference is None:

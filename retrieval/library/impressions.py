@@ -28,7 +28,7 @@ from retrieval.impressions.frames import (
     trim_frame,
 )
 from retrieval.impressions.pictures import encode_png, overlay, residual_map
-from retrieval.impressions.registration import register_impression, start_map
+from retrieval.impressions.registration import bend_impression, start_map
 from retrieval.impressions.residual import Break, ImpressionResidual, compare_impressions
 from retrieval.library.given import row_of
 from retrieval.library.matches import Match
@@ -365,7 +365,7 @@ def _residual(
     region, ink = one.region & other.region, other.ink
     if not registered and region.any():
         start = start_map(np.eye(3), region.shape[::-1])
-        ink = register_impression(one.ink, ink, start, region).apply(ink)
+        ink = bend_impression(one.ink, ink, start, region).apply(ink)
     return compare_impressions(one.ink, ink, region, tolerance)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
+from index.parallel import one_thread
 from retrieval.impressions.frames import ReadPhoto, align_impression, align_reference, frame_around
 from retrieval.impressions.residual import VERDICTS, compare_impressions
 from tests.support.printed_blocks import Stroke, age_block, cut_alike, cut_block, impression, place_of_block
@@ -57,8 +58,9 @@ def compare(block: list[Stroke], other: list[Stroke], seed: int, figures: KindFi
     photos = [ReadPhoto(np.dstack([grey] * 3), *grey.shape[::-1]) for grey in (here, there)]
     began = time.perf_counter()
     frame = frame_around([outline], photos[0])
-    reference = align_reference(frame, photos[0])
-    aligned = align_impression(frame, reference, photos[1], start, frame.mask(outline))
+    with one_thread():
+        reference = align_reference(frame, photos[0])
+        aligned = align_impression(frame, reference, photos[1], start, frame.mask(outline))
     if aligned is None:
         figures.verdicts["not registered"] += 1
         return
