@@ -183,6 +183,8 @@ def align_impression(
     """
     start = start_map(photo.reading @ homography @ frame.matrix, frame.size)
     places = start.places[region]
+    if not np.isfinite(places).all():  # a part would lie behind the camera
+        return None
     low = np.clip(np.floor(places.min(axis=0)) - _AROUND, 0, None).astype(int) if len(places) else np.zeros(2, int)
     high = np.ceil(places.max(axis=0)).astype(int) + _AROUND if len(places) else low
     part = photo.pixels[low[1] : max(high[1], 0), low[0] : max(high[0], 0)]

@@ -161,11 +161,33 @@ class Impressions:
         return f"<{len(self.photos)} impressions, {self.size[0]} × {self.size[1]} pixels>"
 
     def overlay(self, place: int) -> NDArray[np.uint8]:
-        """Lay one of `photos` over the reference, RGB: vermilion is ink of the reference alone, blue of the photo."""
+        """Lay one of `photos` over the reference: vermilion is ink of the reference alone, blue that of the photo.
+
+        Parameters
+        ----------
+        place : int
+            Of the photo in `photos`, from 1.
+
+        Returns
+        -------
+        ndarray, shape (H, W, 3), uint8
+            RGB.
+        """
         return self._pictures(place)[0]
 
     def residual(self, place: int) -> NDArray[np.uint8]:
-        """Draw what the reference (vermilion) or one of `photos` (blue) has alone, over what both have: RGB."""
+        """Draw what the reference (vermilion) or one of `photos` (blue) has alone, over what both have.
+
+        Parameters
+        ----------
+        place : int
+            Of the photo in `photos`, from 1.
+
+        Returns
+        -------
+        ndarray, shape (H, W, 3), uint8
+            RGB.
+        """
         return self._pictures(place)[1]
 
     def to_dict(self) -> dict[str, Any]:
