@@ -21,6 +21,10 @@ _LEAST_SIDE = 64
 _ALIKE = 0.1  # least correlation of ink that is registered
 
 
+class NotComparable(CairnError):
+    """Photos that cannot be brought into one frame."""
+
+
 @dataclass(frozen=True)
 class ReadPhoto:
     """A photo as it was read, and the size of its upright original.
@@ -128,7 +132,7 @@ def frame_around(
 
     Raises
     ------
-    CairnError
+    NotComparable
         It would be next to nothing.
     """
     points = np.concatenate(outlines) if box is None else np.reshape(box, (2, 2))
@@ -139,7 +143,7 @@ def frame_around(
     scale = np.diag(reference.reading)[:2]
     sides = (high - low) * scale
     if min(sides) < _LEAST_SIDE:
-        raise CairnError("What is to be compared is too small: give a larger box, or a larger photo.")
+        raise NotComparable("What is to be compared is too small: give a larger box, or a larger photo.")
     width, height = (max(1, round(float(side))) for side in sides * min(1.0, MOST_SIDE / float(sides.max())))
     x0, y0, x1, y1 = (float(value) for value in (*low, *high))
     return Frame((x0, y0, x1, y1), (width, height))

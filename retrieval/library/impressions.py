@@ -20,6 +20,7 @@ from retrieval.collection.collection import Collection
 from retrieval.impressions.frames import (
     AlignedImpression,
     Frame,
+    NotComparable,
     ReadPhoto,
     align_impression,
     align_reference,
@@ -299,7 +300,9 @@ def compare_photos(
     Raises
     ------
     CairnError
-        The reference cannot be read, or none of the photos matches it.
+        The reference cannot be read.
+    NotComparable
+        None of the photos matches it.
     """
     options = ImageOptions(max_side=_READ, max_pixels=most_pixels)
     own = asked.row.sha256 if asked.row is not None else None
@@ -316,7 +319,7 @@ def compare_photos(
         else:
             matched.append((row, found))
     if not matched:
-        raise CairnError(
+        raise NotComparable(
             "None of the photos matches {name}: choose another {--reference}, or a {--box} in it.", name=asked.name
         )
     outlines = [outline_of(found.query_ellipses) for _, found in matched]
@@ -340,7 +343,7 @@ def compare_photos(
         if progress is not None:
             progress("align", done, len(matched))
     if len(aligned) < 2:
-        raise CairnError(
+        raise NotComparable(
             "{name} cannot be compared: {reason}.", name=left_out[-1]["name"], reason=left_out[-1]["reason"]
         )
     if asked.box is None:

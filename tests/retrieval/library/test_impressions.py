@@ -1,7 +1,7 @@
 """Impressions in one frame, by Python and on the command line."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cv2
@@ -14,8 +14,8 @@ from tests.conftest import Indexed, Ran
 from tests.support.printed_blocks import age_block, cut_alike, cut_block, impression
 
 
-@pytest.fixture
-def opened(indexed: Indexed) -> cairn_library.Collection:
+@pytest.fixture(scope="module")
+def opened(indexed: Indexed) -> Iterator[cairn_library.Collection]:
     """The small collection."""
     with cairn_library.open(indexed.folder) as collection:
         yield collection
@@ -52,14 +52,24 @@ def test_a_box_is_the_frame(opened: cairn_library.Collection) -> None:
     assert found.box == box and found.photos[1].pixels.shape == (200, 300, 3) and found.size == (300, 200)
 
 
-def test_requests_that_cannot_be_met(indexed: Indexed, cairn: Callable[..., Ran], tmp_path: Path) -> None:
-    command = ("impressions", indexed.folder)
-    assert "two photos at least" in cairn(*command, "page_001.jpg", "page_001.jpg").refused()
-    assert "matches page_001.jpg" in cairn(*command, "page_001.jpg", "cat_001.jpg", "--json").refused()
-    assert "nowhere.jpg" in cairn(*command, "page_001.jpg", "nowhere.jpg").refused()
+def test_requests_that_cannot_be_met(
+    opened: cairn_library.Collection, cairn: Callable[..., Ran], tmp_path: Path
+) -> None:
+    for photos, said in (
+        (["page_001.jpg", "page_001.jpg"], "two photos at least"),
+        ([], "two photos at least"),
+        (["page_001.jpg", "nowhere.jpg"], "nowhere.jpg"),
+        (["page_001.jpg", "cat_001.jpg"], "None of the photos matches page_001.jpg"),
+    ):
+        with pytest.raises(cairn_library.CairnError, match=said):
+            opened.impressions(photos)
+    with pytest.raises(cairn_library.CairnError, match="from 0 to 64"):
+        opened.impressions(["page_001.jpg", "page_003.jpg"], tolerance=float("nan"))
     (tmp_path / "file").touch()
-    out = cairn(*command, "page_001.jpg", "page_003.jpg", "--out", tmp_path / "file").refused()
-    assert "choose another folder" in out
+    with pytest.raises(cairn_library.CairnError, match="choose another folder"):
+        opened.impressions(["page_003.jpg"], "page_001.jpg", (40, 40, 340, 240)).save(tmp_path / "file")
+    refused = cairn("impressions", opened.folder, "page_001.jpg", "cat_001.jpg", "--json").refused()
+    assert "choose another --reference, or a --box in it" in refused
 
 
 @pytest.mark.slow
