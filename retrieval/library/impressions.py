@@ -310,14 +310,13 @@ def compare_photos(
         reference = _read(asked.path, own, options)
     except CairnError as error:
         raise CairnError("{name} cannot be read: {reason}.", name=asked.name, reason=str(error)) from None
-    left_out: list[dict[str, str]] = []
-    matched: list[tuple[ImageRow, Match]] = []
-    for row in rows:
-        found = match(row)
-        if found.homography is None or found.probability < _LIKELY:
-            left_out.append({"name": row.name or "", "reason": f"it does not match {asked.name}"})
-        else:
-            matched.append((row, found))
+    matched = [(row, found) for row in rows if _agrees(found := match(row))]
+    agreeing = {row.number for row, _ in matched}
+    left_out = [
+        {"name": row.name or "", "reason": f"it does not match {asked.name}"}
+        for row in rows
+        if row.number not in agreeing
+    ]
     if not matched:
         raise NotComparable(
             "None of the photos matches {name}: choose another {--reference}, or a {--box} in it.", name=asked.name
@@ -327,25 +326,19 @@ def compare_photos(
     aligned = [align_reference(frame, reference)]
     kept: list[tuple[ImageRow, int]] = []
     for done, ((row, found), outline) in enumerate(zip(matched, outlines, strict=True), start=1):
-        region = aligned[0].region if asked.box is not None else frame.mask(outline)  # a box is taken at its word
+        # A box is taken at its word.
+        region = aligned[0].region if asked.box is not None else frame.mask(outline)
         try:
             photo = _read(Path(row.path), row.sha256, options)
-            one = align_impression(frame, aligned[0], photo, _matrix(found), region, narrow=asked.box is None)
+            aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=asked.box is None))
+            kept.append((row, found.inliers))
         except CairnError as error:
             left_out.append({"name": row.name or "", "reason": str(error)})
-            one = None
-        else:
-            if one is None:
-                left_out.append({"name": row.name or "", "reason": f"its ink is not that of {asked.name}"})
-        if one is not None:
-            aligned.append(one)
-            kept.append((row, found.inliers))
         if progress is not None:
             progress("align", done, len(matched))
-    if len(aligned) < 2:
-        raise NotComparable(
-            "{name} cannot be compared: {reason}.", name=left_out[-1]["name"], reason=left_out[-1]["reason"]
-        )
+    if not kept:
+        last = left_out[-1]
+        raise NotComparable("{name} cannot be compared: {reason}.", name=last["name"], reason=last["reason"])
     if asked.box is None:
         frame, aligned = trim_frame(frame, aligned)
     photos = [_impression(asked.name, str(asked.path), asked.row, None, aligned[0])] + [
@@ -353,6 +346,27 @@ def compare_photos(
         for (row, inliers), one in zip(kept, aligned[1:], strict=True)
     ]
     return _compared(frame, photos, aligned, left_out, tolerance, progress)
+
+
+def _agrees(found: Match) -> bool:
+    return found.homography is not None and found.probability >= _LIKELY
+
+
+def _aligned(
+    frame: Frame,
+    reference: AlignedImpression,
+    photo: ReadPhoto,
+    found: Match,
+    region: NDArray[np.bool_],
+    *,
+    narrow: bool,
+) -> AlignedImpression:
+    """Take a photo into the frame; raises NotComparable if it does not agree there."""
+    assert found.homography is not None
+    one = align_impression(frame, reference, photo, found.homography, region, narrow=narrow)
+    if one is None:
+        raise NotComparable("its ink is not that of the reference")
+    return one
 
 
 def _compared(
@@ -414,11 +428,6 @@ def _impression(
     file = str(split_page(path)[0])
     number = row.number if row is not None else None
     return Impression(name, file, number, inliers, aligned.homography, aligned.bend, aligned.pixels)
-
-
-def _matrix(match: Match) -> NDArray[np.float64]:
-    assert match.homography is not None
-    return match.homography
 
 
 def _read(path: Path, sha256: str | None, options: ImageOptions) -> ReadPhoto:
