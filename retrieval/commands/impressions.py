@@ -76,6 +76,6 @@ def _tell(found: "Impressions") -> None:
             (pair.first, pair.second, pair.missing[0], pair.breaks[0]),
             (pair.second, pair.first, pair.missing[1], pair.breaks[1]),
         ):
-            say(f"  {share:.1%} of the ink of {name} is not in {other}, {len(breaks)} breaks")
+            say(f"  {share:.1%} of the ink of {name} is not in {other}; breaks: {len(breaks)}")
     for one in found.left_out:
         say(f"{one['name']} is left out: {one['reason']}.")
