@@ -43,6 +43,9 @@ from retrieval.library.groups import Group as Group
 from retrieval.library.groups import Groups as Groups
 from retrieval.library.health import check as check
 from retrieval.library.health import repair as repair
+from retrieval.library.impressions import Impression as Impression
+from retrieval.library.impressions import ImpressionPair as ImpressionPair
+from retrieval.library.impressions import Impressions as Impressions
 from retrieval.library.matches import Match as Match
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
@@ -114,6 +117,9 @@ __all__ = [
     "Groups",
     "HPatchesEvaluation",
     "Imported",
+    "Impression",
+    "ImpressionPair",
+    "Impressions",
     "Index",
     "Info",
     "LaterVersion",

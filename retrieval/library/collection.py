@@ -17,7 +17,7 @@ from index.attributes import shared_by
 from index.errors import CairnError
 from index.options.arguments import takes_options
 from index.options.declaration import build, whole
-from index.parallel import processes
+from index.parallel import one_thread, processes
 from retrieval.catalogue.filters import PhotoFilter
 from retrieval.catalogue.photos import count_indexed, photo_of_name
 from retrieval.catalogue.schema import FILE
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from retrieval.library.cluster import ClusterWork
     from retrieval.library.given import Given, InCollection
     from retrieval.library.groups import Groups
+    from retrieval.library.impressions import Impressions
     from retrieval.library.matches import Match
     from retrieval.library.pairs import Pairs, PhotoFeatures
     from retrieval.library.searches import Searches
@@ -391,6 +392,67 @@ class Collection(Decisions):
 
         with self._lock:
             return self._steadily(match)
+
+    @takes_options(SearchOptions, leave=("expand", "every_turn", "soft"))
+    def impressions(
+        self,
+        photos: "Iterable[Given]",
+        reference: "Given | None" = None,
+        box: Iterable[float] | None = None,
+        *,
+        tolerance: float | None = None,
+        progress: Telling = None,
+        **options: Any,
+    ) -> "Impressions":
+        """Bring photos of one printed block or plate into one frame, and compare each two of them.
+
+        Parameters
+        ----------
+        photos : iterable of str, path-like, int, Photo or Result
+            Photos of the collection; the reference may be among them.
+        reference : str, path-like, int, bytes, ndarray, PIL.Image.Image, Photo or Result, optional
+            Any photo, as `search` takes it, whose frame the others are brought into; otherwise the first of the photos.
+        box : sequence of four floats, optional
+            x0, y0, x1, y1 in pixels of the upright reference: what is compared. Otherwise what matches is.
+        tolerance : float, optional
+            Pixels of the frame within which ink counts as there; otherwise half the width of a line, one at least.
+        progress : bool or callable, optional
+            True shows bars; a callable receives step, done and total.
+        {options}
+
+        Returns
+        -------
+        Impressions
+            Photos that do not match the reference are told in `left_out`.
+
+        Raises
+        ------
+        PhotoNotFound, PhotoUnusable
+            There is no such photo, or it cannot be read.
+        CairnError
+            Fewer than two photos were given, or too many; none matches the reference.
+        """
+        from retrieval.library.given import as_box, ask, several
+        from retrieval.library.impressions import TITLES, compare_photos, rows_beside
+
+        how, given = build(SearchOptions, options), several(photos)
+        within = as_box(box)
+        if tolerance is not None and not 0 <= tolerance <= 64:
+            raise CairnError(f"A tolerance is from 0 to 64 pixels, not {tolerance}.")
+        with self._lock, one_thread(), telling(progress, TITLES) as tell:
+            if reference is None and given:
+                reference = given[0]
+            if reference is None:
+                raise CairnError("Impressions are compared of two photos at least.")
+            asked = ask(self.opened, reference, within)
+            return compare_photos(
+                asked,
+                rows_beside(self.opened, asked, given),
+                lambda row: self._steadily(lambda: self._searches.match(asked, row, how)),
+                tolerance=tolerance,
+                most_pixels=self.opened.options.image.max_pixels,
+                progress=tell,
+            )
 
     def photos(self, where: PhotoFilter | Mapping[str, Any] | None = None) -> Photos:
         """List photos by name.

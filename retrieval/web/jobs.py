@@ -3,6 +3,7 @@
 import contextlib
 import os
 import tempfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,7 +84,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do one of the jobs `ready`, `collection`, `look`, `search`, `match`, `picture`, `group`, `found`."""
+        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions`, `group`, `found`."""
         if self._searches is None:
             self.renew()
         try:
@@ -137,6 +138,8 @@ class SearchJobs:
                 return self._match(searches, request).to_dict(), b""
             case "picture":
                 return {}, self._picture(searches, request)
+            case "impressions":
+                return self._impressions(searches, request), b""
             case "group":
                 return self._annotate_group(searches, request), b""
             case "found":
@@ -176,6 +179,36 @@ class SearchJobs:
         asked = self._ask(searches.collection, request["queries"][0])
         with _refusing([asked]):
             return searches.match(asked, row, options, request["turn"])
+
+    def _impressions(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
+        """Bring a photo into the frame of another one, and give what differs with four pictures."""
+        from retrieval.impressions.frames import NotComparable
+        from retrieval.library.impressions import compare_photos
+
+        _refuse_other_files(searches.collection, request)
+        options = self._options(request)
+        row, asked = (
+            photo_row(searches.collection, request["photo"]),
+            self._ask(searches.collection, request["queries"][0]),
+        )
+        most = searches.collection.options.image.max_pixels
+        try:
+            found = compare_photos(
+                asked, [row], lambda other: searches.match(asked, other, options, request["turn"]), most_pixels=most
+            )
+        except NotComparable as error:
+            raise Refused("These photos cannot be laid over each other: what they show does not agree.") from error
+        shown = (found.photos[0].pixels, found.photos[1].pixels, found.overlay(1), found.residual(1))
+        pictures = zip(("reference", "photo", "overlay", "residual"), shown, strict=True)
+        told = found.to_dict()
+        return {
+            **{name: told[name] for name in ("box", "size")},
+            **{name: value for name, value in told["pairs"][0].items() if name not in ("first", "second")},
+            "pictures": {
+                name: "data:image/jpeg;base64," + b64encode(encode_jpeg(pixels, QUALITY)).decode()
+                for name, pixels in pictures
+            },
+        }
 
     def _annotate_group(self, searches: Searches, request: dict[str, Any]) -> dict[str, Any]:
         """Match the photos of a group that are linked, or one of them with the others, as annotations."""
@@ -234,15 +267,20 @@ class SearchJobs:
     def _picture(self, searches: Searches, request: dict[str, Any]) -> bytes:
         from retrieval.search.picture import PictureOptions
 
-        numbers = [request["photo"], request["queries"][0]["photo"]]
-        for row in (photo_row(searches.collection, number) for number in numbers if number is not None):
-            try:
-                refuse_other_content(Path(row.path), row.sha256)
-            except CairnError as error:
-                raise Refused(error.message, "gone") from None
+        _refuse_other_files(searches.collection, request)
         with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
             options = PictureOptions(tile=800, columns=1, lines=200)
             return self._match(searches, request).save_picture(Path(scratch) / "match.jpg", options).read_bytes()
+
+
+def _refuse_other_files(collection: Collection, request: dict[str, Any]) -> None:
+    """Refuse a match of photos whose files are no longer what was indexed."""
+    numbers = [request["photo"], request["queries"][0]["photo"]]
+    for row in (photo_row(collection, number) for number in numbers if number is not None):
+        try:
+            refuse_other_content(Path(row.path), row.sha256)
+        except CairnError as error:
+            raise Refused(error.message, "gone") from None
 
 
 def _addresses(request: dict[str, Any]) -> Callable[[Photo], str]:

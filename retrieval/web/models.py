@@ -431,6 +431,35 @@ class MatchAnswer(BaseModel):
     matches: list[MatchedFeatures]
 
 
+class ComparedPictures(BaseModel):
+    """Two impressions in one frame, as JPEG in addresses (`data:`)."""
+
+    reference: str
+    photo: str
+    overlay: str = Field(description="Ink of the query alone is vermilion, that of the photo alone blue, of both dark.")
+    residual: str = Field(description="Ink that one of them surely lacks, in the same colours.")
+
+
+class ImpressionsAnswer(BaseModel):
+    """What differs between two impressions of a block or plate, the query's and the photo's."""
+
+    box: list[float] = Field(description="The frame, x0, y0, x1, y1 in pixels of the query's photo.")
+    size: list[int] = Field(description="Width and height of the frame, pixels.")
+    verdict: Literal["one block", "cut alike", "unsure"]
+    displacement: float | None = Field(
+        description="Widths of a line that a quarter of the lines is displaced by at least."
+    )
+    missing: list[float] = Field(description="Share of the ink of the query that the photo lacks, and the other way.")
+    line_widths: list[float] = Field(description="Mean width of the lines of both, pixels of the frame.")
+    tolerance: float = Field(description="Pixels of the frame within which ink counts as there.")
+    correlation: float
+    breaks: list[int] = Field(description="Places where the query alone has ink, and where the photo alone has.")
+    largest_breaks: list[list[list[int]]] = Field(
+        description="x, y, width, height and area of the largest of both, pixels of the frame."
+    )
+    pictures: ComparedPictures
+
+
 Kind = Literal["copy", "part", "framed", "negative", "turned", "grey"]
 KIND_HELP = (
     "What it is of the photo that it is a near duplicate of: a copy of all of it, a part of it, all of it with a frame "

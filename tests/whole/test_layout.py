@@ -35,6 +35,7 @@ ROOMS = (
     "retrieval/integrity",
     "retrieval/curation",
     "retrieval/iiif",
+    "retrieval/impressions",
     "retrieval/library",
     "retrieval/jobs",
     "retrieval/commands",

@@ -12,6 +12,7 @@ from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import (
     HowToExplain,
     HowToSearch,
+    ImpressionsAnswer,
     MatchAnswer,
     MatchRequest,
     Number,
@@ -88,6 +89,15 @@ async def match(request: Request, asked: Annotated[MatchParameters, Query()], fo
     """Explain why a photo of the collection, or a box in one, matches another."""
     fields = asked.model_dump(exclude={"q"})
     return await _match(request, MatchRequest(queries=_parse([asked.q]), **fields), None, format)
+
+
+@router.get("/impressions", dependencies=SEARCHING, response_model=ImpressionsAnswer)
+async def impressions(request: Request, asked: Annotated[MatchParameters, Query()]) -> Any:
+    """Compare impressions of a block or plate in one frame: a photo, or a box in one, and another photo."""
+    fields = asked.model_dump(exclude={"q"})
+    wanted = MatchRequest(queries=_parse([asked.q]), **fields)
+    answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(wanted, None)})
+    return answer
 
 
 @router.post(

@@ -1,5 +1,6 @@
 """The REST API answers as the command line does, and its geometry agrees with the known homographies."""
 
+import base64
 import csv
 import hashlib
 import io
@@ -335,6 +336,19 @@ def test_a_match_can_be_kept_as_a_table_and_as_a_picture(client: httpx.Client, n
     assert picture.headers["content-disposition"] == 'attachment; filename="match.jpg"'
     with Image.open(io.BytesIO(picture.content)) as image:
         assert image.format == "JPEG" and image.width > 1200
+
+
+def test_impressions_come_with_four_pictures_of_one_size(client: httpx.Client, numbers: dict[str, int]) -> None:
+    asked = {"q": f"{numbers['page_001.jpg']}:40,40,340,240", "photo": numbers["page_003.jpg"]}
+    found = _get(client, "/api/impressions", **asked)
+    assert found["box"] == [40, 40, 340, 240] and found["size"] == [300, 200]
+    assert list(found["pictures"]) == ["reference", "photo", "overlay", "residual"]
+    for picture in found["pictures"].values():
+        kind, _, content = picture.partition(",")
+        assert kind == "data:image/jpeg;base64"
+        assert Image.open(io.BytesIO(base64.b64decode(content))).size == (300, 200)
+    refused = client.get("/api/impressions", params=asked | {"photo": numbers["cat_001.jpg"]})
+    assert refused.status_code == 400 and "cannot be laid over each other" in refused.json()["detail"]
 
 
 # What is not there

@@ -139,6 +139,27 @@ def test_flicker_and_slider(visit: Visit, address: str) -> None:
 
 
 @pytest.mark.slow
+def test_impressions_are_laid_over_each_other(visit: Visit, address: str) -> None:
+    page = visit.open(address)
+    page.get_by_role("button", name="Compare impressions").click()
+    page.locator("#impressions-page").wait_for(state="visible")
+    laid, below = page.locator("#impressions-stage .laid"), page.locator("#impressions-stage .below").first
+    page.get_by_label("Photo over query").fill("20")
+    assert float(laid.evaluate("one => getComputedStyle(one).opacity")) == pytest.approx(0.2)
+    sizes = [one.evaluate("one => [one.clientWidth, one.clientHeight]") for one in (laid, below)]
+    first = below.get_attribute("src")
+    page.get_by_role("radio", name="What differs").check()
+    assert laid.is_hidden() and below.get_attribute("src") != first and sizes[0] == sizes[1]
+    assert page.locator("#impressions-flicker").is_disabled()
+    page.get_by_role("radio", name="Both").check()
+    page.locator("#impressions-flicker").click()
+    for shown in (1, 0, 1):
+        page.wait_for_function(
+            "(shown) => getComputedStyle(document.querySelector('.laid')).opacity == shown", arg=shown
+        )
+
+
+@pytest.mark.slow
 def test_downloads(visit: Visit, address: str) -> None:
     page = visit.open(address)
     lines = drawn_lines(page)

@@ -133,6 +133,10 @@ export async function take(numbers, form) {
 export const match = (query, number, fields, signal) =>
   send("/api/match", [query], { ...fields, photo: Number(number) }, signal);
 
-/** Address of the same for a query without an upload. */
+/** Two impressions of a block or plate in one frame; the query is a photo of the collection. */
+export const impressions = async (query, number, fields) =>
+  (await send("/api/impressions", [query], { ...fields, photo: Number(number) })).json();
+
+/** Address of how they match, for a query without an upload. */
 export const matchAddress = (query, number, fields) =>
   address("/api/match", { q: query.box ? `${query.photo}:${query.box.join(",")}` : query.photo, photo: number, ...fields });

@@ -1,6 +1,6 @@
 // One query and one photo: which of their features match, and the two laid over each other.
 
-import { address, image, match, matchAddress, photo as read } from "./api.js";
+import { address, image, impressions, match, matchAddress, photo as read } from "./api.js";
 import { at, complain, corners, el, outline, save, svg } from "./dom.js";
 import { apply, ellipse, invert, toCss } from "./homography.js";
 import { fixed, parts, percent, t, tn } from "./language.js";
@@ -231,6 +231,76 @@ function showOverlay(query, photo, found) {
   still();
 }
 
+// Compare impressions
+
+/** What is told of two impressions. */
+function impressionFacts(told, query, photo) {
+  const displaced = { share: told.displacement === null ? "?" : fixed(told.displacement, 2) };
+  const verdicts = {
+    "one block": () => t("One block has printed both: lines lie at their places, to {share} of their width.", displaced),
+    "cut alike": () => t("Two blocks that are cut alike: a quarter of the lines is off by {share} of their width and more.", displaced),
+    unsure: () => t("It is not certain whether one block has printed both: lines are too fine, too few, or off by some of their width."),
+  };
+  const lacks = (one, other, side) => tn(told.breaks[side], "{percent} of the ink of {one} is not in {other}: {n} break", "{percent} of the ink of {one} is not in {other}: {n} breaks",
+    { percent: percent(told.missing[side]), one: one.name, other: other.name });
+  return [verdicts[told.verdict](), lacks(query, photo, 0), lacks(photo, query, 1)];
+}
+
+/** Show two impressions in one frame: the one over the other, in two colours, or what differs. */
+function showImpressions(told, query, photo) {
+  const { pictures, size } = told;
+  const [said, ...facts] = impressionFacts(told, query, photo);
+  at("impressions-said").textContent = said;
+  at("impressions-facts").replaceChildren(...facts.map((fact) => el("p", {}, fact)));
+  at("impressions-page").hidden = false;
+  const stage = at("impressions-stage");
+  stage.style.setProperty("--ratio", size[0] / size[1]);
+  const below = el("img", { class: "below", src: pictures.reference, alt: query.name });
+  const above = el("img", { class: "below laid", src: pictures.photo, alt: t("{name}, laid over it", { name: photo.name }) });
+  stage.replaceChildren(below, above);
+  let timer = 0;
+  const still = () => stage.style.setProperty("--opacity", at("impressions-opacity").value / 100);
+  const flicker = (on) => {
+    clearInterval(timer);
+    at("impressions-flicker").setAttribute("aria-pressed", String(on));
+    let seen = false;
+    const turn = () => stage.style.setProperty("--opacity", Number((seen = !seen)));
+    // Who wants no motion sees each for longer.
+    if (on) timer = setInterval(turn, matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FLICKER : FLICKER);
+    if (on) turn();
+    else still();
+  };
+  const choose = (what) => {
+    flicker(false);
+    const fades = what === "fade";
+    below.src = fades ? pictures.reference : pictures[what];
+    above.hidden = !fades;
+    at("impressions-legend").hidden = fades;
+    at("impressions-flicker").disabled = at("impressions-opacity").disabled = !fades;
+  };
+  for (const one of document.getElementsByName("impressions")) one.addEventListener("change", () => choose(one.value));
+  at("impressions-opacity").addEventListener("input", () => flicker(false));
+  at("impressions-flicker").addEventListener("click", () => flicker(at("impressions-flicker").getAttribute("aria-pressed") !== "true"));
+  choose("fade");
+}
+
+function offerImpressions(query, photo, fields) {
+  at("impressions").hidden = false;
+  const [begin, said] = [at("impressions-begin"), at("impressions-said")];
+  begin.addEventListener("click", async () => {
+    begin.disabled = true;
+    said.textContent = t("Comparing…");
+    try {
+      showImpressions(await impressions(query, photo.number, fields), query, photo);
+      begin.hidden = true;
+    } catch (error) {
+      said.textContent = "";
+      begin.disabled = false;
+      complain(error);
+    }
+  });
+}
+
 // Downloads
 
 function offerDownloads(query, photo, fields) {
@@ -298,5 +368,6 @@ start(async () => {
   at("said").title = t("Score {score}", { score: fixed(found.score, 3) });
   showPair(query, photo, found);
   if (found.homography) showOverlay(query, photo, found);
+  if (found.homography && !query.file && String(query.number ?? query.photo) !== number) offerImpressions(query, photo, asked);
   offerDownloads(query, photo, asked);
 });

@@ -1,0 +1,437 @@
+"""Impressions of one block or plate, as `import cairn` gives them: in one frame, compared two by two."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index.arrays import save_bytes, save_json
+from index.attributes import some_of
+from index.errors import CairnError
+from index.progress import Progress
+from retrieval.catalogue.schema import ImageRow
+from retrieval.collection.collection import Collection
+from retrieval.impressions.frames import (
+    AlignedImpression,
+    Frame,
+    NotComparable,
+    ReadPhoto,
+    align_impression,
+    align_reference,
+    frame_around,
+    outline_of,
+    trim_frame,
+)
+from retrieval.impressions.pictures import encode_png, overlay, residual_map
+from retrieval.impressions.registration import bend_impression, start_map
+from retrieval.impressions.residual import Break, ImpressionResidual, compare_impressions
+from retrieval.library.given import row_of
+from retrieval.library.matches import Match
+from retrieval.metadata.pages import hash_photo, split_page
+from retrieval.photos.decoding import read_colour_sized
+from retrieval.photos.options import ImageOptions
+from retrieval.search.answers import QueryImage
+
+MOST = 24
+"""Photos that are compared at once, at most."""
+TITLES = {"align": "Aligning (photos)", "compare": "Comparing (pairs)"}
+"""Titles of the steps of the progress."""
+
+_READ = 4096  # pixels of the longer side at which photos are read
+_TOLD = 50  # breaks whose places `to_dict` has, of each direction
+_LIKELY = 0.5  # least probability of a match
+
+
+@dataclass(frozen=True, eq=False)
+class Impression:
+    """A photo of a block or plate, in the frame that all are compared in.
+
+    Attributes
+    ----------
+    name : str
+        Of the photo.
+    path : str
+        Its file.
+    number : int or None
+        Its number in the collection; None of a file that is not in it.
+    inliers : int or None
+        Matches with the reference that agree on one map; None of the reference itself.
+    homography : ndarray, shape (3, 3), float64
+        Takes pixels of the frame to pixels of the upright original.
+    bend : float
+        Pixels of the frame by which stretched or curved paper is shifted beyond that, at most.
+    pixels : ndarray, shape (H, W, 3), uint8
+        The photo in the frame, RGB.
+    """
+
+    name: str
+    path: str
+    number: int | None
+    inliers: int | None
+    homography: NDArray[np.float64] = field(repr=False)
+    bend: float
+    pixels: NDArray[np.uint8] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the command prints it, without its pixels."""
+        rows = [[float(f"{value:.9g}") for value in row] for row in self.homography.tolist()]
+        return {**some_of(self, "name", "path", "number", "inliers"), "homography": rows, "bend": round(self.bend, 2)}
+
+
+@dataclass(frozen=True, eq=False)
+class ImpressionPair:
+    """What differs between two impressions.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the photos.
+    verdict : str
+        ``one block``, ``cut alike`` (two blocks, one cut after the other) or ``unsure``: by `displacement`.
+    displacement : float or None
+        Widths of a line that a quarter of the lines is displaced by at least, once the paper's stretch is taken out;
+        None where there are too few lines.
+    missing : (float, float)
+        Share of the ink of the first that the second lacks, and of the ink of the second that the first lacks.
+    line_widths : (float, float)
+        Mean width of the lines of each, pixels of the frame.
+    tolerance : float
+        Pixels of the frame within which ink counts as there.
+    correlation : float
+        Of the ink of both, -1 to 1.
+    breaks : tuple of two lists of Break
+        Places where the first alone has ink, and where the second alone has, the largest first: x, y, width, height and
+        area in pixels of the frame.
+    """
+
+    first: str
+    second: str
+    verdict: str
+    displacement: float | None
+    missing: tuple[float, float]
+    line_widths: tuple[float, float]
+    tolerance: float
+    correlation: float
+    breaks: tuple[list[Break], list[Break]] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the command prints it."""
+        rounded = {name: [round(one, 4) for one in getattr(self, name)] for name in ("missing", "line_widths")}
+        return {
+            **some_of(self, "first", "second", "verdict"),
+            "displacement": None if self.displacement is None else round(self.displacement, 4),
+            **rounded,
+            **{name: round(getattr(self, name), 4) for name in ("tolerance", "correlation")},
+            "breaks": [len(some) for some in self.breaks],
+            "largest_breaks": [[list(one) for one in some[:_TOLD]] for some in self.breaks],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Impressions:
+    """Impressions of one block or plate in one frame.
+
+    Attributes
+    ----------
+    box : tuple of four floats
+        The frame: x0, y0, x1, y1 in pixels of the reference, upright.
+    size : (int, int)
+        Its width and height in pixels.
+    photos : list of Impression
+        The reference first.
+    pairs : list of ImpressionPair
+        Each two of them.
+    left_out : list of dict
+        Name and reason of photos that cannot be compared.
+    """
+
+    box: tuple[float, float, float, float]
+    size: tuple[int, int]
+    photos: list[Impression]
+    pairs: list[ImpressionPair]
+    left_out: list[dict[str, str]]
+    _pictures: Callable[[int], tuple[NDArray[np.uint8], NDArray[np.uint8]]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.photos)} impressions, {self.size[0]} × {self.size[1]} pixels>"
+
+    def overlay(self, place: int) -> NDArray[np.uint8]:
+        """Lay one of `photos` over the reference: vermilion is ink of the reference alone, blue that of the photo.
+
+        Parameters
+        ----------
+        place : int
+            Of the photo in `photos`, from 1.
+
+        Returns
+        -------
+        ndarray, shape (H, W, 3), uint8
+            RGB.
+        """
+        return self._pictures(place)[0]
+
+    def residual(self, place: int) -> NDArray[np.uint8]:
+        """Draw what the reference (vermilion) or one of `photos` (blue) has alone, over what both have.
+
+        Parameters
+        ----------
+        place : int
+            Of the photo in `photos`, from 1.
+
+        Returns
+        -------
+        ndarray, shape (H, W, 3), uint8
+            RGB.
+        """
+        return self._pictures(place)[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as the command prints it."""
+        return {
+            "reference": self.photos[0].name,
+            "box": list(self.box),
+            "size": list(self.size),
+            "photos": [one.to_dict() for one in self.photos],
+            "pairs": [one.to_dict() for one in self.pairs],
+            "left_out": self.left_out,
+        }
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write the pictures, all of one size, into a folder, which is made where it is missing.
+
+        ``aligned-1.png`` is the reference in the frame, ``aligned-2.png`` the next of `photos`; ``overlay-2.png`` and
+        ``residual-2.png`` are of that and the reference. ``impressions.json`` has what `to_dict` gives.
+
+        Parameters
+        ----------
+        folder : path-like
+            Files of these names in it are replaced.
+
+        Returns
+        -------
+        list of Path
+            What was written.
+
+        Raises
+        ------
+        CairnError
+            It cannot be written there.
+        """
+        into, written = Path(folder), []
+        try:
+            into.mkdir(parents=True, exist_ok=True)
+            for place, one in enumerate(self.photos):
+                pictures = {"aligned": one.pixels}
+                if place:
+                    pictures |= dict(zip(("overlay", "residual"), self._pictures(place), strict=True))
+                for kind, pixels in pictures.items():
+                    written.append(into / f"{kind}-{place + 1}.png")
+                    save_bytes(written[-1], encode_png(pixels))
+            written.append(into / "impressions.json")
+            save_json(written[-1], self.to_dict())
+        except OSError as error:
+            raise CairnError(f"{into} cannot be written ({error.strerror}): choose another folder.") from None
+        return written
+
+
+def rows_beside(collection: Collection, asked: QueryImage, given: Sequence[Any]) -> list[ImageRow]:
+    """Find the photos that are compared with a reference, each once; the reference may be among those that are given.
+
+    Raises
+    ------
+    PhotoNotFound
+        There is no such photo.
+    CairnError
+        They are too few or too many.
+    """
+    own = asked.row.number if asked.row is not None else None
+    rows = {}
+    for photo in given:
+        if isinstance(photo, (str, os.PathLike)) and asked.row is None and Path(photo) == asked.path:
+            continue
+        row = row_of(collection, photo)
+        if row.number != own:
+            rows[row.number] = row
+    if not rows:
+        raise CairnError("Impressions are compared of two photos at least.")
+    if len(rows) >= MOST:
+        raise CairnError(
+            "Impressions are compared of {most} photos at most, not {count}.", most=MOST, count=len(rows) + 1
+        )
+    return list(rows.values())
+
+
+def compare_photos(
+    asked: QueryImage,
+    rows: Sequence[ImageRow],
+    match: Callable[[ImageRow], Match],
+    *,
+    tolerance: float | None = None,
+    most_pixels: int,
+    progress: Progress | None = None,
+) -> Impressions:
+    """Take photos into the frame of a reference, and compare each two of them.
+
+    Parameters
+    ----------
+    asked : QueryImage
+        The reference, with a box in it, or without.
+    rows : sequence of ImageRow
+        The other photos.
+    match : callable
+        Matches the reference with one of them.
+    tolerance : float, optional
+        Pixels of the frame within which ink counts as there; see `compare_impressions`.
+    most_pixels : int
+        Of a photo that is read.
+    progress : callable, optional
+        Told step, done and total.
+
+    Returns
+    -------
+    Impressions
+
+    Raises
+    ------
+    CairnError
+        The reference cannot be read.
+    NotComparable
+        None of the photos matches it.
+    """
+    options = ImageOptions(max_side=_READ, max_pixels=most_pixels)
+    own = asked.row.sha256 if asked.row is not None else None
+    try:
+        reference = _read(asked.path, own, options)
+    except CairnError as error:
+        raise CairnError("{name} cannot be read: {reason}.", name=asked.name, reason=str(error)) from None
+    matched = [(row, found) for row in rows if _agrees(found := match(row))]
+    agreeing = {row.number for row, _ in matched}
+    left_out = [
+        {"name": row.name or "", "reason": f"it does not match {asked.name}"}
+        for row in rows
+        if row.number not in agreeing
+    ]
+    if not matched:
+        raise NotComparable(
+            "None of the photos matches {name}: choose another {--reference}, or a {--box} in it.", name=asked.name
+        )
+    outlines = [outline_of(found.query_ellipses) for _, found in matched]
+    frame = frame_around(outlines, reference, asked.box)
+    aligned = [align_reference(frame, reference)]
+    kept: list[tuple[ImageRow, int]] = []
+    for done, ((row, found), outline) in enumerate(zip(matched, outlines, strict=True), start=1):
+        # A box is taken at its word.
+        region = aligned[0].region if asked.box is not None else frame.mask(outline)
+        try:
+            photo = _read(Path(row.path), row.sha256, options)
+            aligned.append(_aligned(frame, aligned[0], photo, found, region, narrow=asked.box is None))
+            kept.append((row, found.inliers))
+        except CairnError as error:
+            left_out.append({"name": row.name or "", "reason": str(error)})
+        if progress is not None:
+            progress("align", done, len(matched))
+    if not kept:
+        last = left_out[-1]
+        raise NotComparable("{name} cannot be compared: {reason}.", name=last["name"], reason=last["reason"])
+    if asked.box is None:
+        frame, aligned = trim_frame(frame, aligned)
+    photos = [_impression(asked.name, str(asked.path), asked.row, None, aligned[0])] + [
+        _impression(row.name or "", row.path, row, inliers, one)
+        for (row, inliers), one in zip(kept, aligned[1:], strict=True)
+    ]
+    return _compared(frame, photos, aligned, left_out, tolerance, progress)
+
+
+def _agrees(found: Match) -> bool:
+    return found.homography is not None and found.probability >= _LIKELY
+
+
+def _aligned(
+    frame: Frame,
+    reference: AlignedImpression,
+    photo: ReadPhoto,
+    found: Match,
+    region: NDArray[np.bool_],
+    *,
+    narrow: bool,
+) -> AlignedImpression:
+    """Take a photo into the frame; raises NotComparable if it does not agree there."""
+    assert found.homography is not None
+    one = align_impression(frame, reference, photo, found.homography, region, narrow=narrow)
+    if one is None:
+        raise NotComparable("its ink is not that of the reference")
+    return one
+
+
+def _compared(
+    frame: Frame,
+    photos: list[Impression],
+    aligned: list[AlignedImpression],
+    left_out: list[dict[str, str]],
+    tolerance: float | None,
+    progress: Progress | None,
+) -> Impressions:
+    """Compare each two impressions; what is drawn is of those with the reference."""
+    pairs, drawn = [], {}
+    every = list(combinations(range(len(aligned)), 2))
+    for done, (here, there) in enumerate(every, start=1):
+        residual = _residual(aligned[here], aligned[there], tolerance, registered=here == 0)
+        if here == 0:
+            drawn[there] = residual
+        pairs.append(_pair(photos[here].name, photos[there].name, residual))
+        if progress is not None:
+            progress("compare", done, len(every))
+
+    def draw(place: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        if place not in drawn:
+            raise CairnError(f"There is no impression {place} beside the reference.")
+        one, other = aligned[0], aligned[place]
+        return overlay(one, other), residual_map(one, other, drawn[place])
+
+    return Impressions(frame.box, frame.size, photos, pairs, left_out, draw)
+
+
+def _residual(
+    one: AlignedImpression, other: AlignedImpression, tolerance: float | None, *, registered: bool
+) -> ImpressionResidual:
+    """Compare two impressions; those that were both registered with the reference alone are registered once more."""
+    region, ink = one.region & other.region, other.ink
+    if not registered and region.any():
+        start = start_map(np.eye(3), region.shape[::-1])
+        ink = bend_impression(one.ink, ink, start, region).apply(ink)
+    return compare_impressions(one.ink, ink, region, tolerance)
+
+
+def _pair(first: str, second: str, found: ImpressionResidual) -> ImpressionPair:
+    return ImpressionPair(
+        first,
+        second,
+        found.verdict,
+        found.displacement_widths,
+        found.missing,
+        found.line_widths,
+        found.tolerance,
+        found.correlation,
+        (found.breaks(0), found.breaks(1)),
+    )
+
+
+def _impression(
+    name: str, path: str, row: ImageRow | None, inliers: int | None, aligned: AlignedImpression
+) -> Impression:
+    file = str(split_page(path)[0])
+    number = row.number if row is not None else None
+    return Impression(name, file, number, inliers, aligned.homography, aligned.bend, aligned.pixels)
+
+
+def _read(path: Path, sha256: str | None, options: ImageOptions) -> ReadPhoto:
+    with suppress(OSError):  # reading says why
+        if sha256 is not None and hash_photo(path) != sha256:
+            raise CairnError("its file is no longer the one that was indexed")
+    return ReadPhoto(*read_colour_sized(path, options))
