@@ -6,6 +6,7 @@ LEARN = "Learn"
 MEASURE = "Measure and research"
 
 SEARCH = "Search"
+TURNED = "Turned and mirrored photos"
 FILTERS = "Filters"
 FIELD_FILTERS = "Filters by what is known of photos"
 REGIONS = "Photos, regions and descriptor"

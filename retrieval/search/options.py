@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from index.errors import CairnError
 from index.options.declaration import Option, check, options_of
-from index.options.panels import SEARCH
+from index.options.panels import SEARCH, TURNED
 from index.text import one_of
 from retrieval.search.engines.registry import BEST, DEFAULT, ENGINES, EXPANSIONS, describe_engines, find_engine
 
@@ -66,19 +66,19 @@ class SearchOptions:
         Option(
             "Turns at which a query is tried, so that turned photos are found; 1: upright only. With geometry, those "
             "that are not upright are tried where they can still change the answer.",
-            SEARCH,
+            TURNED,
             least=1,
             most=36,
         ),
     ] = 8
     every_turn: Annotated[
-        bool, Option("Try all turns, whatever upright has found: slower.", SEARCH, flags=("--every-turn",))
+        bool, Option("Try all turns, whatever upright has found: slower.", TURNED, flags=("--every-turn",))
     ] = False
     mirrored: Annotated[
         bool,
         Option(
             "Look for mirror images too, such as negatives that were scanned from the wrong side: takes twice as long.",
-            SEARCH,
+            TURNED,
             flags=("--mirrored",),
         ),
     ] = False
