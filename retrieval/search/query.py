@@ -20,6 +20,7 @@ from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.features.halves import to_single
 from retrieval.photos.decoding import Photo
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.remarks import NONE, Remarks
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
 from retrieval.search.photos import FeatureReader
@@ -55,6 +56,7 @@ class Query:
     box: Box | None
     views: Sequence[View]  # the first is upright
     source: "QuerySource | None" = None  # where views at other turns come from
+    remarks: Remarks = NONE  # of how its file was read
 
     @property
     def side(self) -> int:
@@ -232,7 +234,7 @@ def extract_query(
     )
     photo, box, _ = source.read()
     views = LazyViews(describe([0.0])[0], turns_of(source.extractor, turns), describe)
-    return Query(source.path, photo.width, photo.height, box, views, source)
+    return Query(source.path, photo.width, photo.height, box, views, source, photo.remarks)
 
 
 def recall_query(
