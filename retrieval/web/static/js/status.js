@@ -135,7 +135,7 @@ function steps({ images, failed, missing, removed, vocabulary }) {
         el("a", { class: "button small writes", href: address("/improve") }, t("Improve search"))], "group"]);
   }
   if (images) {
-    all.push([t("Were metadata edited by another program? Read them again. Sidecars are files beside the photos in which other programs read the titles, tags, dates and albums that were given here; no photo is changed."),
+    all.push([t("Did another program edit metadata? Read it again. Sidecars are files beside the photos in which other programs read the titles, tags, dates and albums that were given here; no photo is changed."),
       [workButton(t("Read files again"), "metadata"), workButton(t("Write sidecars"), "sidecars")], "metadata --write-sidecars"]);
   }
   return all;
