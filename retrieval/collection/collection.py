@@ -92,7 +92,7 @@ class Collection:
     folder: Path
     options: CollectionOptions
     catalogue: Catalogue
-    below: tuple[Path, ...] | None = None  # folders that photos which are added must lie in, wherever links lead
+    below: tuple[Path, ...] | None = None  # outside these no photo is taken and no sidecar written, wherever links lead
     _read: _Read = field(default_factory=_Read, init=False, repr=False, compare=False)
 
     @staticmethod

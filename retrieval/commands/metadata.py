@@ -1,6 +1,6 @@
 """The command metadata."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,6 +54,15 @@ class MetadataFiles:
             "programs read it; sidecars keep what else they say, and no photo is changed.",
         ),
     ] = False
+    below: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--below",
+            metavar="FOLDER",
+            help="With --write-sidecars, write in this folder alone, wherever links lead; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
     strict: Annotated[
         bool,
         typer.Option(
@@ -88,6 +97,7 @@ def metadata(
     Spanish, Italian and Dutch, or by --map; every other one is kept under its own name. cairn query and cairn serve
     filter by all of it.
     """
+    from retrieval.library.collection import Collection
     from retrieval.library.opening import open_named
 
     changes = table is not None or refresh or files.write_sidecars
@@ -104,6 +114,8 @@ def metadata(
             summary |= made.import_metadata(table, **{**vars(reading), "mapping": columns}).to_dict()
             lines += _report_import(summary)
         if files.write_sidecars:
+            if files.below is not None:
+                made = Collection(replace(made.opened, below=tuple(files.below)))
             done = made.write_sidecars(progress=run.progress)
             summary |= {"sidecars": done.to_dict()}
             lines.append(f"{done.written} sidecars written, {done.unchanged} as they were, {done.missing} missing.")
@@ -132,6 +144,8 @@ def _check(
         raise CairnError("--replace, --name-column, --map and --delimiter go with a table to import: give its file.")
     if files.strict and table is None and not files.write_sidecars:
         raise CairnError("--strict goes with a table to import, or with --write-sidecars.")
+    if files.below is not None and not files.write_sidecars:
+        raise CairnError("--below goes with --write-sidecars.")
     if photo is not None and changes:
         raise CairnError("--photo shows one photo: leave the table, --refresh and --write-sidecars out.")
     if files.export is not None and (changes or photo is not None):

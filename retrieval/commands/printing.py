@@ -178,6 +178,9 @@ def print_answer(answer: "Answer", picture: Path | None, json: bool) -> None:
     if json:
         print_json(answer.to_dict())
         return
+    for query in answer.queries:
+        for remark in query.remarks:
+            say(f"{printable_name(query.name)}: {remark}")
     if not answer:
         say("No photo of the collection passes the filters." if answer.passing == 0 else "Nothing found.")
     found = True

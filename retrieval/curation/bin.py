@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,9 +21,7 @@ from index.arrays import hash_file, save_bytes
 from index.errors import CairnError
 from index.files.reading import IrregularFile, read_regular
 from retrieval.catalogue.schema import ImageRow
-from retrieval.metadata.pages import split_page
-from retrieval.photos.decoding import other_pages
-from retrieval.photos.listing import PAGED_SUFFIXES
+from retrieval.metadata.pages import page_content, split_page
 
 RECORD, FILE_FOLDER = "record.json", "photo"
 """What lies in the folder of a file: where it came from, and a folder with the file under its own name."""
@@ -42,14 +40,20 @@ class BinEntry:
 
     id: str  # name of its folder
     path: str  # where it came from
-    name: str  # of the photo in the collection
+    name: str  # of the photo in the collection; of its first page, if there are several
     number: int  # that the photo had
     sha256: str
     collection: str  # folder of the collection
     moved: str  # when: ISO 8601, UTC
+    others: tuple[tuple[int, str], ...] = ()  # numbers and names of the other pages
+
+    @property
+    def photos(self) -> dict[int, str]:
+        """Names of all photos of the file, by their numbers."""
+        return {self.number: self.name, **dict(self.others)}
 
 
-def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
+def move_to_bin(row: ImageRow, folder: Path, collection: Path, others: Sequence[ImageRow] = ()) -> BinEntry:
     """Move the file of a photo to a bin.
 
     Parameters
@@ -60,6 +64,8 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
         The bin, which is made if it is missing.
     collection : Path
         Folder of the collection, for the record.
+    others : sequence of ImageRow
+        The other pages of the file that are in the collection.
 
     Returns
     -------
@@ -72,38 +78,38 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
         The file is gone, was changed, is no plain file, or cannot be moved: it is where it was.
     """
     path, page = split_page(row.path)
+    pages = tuple((one.number, one.name or "") for one in others)
     try:
         state = os.lstat(path)
     except (OSError, ValueError):
         for earlier in binned(folder):
-            if (earlier.path, earlier.number, earlier.sha256) == (row.path, row.number, row.sha256):
+            is_same = page_content(earlier.sha256, page) == row.sha256
+            if is_same and (earlier.path, earlier.number, earlier.others) == (str(path), row.number, pages):
                 return earlier
         raise FileNotMoved("The file of {name} is no longer there.", name=row.name) from None
     if not stat.S_ISREG(state.st_mode):
         raise FileNotMoved("The file of {name} is a link, or no plain file: move it yourself.", name=row.name)
-    if page is not None or _has_pages(path):
-        raise FileNotMoved(
-            "{name} is one page of several in its file, which stays: hide the photo instead.", name=row.name
-        )
     try:
-        if hash_file(path) != row.sha256:
+        content = hash_file(path)
+        if any(page_content(content, split_page(one.path)[1]) != one.sha256 for one in (row, *others)):
             raise FileNotMoved("The file of {name} is no longer what was indexed: index it again first.", name=row.name)
         now = datetime.datetime.now(datetime.UTC)
         entry = folder / f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
         (entry / FILE_FOLDER).mkdir(parents=True)
         record = BinEntry(
             entry.name,
-            row.path,
+            str(path),
             row.name or "",
             row.number,
-            row.sha256,
+            content,
             str(collection),
             now.isoformat(timespec="seconds"),
+            pages,
         )
         save_bytes(entry / RECORD, json.dumps(asdict(record), indent=2).encode())
         _sync(folder)
         try:
-            _move(path, entry / FILE_FOLDER / path.name, row.sha256)
+            _move(path, entry / FILE_FOLDER / path.name, content)
         except BaseException:
             # What was begun goes, unless the file is there.
             if path.exists():
@@ -116,15 +122,6 @@ def move_to_bin(row: ImageRow, folder: Path, collection: Path) -> BinEntry:
             value=error.strerror or error,
         ) from error
     return record
-
-
-def _has_pages(path: Path) -> bool:
-    """Whether several photos have one file."""
-    if path.suffix.lower() not in PAGED_SUFFIXES:
-        return False
-    with contextlib.suppress(CairnError):  # a damaged one, which may go
-        return bool(other_pages(path))
-    return False
 
 
 def put_back(one: BinEntry, folder: Path) -> None:
@@ -181,11 +178,15 @@ def find_binned(folder: Path, entry: str) -> BinEntry | None:
 def _record(entry: Path) -> BinEntry | None:
     try:
         said = json.loads(read_regular(entry / RECORD))
-        record = BinEntry(**{key: said[key] for key in BinEntry.__dataclass_fields__})
-    except (IrregularFile, OSError, ValueError, TypeError, KeyError, RecursionError):
+        others = tuple((number, name) for number, name in said.pop("others", ()))  # earlier versions wrote none
+        record = BinEntry(**{key: said[key] for key in BinEntry.__dataclass_fields__ if key != "others"}, others=others)
+    except (IrregularFile, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     texts = (record.path, record.name, record.sha256, record.collection, record.moved)
-    if not all(isinstance(text, str) for text in texts) or type(record.number) is not int:
+    photos = [(record.number, record.name), *record.others]
+    if not all(isinstance(text, str) for text in texts) or not all(
+        type(number) is int and isinstance(name, str) for number, name in photos
+    ):
         return None
     is_here = record.id == entry.name and Path(record.path).is_absolute() and "\0" not in record.path
     return record if is_here and _file_of(entry) is not None else None

@@ -6,13 +6,17 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from index.errors import CairnError
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import make_tombstones, unbury
+from retrieval.catalogue.changes import make_tombstones, rows_of_paths, unbury
+from retrieval.catalogue.database import chunks
 from retrieval.catalogue.photos import names_of, rows_of_content
-from retrieval.catalogue.schema import ImageRow
+from retrieval.catalogue.schema import INDEXED, ImageRow
 from retrieval.curation.bin import BinEntry, FileNotMoved, find_binned, forget, move_to_bin, put_back
-from retrieval.photos.listing import is_one_file
+from retrieval.metadata.pages import file_of, page_path, split_page
+from retrieval.photos.decoding import other_pages
+from retrieval.photos.listing import PAGED_SUFFIXES, is_one_file
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     """Move the files of photos to a bin, then take the photos out of the collection.
 
     A photo is taken out when its file is in the bin: one that is killed between leaves the photo in the collection,
-    and is gone on with when it is asked for again.
+    and is gone on with when it is asked for again. A file of several pages goes when all of its pages that are in the
+    collection are to go.
 
     Parameters
     ----------
@@ -67,15 +72,45 @@ def discard(catalogue: Catalogue, numbers: Sequence[int], folder: Path, collecti
     """
     moved: list[BinEntry] = []
     failed: dict[int, str] = {}
+    files: dict[Path, list[ImageRow]] = {}
     for row in catalogue.read(rows_there, sorted(set(numbers))):
+        files.setdefault(file_of(row.path), []).append(row)
+    for file, rows in files.items():
+        rows.sort(key=lambda row: split_page(row.path)[1] or 0)
         try:
-            _refuse_kept(catalogue, row, set(numbers))
-            moved.append(move_to_bin(row, folder, collection))
+            _refuse_part(catalogue, file, rows)
+            for row in rows:
+                _refuse_kept(catalogue, row, set(numbers))
+            moved.append(move_to_bin(rows[0], folder, collection, rows[1:]))
         except FileNotMoved as error:
-            failed[row.number] = str(error)
+            failed |= dict.fromkeys((row.number for row in rows), str(error))
             continue
-        catalogue.write(make_tombstones, [row.number])
+        catalogue.write(make_tombstones, [row.number for row in rows])
     return BinReport(tuple(moved), failed)
+
+
+def _refuse_part(catalogue: Catalogue, file: Path, going: Sequence[ImageRow]) -> None:
+    """Raise FileNotMoved if a file has pages in the collection that are not to go, or its pages cannot be told."""
+    paths = {row.path for row in going}
+    if (file.suffix.lower() not in PAGED_SUFFIXES and paths == {str(file)}) or not file.is_file():
+        return
+    try:
+        paths |= {str(file), *(str(page_path(file, page)) for page in other_pages(file))}
+    except CairnError as error:
+        if paths != {str(file)}:  # a damaged file of one photo may go
+            raise FileNotMoved(
+                "The pages of the file of {name} cannot be read ({value}): it is where it was.",
+                name=going[0].name,
+                value=error,
+            ) from error
+    found = [one for some in chunks(sorted(paths)) for one in catalogue.read(rows_of_paths, some)]
+    there = sum(state == INDEXED for _, state in found)
+    if there > len(going):
+        raise FileNotMoved(
+            "{name} is a page of a file that goes with all of its pages: choose all {n} pages.",
+            name=going[0].name,
+            n=there,
+        )
 
 
 def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) -> None:
@@ -117,11 +152,11 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinRe
         try:
             put_back(one, folder)
         except FileNotMoved as error:
-            failed[one.number] = str(error)
+            failed |= dict.fromkeys(one.photos, str(error))
             continue
         with catalogue.writing() as session:
-            unbury(session, {one.number: one.name})
-            if one.number not in names_of(session, [one.number]):
+            unbury(session, one.photos)
+            if len(names_of(session, list(one.photos))) < len(one.photos):
                 forgotten.append(Path(one.path))
         forget(one, folder)  # last: what is killed before is in the bin still, and can be put back again
         moved.append(one)

@@ -231,6 +231,24 @@ class MetadataJob(JobKind):
         return ["--refresh"]
 
 
+class SidecarsJob(JobKind):
+    """Write what was decided of photos into XMP sidecars beside them, where photos may be taken from."""
+
+    kind = "sidecars"
+    effort = 1
+    title = said("Write sidecars for other programs")
+
+    def options(self, collection: Path, roots: Sequence[Path]) -> list[str]:
+        """Have them written, and name the folders that their links must not lead out of."""
+        below = allowed(collection, roots)
+        if not below:
+            raise outside()
+        return ["--write-sidecars", *(word for folder in below for word in ("--below", str(folder.absolute())))]
+
+    def _words(self) -> list[str]:
+        return ["metadata"]
+
+
 class MoveJob(JobKind):
     """Say that the photos below a folder are in another one now."""
 
@@ -291,6 +309,7 @@ STEPS = {
     "Borrowing": said("Letting linked photos help each other"),
     "Checking": said("Checking"),
     "Reading": said("Reading"),
+    "Writing": said("Writing"),
     "Copying": said("Copying"),
     "Views": said("Rendering views"),
     "Image pairs": said("Comparing photos"),
@@ -304,8 +323,8 @@ STEPS = {
 }
 """What pages call a step, by its title on the command line."""
 
-_ALL = (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, MoveJob, CheckJob, Improve, SearchesJob)
-KINDS: dict[str, type[JobKind]] = {one.kind: one for one in _ALL}
+_ALL = (IndexJob, GroupJob, RetrainJob, Compact, RemoveJob, MetadataJob, SidecarsJob, MoveJob, CheckJob, Improve)
+KINDS: dict[str, type[JobKind]] = {one.kind: one for one in (*_ALL, SearchesJob)}
 """All kinds, by their names."""
 
 PLAIN = tuple(name for name, one in KINDS.items() if not one.model_fields)

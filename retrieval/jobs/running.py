@@ -198,11 +198,12 @@ def threads() -> int:
 
 
 def shortened(result: dict[str, Any]) -> dict[str, Any]:
-    """Cut long lists of a result off; ``"shortened"`` says how long each was.
+    """Cut long lists of a result and of objects in it off; ``"shortened"`` in each says how long they were.
 
     >>> shortened({"names": ["a"] * 5000})["shortened"]
     {'names': 5000}
     """
+    result = {name: shortened(value) if isinstance(value, dict) else value for name, value in result.items()}
     long = {name: len(value) for name, value in result.items() if isinstance(value, list) and len(value) > MOST_LISTED}
     if not long:
         return result

@@ -43,6 +43,8 @@ class QueryPhoto:
         Pixels of the upright original.
     box : tuple of four floats or None
         x0, y0, x1, y1 in pixels of the upright original, clipped to it; None for the whole photo.
+    remarks : tuple of str
+        What is to be known of how a file from elsewhere was read, such as "the lowest 3% are missing".
     """
 
     name: str
@@ -50,6 +52,7 @@ class QueryPhoto:
     width: int
     height: int
     box: Box | None
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return name, width, height and box, as ``/api/match`` does."""
@@ -247,7 +250,8 @@ class Answer(_Drawn, Sequence[Result]):
         return [(self.queries[one.query_index].name, one.name) for one in self.results]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as ``cairn query --json`` prints it; ``rejected`` is in it only where there are any."""
+        """Return the answer as ``cairn query --json`` prints it; ``rejected`` and ``remarks`` only if there are any."""
+        remarks = [{"name": one.name, "reason": reason} for one in self.queries for reason in one.remarks]
         boxes = [_rounded(one.box) for one in self.queries]
         return {
             "query": self.query,
@@ -258,6 +262,7 @@ class Answer(_Drawn, Sequence[Result]):
             "results": [one.to_dict() for one in self.results],
             "seconds": self.seconds,
             **({"rejected": list(self.rejected)} if self.rejected else {}),
+            **({"remarks": remarks} if remarks else {}),
         }
 
     def save_picture(self, path: str | Path) -> Path:
@@ -379,7 +384,8 @@ def make_answer(
 
 def query_photo(asked: "QueryImage", query: "Query") -> QueryPhoto:
     """Return which photo was searched for."""
-    return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box)
+    remarks = query.remarks.sentences() if asked.row is None else ()  # of others indexing has told
+    return QueryPhoto(asked.name, str(asked.path), query.width, query.height, query.box, tuple(remarks))
 
 
 def _result(

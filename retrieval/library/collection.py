@@ -1035,7 +1035,7 @@ class Collection(Decisions):
         from retrieval.catalogue.curation.sidecars import write_sidecars
 
         with self._lock, telling(progress, {"write": "Writing (photos)"}) as tell:
-            report = write_sidecars(self.opened.catalogue, tell)
+            report = write_sidecars(self.opened.catalogue, tell, self.opened.below)
         return Sidecars(**vars(report))
 
     def _steadily(self, do: Callable[[], T]) -> T:

@@ -32,6 +32,22 @@ _ORDERED = re.compile(
     r"(?P<one>\d\d?)(?P<mark>[/-])(?P<other>\d\d?)(?P=mark)(?P<year>\d{4})" + _TIME, re.ASCII | re.IGNORECASE
 )
 _DAY = re.compile(r"\d{4}[-:/.]\d\d[-:/.]\d\d(?=[T\s])", re.ASCII)
+# Names that cameras, phones and messengers give files: never before 1990. In such a name a date stands behind a known
+# beginning, or with a time, both alone: any other eight digits may be a shelf mark.
+_NAMED_DAY = r"(?P<year>199[0-9]|20[0-9]{2})(?P<mark>[-_.]?)(?P<month>[0-9]{2})(?P=mark)(?P<day>[0-9]{2})"
+_NAMED_TIME = (
+    r"(?:[-_ T]| at | um )(?P<hour>[01]?[0-9]|2[0-3])(?P<colon>[-_.]?)(?P<minute>[0-5][0-9])(?P=colon)"
+    r"(?P<second>[0-5][0-9])(?:[-_.]?[0-9]{3})?(?![0-9])(?:\s?(?P<half>[AP]M)(?![A-Z]))?"
+)
+_NAMED = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        rf"PXL_{_NAMED_DAY}(?![0-9]).*",  # its time is UTC
+        rf"(?:IMG|MVIMG|PANO|BURST|WIN|WP|Screenshot|Screen Shot|Bildschirmfoto|signal|WhatsApp Image)[-_ ]?"
+        rf"{_NAMED_DAY}(?:{_NAMED_TIME}|(?![0-9])).*",
+        rf"(?:photo_)?{_NAMED_DAY}{_NAMED_TIME}(?:[-_~ ]?\([0-9]{{1,3}}\)|[-_~ .](?:[0-9]{{1,2}}|[A-Z]+))*",
+    )
+)
 LONGEST = 64
 """Characters; no date that is understood has more."""
 
@@ -86,6 +102,24 @@ def read_day(text: str) -> str | None:
     if date is None and (day := _DAY.match(_in_ascii(text[:LONGEST]).strip())):
         date = read_date(day[0])
     return date
+
+
+def date_of_name(name: str) -> str | None:
+    """Read the date that a camera, a phone or a messenger gave a file as its name; None for all other names.
+
+    Of a name that Google's Pixel phones give, whose time is UTC, the day.
+
+    >>> date_of_name("IMG-20161224-WA0014.jpg"), date_of_name("20190101_123456.jpg"), date_of_name("scan-20161224.tif")
+    ('2016-12-24', '2019-01-01T12:34:56', None)
+    """
+    stem = name.rpartition(".")[0]
+    match = next((match for form in _NAMED if (match := form.fullmatch(stem))), None)
+    if match is None:
+        return None
+    found = match.groupdict(default="")
+    day = f"{found['year']}-{found['month']}-{found['day']}"
+    time = f" {found['hour']}:{found['minute']}:{found['second']} {found['half']}" if found.get("hour") else ""
+    return read_date(day + time)
 
 
 def _in_ascii(text: str) -> str:

@@ -40,7 +40,7 @@ class Field:
         How its values are written and read.
     sources : tuple of str
         Where files keep it, the best first: ``exif:`` and ``gps:`` with names of tags, ``iptc:`` with record and
-        number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON.
+        number, ``xmp:`` with prefix and name, ``takeout:`` with keys of its JSON, ``name:`` what the file's name tells.
     last : tuple of str
         Where else it is looked for, if no file says it in `sources`.
     combine : callable, optional
@@ -98,7 +98,7 @@ class Metadata:
                 "gps:GPSDateStamp",
                 "takeout:photoTakenTime",
             ),
-            last=("exif:DateTime",),  # when the file was last changed
+            last=("exif:DateTime", "name:date"),  # the former: when the file was last changed
             combine=combining.day,
             written=("xmp:exif:DateTimeOriginal", "xmp:photoshop:DateCreated"),
             headers="taken; date taken, datetimeoriginal, photo date, date of photo, capture date, date captured, "

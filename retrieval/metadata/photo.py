@@ -8,6 +8,7 @@ from pathlib import Path
 from index.errors import Unreadable
 from retrieval.metadata.combining import Said
 from retrieval.metadata.containers import MetadataBlocks, find_blocks
+from retrieval.metadata.dates import date_of_name
 from retrieval.metadata.fields import Metadata, combined
 from retrieval.metadata.iptc import read_iptc
 from retrieval.metadata.pages import file_of
@@ -21,8 +22,8 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     No pixel is decoded. What cannot be read, or makes no sense, is left out; nothing in a file raises an error.
 
     What an XMP sidecar says (photo.jpg.xmp, then photo.xmp) counts before what the file says itself, and that before
-    the JSON of Google Takeout. Within one of them, the order of sources of each field counts. Tags of all are put
-    together.
+    the JSON of Google Takeout; the date that the name of the file tells counts last. Within one of them, the order of
+    sources of each field counts. Tags of all are put together.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
             raise Unreadable(f"the file cannot be read ({error.strerror or error})") from error
         return Metadata()
     sidecars = [*(read_sidecars(own) if own != path else ()), *read_sidecars(path)]
-    return combined([*sidecars, _said(blocks), *read_takeout(path)])
+    named = date_of_name(path.name)
+    return combined([*sidecars, _said(blocks), *read_takeout(path), {"name:date": [named] if named else []}])
 
 
 def _said(blocks: MetadataBlocks) -> Said:

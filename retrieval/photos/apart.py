@@ -31,7 +31,7 @@ from index.errors import CairnError
 from index.parallel import can_fork, without_interrupt
 from index.text import printable_name
 from retrieval.photos.confinement import can_give_up_all, give_up_rights
-from retrieval.photos.decoder import COLOUR, GREY, Decoded, decode, is_heic, register_heic, working_size
+from retrieval.photos.decoder import COLOUR, GREY, MOST_BLANK, Decoded, decode, is_heic, register_heic, working_size
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.pdf import is_pdf, load_pdf
 from retrieval.photos.remarks import Remarks
@@ -195,7 +195,11 @@ def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions,
         raise kind(printable_name(str(answer["refused"]))[:300])
     width, height, orientation = (int(answer[name]) for name in ("width", "height", "orientation"))
     remarks = Remarks(
-        float(answer["missing"]), answer["rough"] is True, int(answer["pages"]), answer["over_dark"] is True
+        float(answer["missing"]),
+        answer["rough"] is True,
+        int(answer["pages"]),
+        answer["over_dark"] is True,
+        blank=min(max(0, int(answer["blank"])), MOST_BLANK),
     )
     # A JPEG may be an eighth as wide and high once it is decoded.
     if not (width > 0 and height > 0 and width * height <= 64 * options.max_pixels and 1 <= orientation <= 8):

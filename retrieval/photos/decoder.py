@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -42,6 +43,9 @@ _LARGEST_IN_MEMORY = 1 << 28  # bytes of a JPEG that begins too late
 # close to a Lanczos reduction as a full decode's, where at 1.0 it is half as far again.
 _DRAFT_MARGIN = 1.9
 _BAND = 512  # rows of a picture that is not reduced, at a time
+_ANIMATED = frozenset(("GIF", "WEBP", "PNG", "AVIF"))
+MOST_BLANK = 32
+"""Frames of an animation that are passed over where they show nothing."""
 _LEAST_CONTRAST = 16  # grey values between the darkest and the lightest pixel, of a picture that shows something
 
 
@@ -175,6 +179,8 @@ def _decode(
             remarks = jpeg.load(image)
         else:
             image.load()
+            image, blank = _first_shown(image, options.max_pixels, opened)
+            remarks = replace(remarks, blank=blank)
     if box is None:
         size = image.size
         box = (0, 0, *size)
@@ -223,6 +229,36 @@ def _open(file: _Bounded, options: ImageOptions) -> Image.Image:
         image = Image.open(whole, formats=("JPEG", "MPO"))
     check_strips(file, file.length, getattr(image, "tag_v2", {}), image.size, options.max_pixels)
     return image
+
+
+def _first_shown(image: Image.Image, max_pixels: int, opened: Callable[[int], None]) -> tuple[Image.Image, int]:
+    """Go on to the first frame of an animation that shows something; tell how many before it show nothing.
+
+    Where there is none among the first, or a frame is damaged, the first one stays.
+    """
+    # Of a GIF, frames are not counted beforehand: that takes as long as reading all of it.
+    if image.format not in _ANIMATED or (image.format != "GIF" and getattr(image, "n_frames", 1) == 1):
+        return image, 0
+    if not _is_blank(image):
+        return image, 0
+    first, pixels = image.copy(), image.width * image.height
+    most = min(MOST_BLANK, max_pixels // pixels - 1)
+    opened(pixels * (most + 1))
+    with contextlib.suppress(Exception):  # what a decoder raises on a damaged file, and EOFError behind the last frame
+        for frame in range(1, most + 1):
+            image.seek(frame)
+            if image.size != first.size:  # a frame of GIF may make the picture larger
+                break
+            image.load()
+            if not _is_blank(image):
+                return image, frame
+    return first, 0
+
+
+def _is_blank(image: Image.Image) -> bool:
+    """Whether a picture is of one colour, or nearly so."""
+    plain = _plain(image)
+    return _contrast(_opaque(plain)[0] if plain.mode == "RGBA" else plain) < _LEAST_CONTRAST
 
 
 def _refuse_large(image: Image.Image, size: tuple[int, int], max_pixels: int) -> None:

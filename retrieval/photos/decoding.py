@@ -73,10 +73,10 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
     """Read a photo as an upright grey working image.
 
     The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white (over
-    black where that alone shows anything), the first frame of several is taken, of a TIFF the largest page, of a PDF
-    the first, unless the path names a page (`retrieval.metadata.pages`), and more than 8 bits are scaled to 0..255. A
-    photo larger than ``max_side`` is reduced with an anti-aliasing filter, an elongated one less (see
-    `ImageOptions.panorama`); the same file gives the same pixels, always.
+    black where that alone shows anything), of an animation the first frame that shows something is taken, of a TIFF the
+    largest page, of a PDF the first, unless the path names a page (`retrieval.metadata.pages`), and more than 8 bits
+    are scaled to 0..255. A photo larger than ``max_side`` is reduced with an anti-aliasing filter, an elongated one
+    less (see `ImageOptions.panorama`); the same file gives the same pixels, always.
 
     Parameters
     ----------

@@ -15,16 +15,23 @@ class Remarks:
     pages: int = 0  # full pages of the file beside the one that was read
     over_dark: bool = False  # light lines on transparency, which white would hide
     text: bool = False  # printed text was left out
+    blank: int = 0  # frames of an animation before the one that was read, which show nothing
 
     def numbers(self) -> tuple[float, float, float, float]:
         """Return all as numbers, for an array; `of_numbers` takes them."""
-        return self.missing, float(self.rough + 2 * self.text), float(self.pages), float(self.over_dark)
+        return (
+            self.missing,
+            float(self.rough + 2 * self.text),
+            float(self.pages),
+            float(self.over_dark + 2 * self.blank),
+        )
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[float]) -> Remarks:
         """Return what `numbers` gave."""
         missing, rough, pages, over_dark = numbers
-        return cls(missing, bool(int(rough) & 1), int(pages), bool(over_dark), bool(int(rough) & 2))
+        over_dark, blank = int(over_dark) & 1, int(over_dark) >> 1
+        return cls(missing, bool(int(rough) & 1), int(pages), bool(over_dark), bool(int(rough) & 2), blank)
 
     def sentences(self) -> list[str]:
         """Return what a user is told, a part of a sentence each."""
@@ -37,6 +44,9 @@ class Remarks:
             found.append(f"{self.pages} more {'page' if self.pages == 1 else 'pages'} of the file left out")
         if self.over_dark:
             found.append("its transparency was laid over black, as white hides it")
+        if self.blank:
+            frames = "frame is" if self.blank == 1 else f"{self.blank} frames are"
+            found.append(f"its first {frames} blank, and the next was read")
         return found
 
 

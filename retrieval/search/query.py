@@ -20,6 +20,7 @@ from retrieval.features.extraction import Extractor, Features, to_original
 from retrieval.features.halves import to_single
 from retrieval.photos.decoding import Photo, mirror_image
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.remarks import NONE, Remarks
 from retrieval.regions.detection import Regions
 from retrieval.regions.geometry import Frames
 from retrieval.search.photos import FeatureReader
@@ -55,6 +56,7 @@ class Query:
     box: Box | None
     views: Sequence[View]  # the first is upright
     source: "QuerySource | None" = None  # where views at other turns come from
+    remarks: Remarks = NONE  # of how its file was read
     mirrored: bool = False  # whether the views are of its mirror image
 
     @property
@@ -251,7 +253,7 @@ def extract_query(
     photo, box, _ = source.read()
     views = LazyViews(describe([0.0])[0], turns_of(source.extractor, turns), describe)
     box = mirror_box(box, photo.width) if box and source.mirrored else box
-    return Query(source.path, photo.width, photo.height, box, views, source, source.mirrored)
+    return Query(source.path, photo.width, photo.height, box, views, source, photo.remarks, source.mirrored)
 
 
 def recall_query(

@@ -160,9 +160,9 @@ class DuplicatePage(BaseModel):
 
 
 class Binned(BaseModel):
-    """A file in the bin."""
+    """A photo whose file is in the bin."""
 
-    id: str
+    id: str = Field(description="Of the file: pages of one file have the same.")
     number: int = Field(description="That the photo had.")
     name: str
     moved: str = Field(description="When: ISO 8601, UTC.")

@@ -374,6 +374,13 @@ class Result(BaseModel):
     mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
 
 
+class QueryRemark(BaseModel):
+    """What is to be known of how an uploaded photo was read."""
+
+    name: str
+    reason: str = Field(description="A part of a sentence, such as: the lowest 3% are missing.")
+
+
 class SearchAnswer(BaseModel):
     """The answer to a search, as `cairn query --json` prints it, without the paths of files."""
 
@@ -394,6 +401,7 @@ class SearchAnswer(BaseModel):
     rejected: list[int] = Field(
         [], description="Photos that somebody called no match: they are left out. Not there: none."
     )
+    remarks: list[QueryRemark] = Field([], description="On uploads that are not whole, or not quite one photo.")
     uploads: list[str | None] = Field([], description="SHA-256 of each photo of the query, where one was uploaded.")
 
 

@@ -265,8 +265,25 @@ def _transparent() -> dict[str, Odd]:
     }
 
 
+def _animated() -> dict[str, Odd]:
+    shown, white = Image.fromarray(colours()), Image.new("RGB", SIZE, "white")
+    clear = Image.new("RGBA", SIZE)
+
+    def film(format: str, *frames: Image.Image, **options: Any) -> bytes:
+        return encode(frames[0], format, save_all=True, append_images=frames[1:], duration=40, **options)
+
+    one, two = "its first frame is blank", "its first 2 frames are blank"
+    return {
+        "blank first.gif": Odd(film("GIF", white, shown), one, tolerance=9),  # a palette of 256
+        "transparent first.gif": Odd(film("GIF", clear, shown, disposal=2), one, tolerance=9),
+        "blank first.png": Odd(film("PNG", white, Image.new("RGB", SIZE), shown), two),
+        "transparent first.webp": Odd(film("WEBP", clear, shown.convert("RGBA"), lossless=True), one),
+        "blank later.webp": Odd(film("WEBP", shown, white, lossless=True)),
+    }
+
+
 @cache
 def odd_photos() -> dict[str, Odd]:
     """Return all, by their names."""
-    makers: tuple[Callable[[], dict[str, Odd]], ...] = (_tiffs, _jpegs, _coloured, _transparent)
+    makers: tuple[Callable[[], dict[str, Odd]], ...] = (_tiffs, _jpegs, _coloured, _transparent, _animated)
     return {name: odd for make in makers for name, odd in make().items()}

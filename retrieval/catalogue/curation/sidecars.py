@@ -19,7 +19,9 @@ from retrieval.metadata.fields import FIELDS, Metadata
 from retrieval.metadata.pages import file_of
 from retrieval.metadata.sidecars import sidecars_of
 from retrieval.metadata.writing import NoSidecar, write_sidecar
+from retrieval.photos.listing import stays_below
 
+_OUTSIDE = "it is in no folder that photos may be taken from, so nothing is written beside it"
 _AT_ONCE = 500  # photos whose rows are read together
 
 
@@ -33,7 +35,9 @@ class SidecarReport:
     failed: list[dict[str, str]] = field(default_factory=list)  # path and reason
 
 
-def write_sidecars(catalogue: Catalogue, progress: Progress | None = None) -> SidecarReport:
+def write_sidecars(
+    catalogue: Catalogue, progress: Progress | None = None, below: Sequence[Path] | None = None
+) -> SidecarReport:
     """Write what was imported or typed in of photos, and their albums, into their sidecars; no photo is changed.
 
     Parameters
@@ -42,6 +46,8 @@ def write_sidecars(catalogue: Catalogue, progress: Progress | None = None) -> Si
         Of the collection.
     progress : callable, optional
         Told the step "write", how many photos are done, and how many there are.
+    below : sequence of Path, optional
+        Folders outside which nothing is written, wherever links lead; None: it may be anywhere.
     """
     tell = progress or (lambda step, done, of: None)
     photos = catalogue.read(count_indexed)
@@ -54,8 +60,13 @@ def write_sidecars(catalogue: Catalogue, progress: Progress | None = None) -> Si
             known = metadata_of(session, numbers)
         for number, _, path in some:
             # One with a sidecar may have been taken out of an album.
-            if number in decided or number in albums or sidecars_of(Path(path))[0].exists():
-                _write(Path(path), known[number], decided.get(number, ()), albums.get(number, ()), report)
+            photo = Path(path)
+            if number not in decided and number not in albums and not sidecars_of(photo)[0].exists():
+                continue
+            if below is not None and not stays_below(photo.parent, below):
+                report.failed.append({"path": printable(path), "reason": _OUTSIDE})
+                continue
+            _write(photo, known[number], decided.get(number, ()), albums.get(number, ()), report)
         done += len(some)
         tell("write", done, max(done, photos))
     return report

@@ -174,6 +174,10 @@ def _place(service: Service) -> str:
 
 def _moved(told: BinReport) -> Moved:
     return Moved(
-        moved=[Binned(id=one.id, number=one.number, name=one.name, moved=one.moved) for one in told.moved],
+        moved=[
+            Binned(id=one.id, number=number, name=name, moved=one.moved)
+            for one in told.moved
+            for number, name in one.photos.items()
+        ],
         failed=[NotMoved(number=number, reason=reason) for number, reason in told.failed.items()],
     )

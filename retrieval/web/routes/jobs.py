@@ -347,6 +347,7 @@ def _discreet(service: Service, result: dict[str, Any], most: int | None) -> dic
             return {key: plain(one) for key, one in value.items() if key != "path"}
         return [plain(one) for one in value] if isinstance(value, list) else value
 
+    result = {**{key: value for key, value in result.items() if key != "sidecars"}, **result.get("sidecars", {})}
     told: dict[str, Any] = {"lengths": dict(result.get("shortened", {}))}
     for key, value in result.items():
         if key in ("collection", "out", "shortened", "kept_out_reasons", "places"):

@@ -195,7 +195,13 @@ def test_what_was_decided_is_written_beside_the_photos_and_read_from_there(
     with Opened.open(collection) as opened:
         _, second, third = (row.number for row in opened.catalogue.page(0, 3)[1])
         album = opened.catalogue.write(make_album, "Breakfast", [second, third]).album
-    done = cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]
+    (tmp_path / "near").symlink_to(photos)
+    for below in (collection, photos / "coffee_001.jpg"):
+        refused = cairn("metadata", collection, "--write-sidecars", "--below", below, "--json").json["sidecars"]
+        assert refused["written"] == 0 and len(refused["failed"]) == 3 and not list(photos.glob("*.xmp"))
+        assert "no folder that photos may be taken from" in refused["failed"][0]["reason"]
+    write = ("--write-sidecars", "--below", collection, "--below", tmp_path / "near")
+    done = cairn("metadata", collection, *write, "--json").json["sidecars"]
     assert done == {"written": 3, "unchanged": 0, "missing": 0, "failed": []}
     assert cairn("metadata", collection, "--write-sidecars", "--json").json["sidecars"]["unchanged"] == 3
     assert {one.name: one.read_bytes() for one in photos.iterdir() if one.suffix == ".jpg"} == before
@@ -230,6 +236,7 @@ def test_what_was_decided_is_written_beside_the_photos_and_read_from_there(
         (("--replace",), "go with a table"),
         (("--strict",), "go"),
         (("--photo", "a", "--write-sidecars"), "shows one photo"),
+        (("--refresh", "--below", "a"), "--below goes with"),
         (("--photo", "nobody.jpg"), "no photo 'nobody.jpg'"),
         (("--photo", "a", "--refresh"), "shows one photo"),
         (("none.csv",), "no table"),

@@ -132,7 +132,16 @@ def test_what_is_killed_between_two_steps_loses_nothing(
 def test_what_is_no_record_of_the_bin_is_passed_over(photo: Path, tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     one = move_to_bin(row_of(photo), folder, tmp_path)
-    for place, (key, value) in enumerate([("path", "relative.jpg"), ("number", "7"), ("id", "../x"), ("path", 5)]):
+    for place, (key, value) in enumerate(
+        [
+            ("path", "relative.jpg"),
+            ("number", "7"),
+            ("id", "../x"),
+            ("path", 5),
+            ("others", 5),
+            ("others", [["1", "x"]]),
+        ]
+    ):
         other = folder / f"20260101T00000{place}-{'0' * 16}"
         shutil.copytree(folder / one.id, other)
         record = json.loads((other / RECORD).read_text()) | {"id": other.name, key: value}

@@ -317,18 +317,39 @@ def _read_tiny_pages(file: Path, most_directories: int, most_pages: int) -> None
     assert np.array_equal(read_photo(Path(f"{file}#{most_pages}")).grey, lead.grey)
 
 
-def test_a_page_is_no_file_that_can_be_binned(collection: Path, folder: Path, tmp_path: Path) -> None:
+def test_the_bin_takes_a_file_with_all_of_its_pages_that_are_there(
+    collection: Path, folder: Path, tmp_path: Path
+) -> None:
+    from retrieval.catalogue.changes import make_tombstones
     from retrieval.catalogue.photos import all_indexed
-    from retrieval.curation.discarding import discard
+    from retrieval.curation.bin import move_to_bin
+    from retrieval.curation.discarding import discard, restore
 
-    before = (folder / "book.tif").read_bytes()
+    book, bin_, there = folder / "book.tif", tmp_path / "bin", [*NAMES, "single.tif"]
+    before = book.read_bytes()
     with Collection.open(collection) as opened:
-        rows = opened.catalogue.read(all_indexed)
-        came = discard(opened.catalogue, [row.number for row in rows], tmp_path / "bin", collection)
-    assert [one.name for one in came.moved] == ["single.tif"] and len(came.failed) == 4
-    assert all("is one page of several in its file" in reason for reason in came.failed.values())
-    assert (folder / "book.tif").read_bytes() == before
-    assert names(collection) == NAMES
+        catalogue = opened.catalogue
+        rows = catalogue.read(all_indexed)
+        numbers = {str(row.name): row.number for row in rows}
+        for some in (["book.tif"], ["book.tif#2", "book.tif#3", "book.tif#4"]):
+            came = discard(catalogue, [numbers[name] for name in some], bin_, collection)
+            assert not came.moved and all("choose all 4 pages" in reason for reason in came.failed.values())
+            assert len(came.failed) == len(some) and book.read_bytes() == before and names(collection) == there
+        came = discard(catalogue, list(numbers.values()), bin_, collection)
+        assert not came.failed and sorted(one.name for one in came.moved) == ["book.tif", "single.tif"]
+        assert names(collection) == [] and not book.exists()
+        assert not restore(catalogue, [one.id for one in came.moved] * 2, bin_).forgotten
+        assert book.read_bytes() == before and catalogue.read(all_indexed) == rows and names(collection) == there
+        # Without the page that stands for the file; then killed after the file was moved, and asked for again.
+        catalogue.write(make_tombstones, [numbers["book.tif"], numbers["book.tif#3"]])
+        left = [row for row in rows if row.name in ("book.tif#2", "book.tif#4")]
+        entry = move_to_bin(left[0], bin_, collection, left[1:])
+        assert not book.exists() and entry.path == str(book)
+        assert discard(catalogue, [row.number for row in left], bin_, collection).moved == (entry,)
+        assert names(collection) == ["single.tif"]
+        catalogue.write(make_tombstones, [left[1].number])
+        assert [one.number for one in restore(catalogue, [entry.id], bin_).moved] == [left[0].number]
+    assert book.read_bytes() == before and names(collection) == ["book.tif#2", "book.tif#4", "single.tif"]
 
 
 def test_tables_that_name_a_file_mean_the_photo_that_stands_for_it(

@@ -11,6 +11,8 @@ from retrieval.jobs.kinds import (
     PLAIN,
     Compact,
     IndexJob,
+    OutsideError,
+    SidecarsJob,
     UnreadableError,
     index_of_manifest,
     needs_nothing,
@@ -38,6 +40,16 @@ def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_add
     command = job.command(tmp_path, [])
     assert command[-2:] == ["--", "https://Example.org/m"]
     assert not {"--allow-host", "--iiif-folder", "--ignore-robots"} & set(command)
+
+
+def test_sidecars_are_written_below_the_folders_of_the_server_alone(tmp_path: Path) -> None:
+    photos, made = tmp_path / "photos", tmp_path / "c.cairn"
+    limits = ["--below", str(photos), "--below", str(made / "uploads")]
+    assert SidecarsJob().command(made, [photos]) == ["metadata", str(made), "--json", "--write-sidecars", *limits]
+    made.mkdir()
+    (made / "uploads").symlink_to(photos)
+    with pytest.raises(OutsideError):  # no limit would be none
+        SidecarsJob().command(made, [])
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_a_row_is_complete(row: Field) -> None:
     assert row.label and row.help.endswith(".") and row.headers and WORDS[row.word] == row.key
     for source in (*row.sources, *row.last):
         space, _, name = source.partition(":")
-        assert space in ("exif", "gps", "iptc", "xmp", "takeout") and name
+        assert space in ("exif", "gps", "iptc", "xmp", "takeout", "name") and name
         assert space != "xmp" or name.partition(":")[0] in SPACES
     names = [name.strip() for name in row.headers.replace(";", ",").split(",")]
     assert all(rank_of(name, row.key) is not None for name in names)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.metadata.containers import find_blocks
-from retrieval.metadata.dates import after, beginnings, read_date, read_day
+from retrieval.metadata.dates import after, beginnings, date_of_name, read_date, read_day
 from retrieval.metadata.fields import Metadata
 from retrieval.metadata.iptc import read_iptc
 from retrieval.metadata.photo import read_metadata
@@ -566,3 +566,42 @@ def test_no_more_exif_is_read_than_a_block_may_have() -> None:
     file = _Counted(data[:end] + 500 * segment + data[end:])
     assert find_blocks(file).exif["exif:DateTimeOriginal"] == ["2009:05:17 14:30:05"]
     assert file.given < 5 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "date"),
+    [
+        ("IMG-20161224-WA0014.jpg", "2016-12-24"),
+        ("IMG_20161224_070809(1).jpg", "2016-12-24T07:08:09"),
+        ("PXL_20201017_123456789.PORTRAIT.jpg", "2020-10-17"),  # the time is UTC
+        ("20190101_123456.jpg", "2019-01-01T12:34:56"),
+        ("2019-01-01 12.34.56-1.jpg", "2019-01-01T12:34:56"),
+        ("photo_2021-03-04_12-00-00.jpg", "2021-03-04T12:00:00"),
+        ("WIN_20190101_12_34_56_Pro.jpg", "2019-01-01T12:34:56"),
+        ("WP_20141225_001.jpg", "2014-12-25"),
+        ("Screenshot_2020-05-06-07-08-09.png", "2020-05-06T07:08:09"),
+        ("Screenshot 2020-05-06 at 7.08.09\u202fPM.png", "2020-05-06T19:08:09"),
+        ("signal-2021-03-04-120000_002.jpg", "2021-03-04T12:00:00"),
+        ("WhatsApp Image 2019-05-04 at 10.11.12 (1).jpeg", "2019-05-04T10:11:12"),
+        ("scan-19231105-1.tif", None),
+        ("20161224.jpg", None),
+        ("20161224_0014.jpg", None),
+        ("20161224_246161.jpg", None),  # no time
+        ("20161224_101112_0001.tif", None),
+        ("19231105_101112.tif", None),
+        ("BArch_Bild_20161224_101112.jpg", None),
+        ("IMG_20161324_101112.jpg", None),  # month 13
+        ("IMG_201612241.jpg", None),
+        ("IMG_20161224", None),
+    ],
+)
+def test_names_of_cameras_phones_and_messengers_tell_a_date_and_shelf_marks_none(name: str, date: str | None) -> None:
+    assert date_of_name(name) == date
+
+
+def test_the_date_of_a_name_counts_after_all_that_the_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "20190101_123456.jpg"
+    path.write_bytes(jpeg())
+    assert read_metadata(path) == Metadata("2019-01-01T12:34:56")
+    path.write_bytes(jpeg(exif=exif({DATE_TIME: "2011:11:11 11:11:11"})))
+    assert read_metadata(path).taken == "2011-11-11T11:11:11"

@@ -9,8 +9,10 @@ from PIL import Image
 
 from index.errors import CairnError
 from retrieval.photos.apart import decoding_here
+from retrieval.photos.decoder import MOST_BLANK
 from retrieval.photos.decoding import read_colour, read_photo
 from retrieval.photos.options import ImageOptions
+from retrieval.photos.remarks import Remarks
 from retrieval.photos.thumbnails import thumbnail
 from retrieval.photos.work import PhotoTooLarge
 from tests.support.hostile import encode, photo
@@ -103,3 +105,24 @@ def test_lines_that_white_hides_are_seen(tmp_path: Path) -> None:
     lines = np.asarray(line_art(255).getchannel("A")).astype(float)
     assert np.abs(read_photo(path).grey - lines).max() < 1
     assert np.abs(read_colour(path)[:, :, 0] - lines).max() < 1
+
+
+def test_animations_stay_with_their_first_frame_where_no_other_can_be_shown(tmp_path: Path) -> None:
+    white, black = Image.new("RGB", SIZE, "white"), Image.new("RGB", SIZE)
+    shown = Image.fromarray(colours())
+    blank = encode(white, "GIF", save_all=True, append_images=[black])
+    late = encode(white, "WEBP", save_all=True, append_images=[black, white] * (MOST_BLANK // 2) + [shown])
+    damaged = encode(white, "PNG", save_all=True, append_images=[shown])
+    damaged = damaged[: damaged.index(b"fdAT") + 400]
+    for name, content in {"blank.gif": blank, "late.webp": late, "damaged.png": damaged}.items():
+        (tmp_path / name).write_bytes(content)
+        read = read_photo(tmp_path / name)
+        assert not read.remarks.blank and read.grey.min() > 250
+    (tmp_path / "small.png").write_bytes(encode(white, "PNG", save_all=True, append_images=[shown]))
+    frame = ImageOptions(max_pixels=SIZE[0] * SIZE[1] + 1)  # no second one
+    assert not read_photo(tmp_path / "small.png", frame).remarks.blank
+
+
+def test_remarks_are_kept_as_numbers() -> None:
+    for told in (Remarks(0.25, True, 3, True, True, 32), Remarks(text=True), Remarks(blank=1), Remarks()):
+        assert Remarks.of_numbers(np.array(told.numbers(), np.float32).tolist()) == told

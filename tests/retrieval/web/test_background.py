@@ -17,6 +17,7 @@ import pytest
 from fastapi import Request
 
 from retrieval.curation import uploads
+from retrieval.jobs.running import shortened
 from retrieval.web.access.limits import Listeners
 from retrieval.web.routes import adding, jobs
 from retrieval.web.uploads import UploadOptions
@@ -323,6 +324,7 @@ def test_one_client_leaves_room_for_others_to_listen() -> None:
             '{"shortened": 5}',
             '{"shortened": {"names": "x"}, "names": []}',
             '{"failed": [1]}',
+            '{"sidecars": 5}',
             '{"failed": [{"path": 1}]}',
         ),
         *(
@@ -340,6 +342,26 @@ def test_one_client_leaves_room_for_others_to_listen() -> None:
 def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
     result: str, indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert [one.state for one in _listed(result, indexed.folder, tmp_path, monkeypatch)] == ["done"]
+
+
+def test_sidecars_that_could_not_be_written_are_told_by_the_names_of_photos(
+    indexed: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = [{"path": str(indexed.photos / "cup.jpg"), "reason": "its sidecar is not XMP"}] * 3000
+    counts = {"written": 2, "unchanged": 1, "missing": 0}
+    printed = json.dumps(shortened({"collection": "/c", "sidecars": {**counts, "failed": failed}}))
+    assert len(printed) < 200_000
+    (job,) = _listed(printed, indexed.folder, tmp_path, monkeypatch)
+    assert job.result == {
+        **counts,
+        "failed": [{"name": "cup.jpg", "reason": "its sidecar is not XMP"}] * jobs.LISTED,
+        "lengths": {"failed": 3000},
+    }
+
+
+def _listed(result: str, folder: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> list[jobs.Job]:
+    """Jobs that are listed, where a queue holds one that is said to have had some result."""
     import contextlib
     import sqlite3
 
@@ -347,14 +369,14 @@ def test_jobs_are_listed_whatever_is_said_to_have_come_of_them(
     from retrieval.state.folder import STATE
     from retrieval.web.app import create_app
 
-    monkeypatch.setenv(STATE, str(tmp_path))
-    app = create_app(indexed.folder)
+    monkeypatch.setenv(STATE, str(state))
+    app = create_app(folder)
     service = app.state.service
     service.begin(Compact())
-    (file,) = tmp_path.glob("queues/*/jobs.sqlite")
+    (file,) = state.glob("queues/*/jobs.sqlite")
     with contextlib.closing(sqlite3.connect(file)) as rows, rows:
         rows.execute("UPDATE jobs SET state = 'done', result = ?", [result])
     told = jobs.list_jobs(Request({"type": "http", "headers": [], "app": app}))
-    assert [one.state for one in told.jobs] == ["done"]
     assert json.loads(told.model_dump_json())
     service.collection.catalogue.close()
+    return told.jobs

@@ -386,7 +386,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
     assert "learnt from 1 photo of demo.cairn" in fit and "The 40 photos" in fit and "37% less closely" in fit
     assert page.locator("#steps .writes").all_text_contents() == [
         *("Try again", "Look again", "Take them out", "Give back room", "Learn patterns anew"),
-        *("Add photos", "Find groups", "Check all files", "Improve search"),
+        *("Add photos", "Find groups", "Check all files", "Improve search", "Read files again", "Write sidecars"),
     ]
     assert page.locator("#commands").is_hidden()
     assert page.locator("#commands code").all_text_contents() == [
@@ -395,6 +395,7 @@ def test_status_says_what_failed_why_and_what_to_do(visit: Visit) -> None:
         "cairn compact 'my own.cairn'",
         "cairn retrain 'my own.cairn'",
         "cairn group 'my own.cairn'",
+        "cairn metadata 'my own.cairn' --write-sidecars",
         "cairn check 'my own.cairn'",
     ]
 

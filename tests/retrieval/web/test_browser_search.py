@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from retrieval.photos.remarks import Remarks
 from retrieval.search.outlines import clip_polygon
 from tests.conftest import VIEWS, Indexed
 from tests.support.browser import (
@@ -439,7 +440,12 @@ def pretend_answers(page: Any, answer: Callable[[str], dict[str, Any] | None]) -
 def test_the_answer_is_a_sentence(visit: Visit) -> None:
     page = visit.open("/")
     given: list[dict[str, Any]] = []
-    pretend_answers(page, lambda _: {"results": given})
+    remarks = [
+        {"name": "<b>.jpg", "reason": reason}
+        for pages in (0, 1, 2)
+        for reason in Remarks(0.03 * pages, bool(pages), pages, bool(pages), blank=pages).sentences()
+    ]
+    pretend_answers(page, lambda _: {"results": given, "remarks": remarks})
     visit.open("/search?q=0")
     some = [found_photo(7, 0.999), found_photo(8, 0.96), found_photo(9, 0.85), found_photo(10, 0.001)]
     for shown, said, similar in (
@@ -478,7 +484,9 @@ def test_the_answer_is_a_sentence(visit: Visit) -> None:
         if len(shown) < 20:
             told = page.locator(".strength").all_text_contents()
             assert told == [words[one["number"]] for one in shown]
-    assert "larger box" in page.locator("#note").inner_text()
+    told = " ".join(f"{one['name']}: {one['reason']}." for one in remarks)
+    assert page.locator("#note").inner_text().endswith(told) and "larger box" in page.locator("#note").inner_text()
+    assert len(remarks) == 10
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What workers do with a collection that stays open: what has changed of it is opened, and nothing else."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from retrieval.groups.groups import GroupOptions, group_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.library import searches
 from retrieval.web.jobs import SearchJobs, ServedCollection
-from retrieval.web.models import QueryPhoto, SearchRequest
+from retrieval.web.models import QueryPhoto, SearchAnswer, SearchRequest
 from retrieval.web.pool import hiring
 from tests.conftest import Indexed
 from tests.support.picture_views import linked  # noqa: F401
@@ -79,6 +80,31 @@ def test_the_process_that_workers_are_forked_from_has_no_threads(folder: Path, c
         worker.end()
     assert psutil.Process(server._process.pid).num_threads() == 1
     server.end()
+
+
+def test_what_is_missing_of_an_upload_is_told(folder: Path, indexed: Indexed, tmp_path: Path) -> None:
+    searching = SearchJobs(ServedCollection(folder))
+    whole, cut, of_a_photo = tmp_path / "whole.jpg", tmp_path / "cut.jpg", _request(0, turns=1)
+    with Image.open(indexed.photos / "coffee_001.jpg") as photo:
+        photo.save(whole, quality=80)
+    content = whole.read_bytes()
+    cut.write_bytes(content[: len(content) * 95 // 100])
+
+    def told(*files: Path) -> list[Any]:
+        asked = SearchRequest(queries=[QueryPhoto(upload=place) for place in range(len(files))], turns=1)
+        request = asked.model_dump(mode="json")
+        for one, file in zip(request["queries"], files, strict=True):
+            one |= {"path": str(file), "name": f"my {file.name}"}
+        answer = SearchAnswer.model_validate(searching.do("search", request)[0])
+        assert answer.results[0].name == "coffee_001.jpg"
+        return [(one.name, one.reason) for one in answer.remarks]
+
+    (first,) = told(whole, cut)
+    assert first[0] == "my cut.jpg" and re.fullmatch(r"the lowest \d+% are missing", first[1])
+    assert (
+        told(cut) == [first] and "remarks" not in searching.do("search", of_a_photo)[0]
+    )  # from the queries that are kept
+    searching.let_go()
 
 
 def test_a_searcher_is_kept_while_the_collection_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

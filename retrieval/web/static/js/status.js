@@ -134,6 +134,10 @@ function steps({ images, failed, missing, removed, vocabulary }) {
       [add(t("Add photos")), workButton(t("Find groups"), "group"), workButton(t("Check all files"), "check"),
         el("a", { class: "button small writes", href: address("/improve") }, t("Improve search"))], "group"]);
   }
+  if (images) {
+    all.push([t("Did another program edit metadata? Read it again. Sidecars are files beside the photos in which other programs read the titles, tags, dates and albums that were given here; no photo is changed."),
+      [workButton(t("Read files again"), "metadata"), workButton(t("Write sidecars"), "sidecars")], "metadata --write-sidecars"]);
+  }
   return all;
 }
 

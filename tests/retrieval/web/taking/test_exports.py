@@ -156,7 +156,16 @@ def test_pages_of_one_file_are_shown_one_by_one_and_taken_away_as_the_file(tmp_p
         packed = zipfile.ZipFile(io.BytesIO(answer.content))
         assert packed.namelist() == ["book.tif"] and packed.read("book.tif") == book.read_bytes()
         refused = client.post("/api/bin", json={"photos": [listed[3]["number"]]})
-        assert "is one page of several in its file, which stays: hide the photo" in refused.text
+        assert "choose all 4 pages" in refused.text
+        chosen = [one["number"] for one in listed[1:]]
+        binned = client.post("/api/bin", json={"photos": chosen}).json()
+        assert [one["number"] for one in binned["moved"]] == chosen and not book.exists()
+        (kept,) = client.get("/api/bin").json()
+        assert {one["id"] for one in binned["moved"]} == {kept["id"]} and kept["name"] == "book.tif"
+        assert client.get(f"/api/bin/{kept['id']}/picture").status_code == 200
+        back = client.post("/api/bin/back", json={"entries": [kept["id"]]}).json()
+        assert [one["number"] for one in back["moved"]] == chosen and back["job"] is None
+        assert client.get("/api/photos").json()["photos"] == listed
         book.write_bytes(book.read_bytes() + b"more")
         answer = client.post("/api/export", json={"photos": [listed[3]["number"]]})
         assert "no longer there, or has changed" in answer.json()["detail"]

@@ -53,7 +53,7 @@ async function putBack(entries) {
     const said = [
       moved.length && tn(moved.length, "{n} photo is back where it was.", "{n} photos are back where they were."),
       job !== null && t("What the collection had forgotten is added again: it appears when that is done."),
-      ...failed.map(({ reason }) => reason),
+      ...new Set(failed.map(({ reason }) => reason)),
     ];
     await load();
     at("title").focus({ preventScroll: true }); // what had the focus is gone

@@ -262,9 +262,9 @@ const hideOthers = () => clear(async (photos) => {
 
 const binOthers = () => canBin && clear(async (photos) => {
   const { moved, failed } = await change("POST", "/api/bin", { photos });
-  const said = [moved.length && tn(moved.length, "{n} photo moved to the bin.", "{n} photos moved to the bin."), ...failed.map(({ reason }) => reason)];
+  const said = [moved.length && tn(moved.length, "{n} photo moved to the bin.", "{n} photos moved to the bin."), ...new Set(failed.map(({ reason }) => reason))];
   const back = async () => {
-    const { failed: left } = await change("POST", "/api/bin/back", { entries: moved.map(({ id }) => id) });
+    const { failed: left } = await change("POST", "/api/bin/back", { entries: [...new Set(moved.map(({ id }) => id))] });
     if (left.length) throw new Error(left.map(({ reason }) => reason).join(" "));
   };
   return { said: said.filter(Boolean).join(" "), undo: moved.length ? back : null };

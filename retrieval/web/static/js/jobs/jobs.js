@@ -169,6 +169,13 @@ function outcome({ kind, result }) {
       ];
     case "metadata":
       return [tn(result.read ?? 0, "{n} file was read.", "{n} files were read.")];
+    case "sidecars":
+      return [
+        tn(result.written ?? 0, "{n} sidecar was written.", "{n} sidecars were written."),
+        result.unchanged > 0 && tn(result.unchanged, "{n} said all of it already.", "{n} said all of it already."),
+        result.missing > 0 && tn(result.missing, "The file of {n} photo is gone.", "The files of {n} photos are gone."),
+        lengths.failed > 0 && tn(lengths.failed, "{n} could not be written.", "{n} could not be written."),
+      ];
     case "check":
       return [lengths.damaged ? tn(lengths.damaged, "{n} file is damaged.", "{n} files are damaged.") : t("Everything is sound.")];
     case "improve":

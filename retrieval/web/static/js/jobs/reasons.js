@@ -1,6 +1,6 @@
 // Why photos could not be read, as the server says it in English: in the reader's language.
 
-import { t } from "../language.js";
+import { t, tn } from "../language.js";
 
 const REASONS = {
   "decoding it takes far longer than a photo of its size does": t("decoding it takes far longer than a photo of its size does"),
@@ -14,6 +14,14 @@ const REASONS = {
   "its link leads out of the folders that photos may be taken from": t("its link leads out of the folders that photos may be taken from"),
   "its name is not valid": t("its name is not valid"),
   "its name is too long": t("its name is too long"),
+  "it is in no folder that photos may be taken from, so nothing is written beside it": t("it is in no folder that photos may be taken from, so nothing is written beside it"),
+  "its sidecar cannot be written": t("its sidecar cannot be written"),
+  "its sidecar has a document type, which XMP never has": t("its sidecar has a document type, which XMP never has"),
+  "its sidecar is a link: put a file in its place": t("its sidecar is a link: put a file in its place"),
+  "its sidecar is nested too deeply": t("its sidecar is nested too deeply"),
+  "its sidecar is not XML": t("its sidecar is not XML"),
+  "its sidecar is not XMP": t("its sidecar is not XMP"),
+  "its sidecar is too large to be one": t("its sidecar is too large to be one"),
   "its strips share the same bytes, which no photo's do": t("its strips share the same bytes, which no photo's do"),
   "no process can be started to decode it": t("no process can be started to decode it"),
   "permission to read it is denied": t("permission to read it is denied"),
@@ -41,4 +49,21 @@ export function toldReason(reason) {
   if (parts) return t("the file is in more than {parts} parts, which is far more than a photo of its length has", { parts });
   const [, what, more] = /^(.*?) ([(].*[)])$/s.exec(plain) ?? [];
   return Object.hasOwn(REASONS, what ?? "") ? `${REASONS[what]} ${more}` : plain;
+}
+
+const REMARKS = {
+  "the file ends early, and fine details may be missing": t("the file ends early, and fine details may be missing"),
+  "its transparency was laid over black, as white hides it": t("its transparency was laid over black, as white hides it"),
+  "its first frame is blank, and the next was read": t("its first frame is blank, and the next was read"),
+};
+
+/** What is to be known of how a photo was read, in the reader's language. */
+export function toldRemark(remark) {
+  const [, share] = /^the lowest (\d+)% are missing$/.exec(remark) ?? [];
+  if (share) return t("the lowest {share}% are missing", { share });
+  const [, pages] = /^(\d+) more pages? of the file left out$/.exec(remark) ?? [];
+  if (pages) return tn(Number(pages), "{n} more page of the file left out", "{n} more pages of the file left out");
+  const [, frames] = /^its first (\d+) frames are blank, and the next was read$/.exec(remark) ?? [];
+  if (frames) return t("its first {frames} frames are blank, and the next was read", { frames });
+  return REMARKS[remark] ?? remark;
 }
