@@ -118,11 +118,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         return Built(names, wheel, {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")})
 
 
+@pytest.mark.slow
 def test_the_source_distribution_holds_what_is_tracked_and_the_site_alone(built: Built) -> None:
     assert list(wrong_source(built.source, _tracked(), ["site/index.html"])) == []
     assert "site/index.html" in built.source and "bom.cdx.json" in built.source
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_what_runs(built: Built) -> None:
     assert list(wrong_wheel(built.files)) == []
     (metadata,) = (text.decode() for name, text in built.files.items() if name.endswith("/METADATA"))

@@ -174,6 +174,7 @@ def test_what_is_learnt_is_told_as_the_contract_has_it(made: Made, base: str) ->
     assert verdict["learnt"].keys() == verdict["rootsift"].keys()
 
 
+@pytest.mark.slow
 def test_a_whitening_of_rootsift_is_learnt_where_nothing_else_is_asked_for(
     made: Made, cairn: Cairn, tmp_path: Path
 ) -> None:

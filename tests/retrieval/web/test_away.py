@@ -70,6 +70,7 @@ def test_a_folder_that_has_gone_is_told_and_found_elsewhere(served: str, home: P
         assert again.status_code == 409
 
 
+@pytest.mark.slow
 def test_only_folders_below_the_roots_are_taken_and_only_by_who_may_write(served: str, home: Path) -> None:
     with client_of(served) as client:
         shutil.move(home / "disk" / "Paris", home / "elsewhere")

@@ -77,6 +77,7 @@ def test_two_photos_become_an_album_that_is_renamed_and_tagged(visit: Visit) -> 
     assert page.locator("#title").inner_text() == MARKUP
 
 
+@pytest.mark.slow
 def test_a_table_is_imported(visit: Visit, tmp_path: Path) -> None:
     page = visit.open("/import")
     name = page.request.get(f"{visit.base}/api/photos").json()["photos"][0]["name"]

@@ -83,6 +83,7 @@ def test_a_match_is_highlighted_by_the_pointer_and_by_buttons(visit: Visit, addr
     assert page.locator("#pair .spot").first.is_visible()
 
 
+@pytest.mark.slow
 def test_the_overlay_registers_the_photos(visit: Visit, indexed: Indexed, address: str) -> None:
     page = visit.open(address)
     page.wait_for_selector("#overlay:not([hidden]) .above")

@@ -47,6 +47,7 @@ def test_the_header_is_reached_and_left_by_keys(chromium: Any, served: str) -> N
         assert page.locator(":focus").get_attribute("aria-label") == "Settings"
 
 
+@pytest.mark.slow
 def test_light_and_dark_are_as_the_system_has_them_or_as_chosen(visit: Visit) -> None:
     page = visit.open("/search")
     seen = {}

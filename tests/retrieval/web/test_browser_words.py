@@ -112,6 +112,7 @@ def test_the_wall_has_headings_in_the_order_of_dates_alone(chromium: Any, served
         heads.first.wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_a_title_stands_in_place_of_the_name(visit: Visit) -> None:
     page = visit.open("/?words=fluss")
     link = page.get_by_role("link", name="Café am Fluß, coffee_001.jpg")

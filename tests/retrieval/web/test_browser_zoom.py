@@ -213,6 +213,7 @@ def test_the_editor_of_a_search_zooms_too(visit: Visit) -> None:
     assert page.locator(".box-canvas .region").count() == 1
 
 
+@pytest.mark.slow
 def test_both_photos_of_a_match_are_zoomed_to_the_same_place(visit: Visit, indexed: Indexed) -> None:
     page = visit.open(f"/match?q={visit.number('coffee_001.jpg')}&photo={visit.number('coffee_002.jpg')}")
     before = np.sort(drawn_lines(page).reshape(-1, 4), axis=0)  # the one that is chosen comes last

@@ -142,6 +142,7 @@ def test_a_collection_that_cannot_be_opened_is_told_by_each_job_until_it_can(fol
     searching.let_go()
 
 
+@pytest.mark.slow
 def test_what_photos_borrow_is_opened_when_it_has_changed(linked: Path, tmp_path: Path) -> None:  # noqa: F811
     folder = Path(shutil.copytree(linked, tmp_path / "linked.cairn"))
     searching = SearchJobs(ServedCollection(folder))
