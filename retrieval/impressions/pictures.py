@@ -42,8 +42,3 @@ def residual_map(
     for lost, colour in zip(residual.only, (FIRST, SECOND), strict=True):
         drawn[cv2.dilate(lost.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0] = colour
     return drawn
-
-
-def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Encode RGB pixels as PNG."""
-    return cv2.imencode(".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))[1].tobytes()

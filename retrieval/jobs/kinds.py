@@ -106,6 +106,11 @@ class JobKind(BaseModel):
         return [self.kind]
 
 
+def _limits(below: Iterable[Path]) -> list[str]:
+    """Options that keep a command within folders, wherever links lead."""
+    return [word for folder in below for word in ("--below", str(folder.absolute()))]
+
+
 class IndexJob(JobKind):
     """Add photos: files, folders of them, and pages of IIIF manifests of the public Internet."""
 
@@ -136,8 +141,7 @@ class IndexJob(JobKind):
         below = allowed(collection, roots)
         if not all(stays_below(place, below) for place in self.places):
             raise outside()
-        limits = [word for folder in below for word in ("--below", str(folder.absolute()))]
-        return [*limits, "--", *self.places, *self.manifests]
+        return [*_limits(below), "--", *self.places, *self.manifests]
 
 
 def index_of(places: Iterable[Path]) -> IndexJob:
@@ -243,7 +247,7 @@ class SidecarsJob(JobKind):
         below = allowed(collection, roots)
         if not below:
             raise outside()
-        return ["--write-sidecars", *(word for folder in below for word in ("--below", str(folder.absolute())))]
+        return ["--write-sidecars", *_limits(below)]
 
     def _words(self) -> list[str]:
         return ["metadata"]

@@ -28,11 +28,12 @@ from retrieval.impressions.frames import (
     outline_of,
     trim_frame,
 )
-from retrieval.impressions.pictures import encode_png, overlay, residual_map
+from retrieval.impressions.pictures import overlay, residual_map
 from retrieval.impressions.registration import bend_impression, start_map
 from retrieval.impressions.residual import Break, ImpressionResidual, compare_impressions
 from retrieval.library.given import row_of
 from retrieval.library.matches import Match
+from retrieval.library.parts.images import encode_image
 from retrieval.metadata.pages import hash_photo, split_page
 from retrieval.photos.decoding import read_colour_sized
 from retrieval.photos.options import ImageOptions
@@ -156,7 +157,7 @@ class Impressions:
     photos: list[Impression]
     pairs: list[ImpressionPair]
     left_out: list[dict[str, str]]
-    _pictures: Callable[[int], tuple[NDArray[np.uint8], NDArray[np.uint8]]] = field(repr=False)
+    _drawn: Callable[[int], tuple[AlignedImpression, AlignedImpression, ImpressionResidual]] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<{len(self.photos)} impressions, {self.size[0]} × {self.size[1]} pixels>"
@@ -174,7 +175,8 @@ class Impressions:
         ndarray, shape (H, W, 3), uint8
             RGB.
         """
-        return self._pictures(place)[0]
+        first, second, _ = self._drawn(place)
+        return overlay(first, second)
 
     def residual(self, place: int) -> NDArray[np.uint8]:
         """Draw what the reference (vermilion) or one of `photos` (blue) has alone, over what both have.
@@ -189,7 +191,7 @@ class Impressions:
         ndarray, shape (H, W, 3), uint8
             RGB.
         """
-        return self._pictures(place)[1]
+        return residual_map(*self._drawn(place))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the command prints it."""
@@ -229,10 +231,10 @@ class Impressions:
             for place, one in enumerate(self.photos):
                 pictures = {"aligned": one.pixels}
                 if place:
-                    pictures |= dict(zip(("overlay", "residual"), self._pictures(place), strict=True))
+                    pictures |= {"overlay": self.overlay(place), "residual": self.residual(place)}
                 for kind, pixels in pictures.items():
                     written.append(into / f"{kind}-{place + 1}.png")
-                    save_bytes(written[-1], encode_png(pixels))
+                    save_bytes(written[-1], encode_image(pixels))
             written.append(into / "impressions.json")
             save_json(written[-1], self.to_dict())
         except OSError as error:
@@ -388,13 +390,12 @@ def _compared(
         if progress is not None:
             progress("compare", done, len(every))
 
-    def draw(place: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    def of(place: int) -> tuple[AlignedImpression, AlignedImpression, ImpressionResidual]:
         if place not in drawn:
             raise CairnError(f"There is no impression {place} beside the reference.")
-        one, other = aligned[0], aligned[place]
-        return overlay(one, other), residual_map(one, other, drawn[place])
+        return aligned[0], aligned[place], drawn[place]
 
-    return Impressions(frame.box, frame.size, photos, pairs, left_out, draw)
+    return Impressions(frame.box, frame.size, photos, pairs, left_out, of)
 
 
 def _residual(

@@ -188,7 +188,7 @@ def photos_there(catalogue: Catalogue, numbers: Sequence[int], cache: Path) -> l
     return photos_of(catalogue, catalogue.read(rows_there, numbers), cache)
 
 
-def photo_called(catalogue: Catalogue, name: str, cache: Path) -> Photo | None:
+def photo_named(catalogue: Catalogue, name: str, cache: Path) -> Photo | None:
     """The photo of a name, if there is one."""
     row = catalogue.read(photo_of_name, name)
     return None if row is None else photos_of(catalogue, [row], cache)[0]

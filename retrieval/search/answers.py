@@ -150,7 +150,7 @@ def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None
     CairnError
         The photo cannot be read, or the box lies outside it.
     """
-    if asked.is_away and asked.row is not None and not asked.mirrored:
+    if asked.is_away and asked.row is not None:
         return _stored_query(searcher, asked, asked.row)
     collection, options = searcher.collection, searcher.options
     image = image or collection.options.image

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.search.query import Query, mirror_box
+from retrieval.search.query import Query
 
 # A map does not match, and was fixed by chance, if by it the nearest corner of a thing is this many times nearer to the
 # camera than its farthest, or the thing is seen this many times narrower one way than the other.
@@ -45,8 +45,7 @@ def found_region(
     """
     if matrix is None or not width or not height:
         return None
-    box = query.box or (-0.5, -0.5, query.width - 0.5, query.height - 0.5)
-    x0, y0, x1, y1 = mirror_box(box, query.width) if query.mirrored else box
+    x0, y0, x1, y1 = query.view_box
     outline = project_outline(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]], np.float64), matrix @ query.mirroring)
     if outline is None or area(outline) > LARGEST * width * height:
         return None

@@ -66,9 +66,14 @@ class Query:
 
     @property
     def region(self) -> NDArray[np.float64]:
-        """Its box in the views, or all of the photo: x0, y0, x1, y1 (4,) in units of the longer side."""
+        """`view_box` as (4,), in units of the longer side."""
+        return (np.array(self.view_box) + 0.5) / self.side
+
+    @property
+    def view_box(self) -> Box:
+        """Its box, or all of the photo, in the picture that the views are of."""
         box = self.box or (-0.5, -0.5, self.width - 0.5, self.height - 0.5)
-        return (np.array(mirror_box(box, self.width) if self.mirrored else box) + 0.5) / self.side
+        return mirror_box(box, self.width) if self.mirrored else box
 
     @property
     def mirroring(self) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from retrieval.library.compiled import compile_all
 from retrieval.library.filters import filter_of
 from retrieval.library.groups import make_groups
 from retrieval.library.matches import Match
-from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_called
+from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_named
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
 from retrieval.metadata.columns import CANVAS
@@ -249,7 +249,7 @@ class SearchJobs:
 
         _, answer = self._answer(searches, request)
         collection = searches.collection
-        photo_of = partial(photo_called, collection.catalogue, cache=cache_of(collection.folder))
+        photo_of = partial(photo_named, collection.catalogue, cache=cache_of(collection.folder))
         return answer_page(answer, photo_of, _addresses(request))
 
     def _ask(self, collection: Collection, wish: dict[str, Any]) -> QueryImage:

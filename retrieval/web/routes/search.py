@@ -57,6 +57,10 @@ class MatchParameters(HowToExplain):
     q: Asked
     photo: Number
 
+    def request(self) -> MatchRequest:
+        """As the body of a request has it."""
+        return MatchRequest(queries=_parse([self.q]), **self.model_dump(exclude={"q"}))
+
 
 def _form(model: type[SearchRequest] | type[MatchRequest]) -> dict[str, Any]:
     """Describe the form of a request with uploads."""
@@ -87,16 +91,13 @@ async def search_uploads(request: Request) -> Any:
 @router.get("/match", dependencies=SEARCHING, response_model=MatchAnswer, responses=_FILES)
 async def match(request: Request, asked: Annotated[MatchParameters, Query()], format: Format = "json") -> Any:
     """Explain why a photo of the collection, or a box in one, matches another."""
-    fields = asked.model_dump(exclude={"q"})
-    return await _match(request, MatchRequest(queries=_parse([asked.q]), **fields), None, format)
+    return await _match(request, asked.request(), None, format)
 
 
 @router.get("/impressions", dependencies=SEARCHING, response_model=ImpressionsAnswer)
 async def impressions(request: Request, asked: Annotated[MatchParameters, Query()]) -> Any:
     """Compare impressions of a block or plate in one frame: a photo, or a box in one, and another photo."""
-    fields = asked.model_dump(exclude={"q"})
-    wanted = MatchRequest(queries=_parse([asked.q]), **fields)
-    answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(wanted, None)})
+    answer, _ = await _have_done(request, "impressions", {"expand": "none", **_job(asked.request(), None)})
     return answer
 
 

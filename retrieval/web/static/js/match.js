@@ -174,6 +174,26 @@ function showPair(query, photo, found) {
 
 // Over each other
 
+/** Let a slider fade, and a button flicker, what lies over something else, by a property of `styled`. */
+function fade(button, slider, styled, period = FLICKER) {
+  let timer = 0;
+  const opacity = (value) => styled.style.setProperty("--opacity", value);
+  const still = () => opacity(slider.value / 100);
+  const flicker = (on) => {
+    clearInterval(timer);
+    button.setAttribute("aria-pressed", String(on));
+    if (!on) return still();
+    let seen = true;
+    opacity(1);
+    timer = setInterval(() => opacity((seen = !seen) ? 1 : 0), period);
+  };
+  const flickering = () => button.getAttribute("aria-pressed") === "true";
+  slider.addEventListener("input", () => flicker(false));
+  button.addEventListener("click", () => flicker(!flickering()));
+  still();
+  return { flicker, flickering };
+}
+
 function showOverlay(query, photo, found) {
   at("overlay").hidden = false;
   const stage = at("stage");
@@ -209,26 +229,12 @@ function showOverlay(query, photo, found) {
   only.addEventListener("change", clip);
   clip();
 
-  let timer = 0;
-  const opacity = (value) => above.style.setProperty("--opacity", value);
-  const still = () => opacity(at("opacity").value / 100);
-  const flicker = (on) => {
-    clearInterval(timer);
-    at("flicker").setAttribute("aria-pressed", String(on));
-    let above_ = true;
-    opacity(1);
-    if (on) timer = setInterval(() => opacity((above_ = !above_) ? 1 : 0), FLICKER);
-    else still();
-  };
-  const flickering = () => at("flicker").getAttribute("aria-pressed") === "true";
-  at("opacity").addEventListener("input", () => flicker(false));
-  at("flicker").addEventListener("click", () => flicker(!flickering()));
+  const { flicker, flickering } = fade(at("flicker"), at("opacity"), above);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range], [type=checkbox])")) return;
     if (event.key === "f" || event.key === "F") flicker(!flickering());
     else if (event.key === "Escape" && flickering()) flicker(false);
   });
-  still();
 }
 
 // Compare impressions
@@ -258,18 +264,9 @@ function showImpressions(told, query, photo) {
   const below = el("img", { class: "below", src: pictures.reference, alt: query.name });
   const above = el("img", { class: "below laid", src: pictures.photo, alt: t("{name}, laid over it", { name: photo.name }) });
   stage.replaceChildren(below, above);
-  let timer = 0;
-  const still = () => stage.style.setProperty("--opacity", at("impressions-opacity").value / 100);
-  const flicker = (on) => {
-    clearInterval(timer);
-    at("impressions-flicker").setAttribute("aria-pressed", String(on));
-    let seen = false;
-    const turn = () => stage.style.setProperty("--opacity", Number((seen = !seen)));
-    // Who wants no motion sees each for longer.
-    if (on) timer = setInterval(turn, matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FLICKER : FLICKER);
-    if (on) turn();
-    else still();
-  };
+  // Who wants no motion sees each for longer.
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? 4 * FLICKER : FLICKER;
+  const { flicker } = fade(at("impressions-flicker"), at("impressions-opacity"), stage, calm);
   const choose = (what) => {
     flicker(false);
     const fades = what === "fade";
@@ -279,8 +276,6 @@ function showImpressions(told, query, photo) {
     at("impressions-flicker").disabled = at("impressions-opacity").disabled = !fades;
   };
   for (const one of document.getElementsByName("impressions")) one.addEventListener("change", () => choose(one.value));
-  at("impressions-opacity").addEventListener("input", () => flicker(false));
-  at("impressions-flicker").addEventListener("click", () => flicker(at("impressions-flicker").getAttribute("aria-pressed") !== "true"));
   choose("fade");
 }
 
