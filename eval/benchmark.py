@@ -138,39 +138,9 @@ def run_benchmark(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BenchmarkReport:
-    """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007).
-
-    Parameters
-    ----------
-    images : sequence of Path
-        Photos and folders of the photos to be indexed; of those of Revisited, what its ground truth calls the database.
-    ground_truth : Path
-        Folder in the Oxford5K layout, a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018), or
-        ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
-    queries : Path, optional
-        Folder of query photos that are not among the images.
-    options : CollectionOptions, optional
-        How photos are indexed.
-    search : SearchOptions, optional
-        How queries are answered.
-    setup : BenchmarkSetup, optional
-        What else is indexed, with what, and where that is kept.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    BenchmarkReport
-        Average precision is the trapezoid of the published `compute_ap`; queries without positives leave the mean.
-
-    Raises
-    ------
-    CairnError
-        A folder is missing, a query's photo cannot be found, no query has positives, a photo that the ground truth
-        names is there twice, the collection has other photos too, queries are cut out and features are another
-        program's, or the learnt similarity is for another vocabulary: said before any work if it is known by then.
+    """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007). Average precision
+    is the trapezoid of the published `compute_ap`; queries without positives leave the mean. What cannot work is said
+    before any work where it is known by then.
     """
     search, options, setup = search or SearchOptions(), options or CollectionOptions(), setup or BenchmarkSetup()
     collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary

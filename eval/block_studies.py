@@ -1,7 +1,5 @@
-"""How building-block descriptors depend on how they are clipped, and on the bits a dimension is kept in.
-
-Figures 13 and 14 of Brown, Hua, Winder (2011): errors at 95% recall on the test pairs of patch sets. Rows are pooled
-once a set, so that all of it takes little more than describing.
+"""How building-block descriptors depend on clipping, and on the bits a dimension is kept in (Brown11, figures 13 and
+14).
 """
 
 from collections.abc import Sequence
@@ -25,25 +23,8 @@ BITS = (1, 2, 3, 4, 8)
 def studies(
     names: Sequence[str], folders: Sequence[Path]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """Measure descriptors by κ √D, and by bits a dimension.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names or files of descriptors of T- and S-blocks without an embedding.
-    folders : sequence of Path
-        Folders of labelled patches.
-
-    Returns
-    -------
-    clipping, bits : dict of str to dict of str to float
-        By descriptor, the mean over the sets of the false positives at 95% recall, percent: by κ √D (``unit``: not
-        clipped), and by bits (``32``: real numbers).
-
-    Raises
-    ------
-    CairnError
-        A descriptor is of another kind, or a set has no pairs to test on.
+    """Measure descriptors of T- and S-blocks: false positives at 95% recall in percent, the mean over the sets, by κ √D
+    (``unit``: not clipped), and by bits a dimension (``32``: real numbers).
     """
     clipping: dict[str, dict[str, float]] = {}
     bits: dict[str, dict[str, float]] = {}

@@ -23,35 +23,8 @@ def errors_of_codes(
     seed: int,
     progress: Progress = lambda step, done, of: None,
 ) -> tuple[list[int], list[float], float]:
-    """Measure binary codes of a descriptor on labelled pairs.
-
-    Parameters
-    ----------
-    folder : Path
-        Labelled patches.
-    path : Path
-        File of the descriptor, for its provenance.
-    model : LearntModel
-        The descriptor, not compressed.
-    lengths : sequence of int
-        Bits; those below the descriptor's dimension are left out.
-    pairs : str, optional
-        Pair file, as `evaluate_patches` takes it.
-    seed : int
-        Of the random frames.
-    progress : callable
-        Told of describing.
-
-    Returns
-    -------
-    list of int, list of float, float
-        Lengths that the descriptor can have, their false positives at 95% recall, and those of the descriptor itself.
-
-    Raises
-    ------
-    CairnError
-        The descriptor is compressed already, is not compared by distance, has no mean, or no length is as large as its
-        dimension.
+    """Measure binary codes of a descriptor on labelled pairs: the lengths that it can have (not below its dimension),
+    their false positives at 95% recall, and those of the descriptor itself.
     """
     check_distance(LearntDescriptor(model))
     if model.code is not None:

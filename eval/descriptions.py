@@ -20,20 +20,11 @@ _LARGEST = 1 << 36  # bytes unpacked of a .npz
 
 @dataclass(frozen=True)
 class Descriptions:
-    """A row for every patch of a set, in the order of the set.
+    """A row for every patch of a set, in the order of the set."""
 
-    Attributes
-    ----------
-    name : str
-        What they are called in reports.
-    rows : ndarray, shape (N, D)
-        Numbers of any kind; of packed bits uint8. It may be memory-mapped.
-    is_binary : bool
-        Whether rows are packed bits, which are compared by Hamming distance, and not by Euclidean.
-    """
-
-    name: str
-    rows: NDArray[np.generic]
+    name: str  # what they are called in reports
+    rows: NDArray[np.generic]  # (N, D): numbers of any kind; of packed bits uint8. It may be memory-mapped.
+    # whether rows are packed bits, which are compared by Hamming distance, and not by Euclidean
     is_binary: bool = False
 
     @property
@@ -55,22 +46,7 @@ class Descriptions:
             )
 
     def distances(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the distances of rows, pair by pair: squared Euclidean, or Hamming.
-
-        Parameters
-        ----------
-        first, second : ndarray, shape (M,), int
-            Numbers of rows.
-
-        Returns
-        -------
-        ndarray, shape (M,), float32
-
-        Raises
-        ------
-        CairnError
-            A row is not finite.
-        """
+        """Distances (M,) of rows, pair by pair: squared Euclidean, or Hamming."""
         distances = np.empty(len(first), np.float32)
         for start in range(0, len(first), _PAIRS):
             part = slice(start, start + _PAIRS)
@@ -92,20 +68,8 @@ class Descriptions:
 
 
 def read_descriptions(path: Path, *, binary: bool = False) -> Descriptions:
-    """Read the descriptions of a set's patches.
-
-    Parameters
-    ----------
-    path : Path
-        ``.npy``, which is memory-mapped; ``.npz`` with one array, or with one called ``descriptions``; or ``.csv``, a
-        row a line, parted by commas, semicolons, tabs or blanks, with or without a header.
-    binary : bool
-        Whether rows are packed bits, as `numpy.packbits` gives them.
-
-    Raises
-    ------
-    CairnError
-        It is not there, is damaged, or is no table of numbers (bytes where `binary`).
+    """Read a row for each patch of a set: ``.npy`` (memory-mapped), ``.npz`` with one array or one called
+    ``descriptions``, or a table with or without a header; `binary`: of packed bits, as `numpy.packbits` gives them.
     """
     path = Path(path)
     rows = read_rows(path)

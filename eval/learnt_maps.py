@@ -11,18 +11,7 @@ from retrieval.descriptors.learnt import LearntModel
 
 
 def weight_map(model: LearntModel) -> NDArray[np.float64]:
-    """Sum the weights of weak learners over the samples of their boxes (Trzcinski12 figure 2).
-
-    Returns
-    -------
-    ndarray, shape (S, S), float64
-        At each sample the sum of α of all learners, of whatever orientation, whose box has it.
-
-    Raises
-    ------
-    CairnError
-        The descriptor has no weak learners.
-    """
+    """Sum of the weights α of the weak learners whose boxes have each sample, (S, S) (Trzcinski12 figure 2)."""
     if not isinstance(model.base_model, Boosted):
         raise CairnError(
             "{model} has no weak learners: name a descriptor file of {cairn learn} boosted.", model=model.name
@@ -39,24 +28,8 @@ def weight_map(model: LearntModel) -> NDArray[np.float64]:
 
 
 def projection_maps(model: LearntModel, number: int) -> NDArray[np.float32]:
-    """Return the first projections of an E-block on a grid of samples (Brown11 figures 5 and 12).
-
-    Parameters
-    ----------
-    model : LearntModel
-        Of `cairn learn blocks` with a T-block alone.
-    number : int
-        How many, at most.
-
-    Returns
-    -------
-    ndarray, shape (K, G, G, C), float32
-        What each sample of the grid, and each channel of the T-block there, counts: one of grey values.
-
-    Raises
-    ------
-    CairnError
-        The file is not such a descriptor.
+    """The first projections of an E-block on a grid of samples, (K, G, G, C): what each channel of the T-block counts
+    at each sample (Brown11 figures 5 and 12).
     """
     blocks = model.base_model
     if not isinstance(blocks, Blocks) or blocks.projection is None or not is_grid(blocks.spatial):

@@ -12,14 +12,8 @@ _SIGMAS = (0.25, 0.5)  # of a patch's side: circles at half of SIFT's σ, and at
 
 
 def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw weights over patches (Trzcinski12 figure 2), with circles at σ / 2 and σ of SIFT's weight.
-
-    Parameters
-    ----------
-    maps : mapping of str to ndarray (S, S)
-        By label, see `learnt_maps.weight_map`.
-    path : Path
-        PNG, PDF or SVG, by its suffix; replaced where it exists.
+    """Draw weights (S, S) over patches by label (Trzcinski12 figure 2), with circles at σ / 2 and σ of SIFT's
+    weight.
     """
     figure = new_plot(path, 4.2 * len(maps), 3.6)
     from matplotlib.patches import Circle
@@ -34,14 +28,8 @@ def plot_weight_maps(maps: Mapping[str, NDArray[np.floating]], path: Path) -> No
 
 
 def plot_projections(maps: Mapping[str, NDArray[np.floating]], path: Path) -> None:
-    """Draw projections of samples on a grid, a row a descriptor (Brown11 figures 5 and 12).
-
-    Parameters
-    ----------
-    maps : mapping of str to ndarray (K, G, G, C)
-        By label, see `learnt_maps.projection_maps`. Of several channels the length is drawn, and not the sign.
-    path : Path
-        See `plot_weight_maps`.
+    """Draw projections (K, G, G, C) of samples on a grid, a row a label (Brown11 figures 5 and 12); of several channels
+    the length is drawn, not the sign.
     """
     most = max(len(found) for found in maps.values())
     figure = new_plot(path, 0.9 * most + 1.2, 1.0 * len(maps) + 0.3)

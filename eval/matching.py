@@ -1,7 +1,5 @@
-"""How well a descriptor matches: nearest neighbours between photos with a known homography.
-
-Recall is that of Simonyan14, eq. 15; the average precision is that of the matching task of HPatches (Balntas et al.,
-CVPR 2017), over the project's own regions.
+"""How well a descriptor matches between photos with a known homography: recall (Simonyan14, eq. 15), and average
+precision as in the matching task of HPatches (Balntas et al., CVPR 2017), over the project's own regions.
 """
 
 import time
@@ -122,13 +120,7 @@ class MatchingReport:
 
 
 def find_pairs(folder: Path) -> list[PhotoPair]:
-    """List the pairs of a folder: every photo of a sequence against its first, or the pairs that it holds.
-
-    Raises
-    ------
-    CairnError
-        As `learning.building.sequences.read_sequences`, or a homography is singular but for rounding.
-    """
+    """List the pairs of a folder: every photo of a sequence against its first, or the pairs that it holds."""
     pairs = []
     for sequence in read_sequences(folder):
         first = sequence.images[0]
@@ -151,32 +143,9 @@ def evaluate_matching(
     options: MatchingOptions | None = None,
     progress: Progress | None = None,
 ) -> list[MatchingReport]:
-    """Match the pairs by each of the descriptors, on the same regions.
-
-    Parameters
-    ----------
-    pairs : sequence of PhotoPair
-        See `find_pairs`. Pairs in a row with the same first photo share its features.
-    descriptors : sequence of Descriptor
-        Each describes the same measurement regions, cut at its own patch size.
-    features : FeatureOptions, optional
-        Detector, measurement scale, upright or not.
-    image : ImageOptions, optional
-        The size at which photos are read. Regions are compared in pixels of the upright originals.
-    options : MatchingOptions, optional
-        Overlaps and ranking.
-    progress : callable, optional
-        Told how many pairs are done.
-
-    Returns
-    -------
-    list of MatchingReport
-        One a descriptor, in their order. The seconds of ``features`` are those of all the descriptors together.
-
-    Raises
-    ------
-    CairnError
-        A photo cannot be read, or a descriptor gives numbers that are not finite.
+    """Match the pairs by each of the descriptors, on the same regions: a report a descriptor. Regions are compared in
+    pixels of the upright originals; pairs in a row with the same first photo share its features. The seconds of
+    ``features`` are those of all descriptors together.
     """
     extractors = [Extractor(descriptor, features or FeatureOptions()) for descriptor in descriptors]
     scores: list[list[PairScore]] = [[] for _ in descriptors]
@@ -248,22 +217,9 @@ def evaluate_pair(
 def match_features(
     descriptors1: NDArray[np.floating], descriptors2: NDArray[np.floating], sets: OverlapSets, *, ratio: bool = False
 ) -> Matches:
-    """Match each feature x of a first photo that has positives to its nearest neighbour in P(x) ∪ N(x).
-
-    Parameters
-    ----------
-    descriptors1, descriptors2 : ndarray, shape (N, D) and (M, D)
-        Descriptors, compared by L2 distance.
-    sets : OverlapSets
-        Which pairs are positive, and which ambiguous; all the others are negative.
-    ratio : bool
-        Score matches by the ratio of the distances to the nearest and the second nearest of P(x) ∪ N(x): 0 if there
-        is no second, 1 where both distances are 0.
-
-    Returns
-    -------
-    Matches
-        ``right`` is eq. 15 of Simonyan14: min over P(x) of d < min over N(x) of d.
+    """Match each feature x of a first photo that has positives to its nearest neighbour in P(x) ∪ N(x), by rows (N, D)
+    and (M, D). With `ratio` a match scores by the ratio of the distances to the nearest and the second nearest: 0 if
+    there is no second, 1 where both are 0.
     """
     features = np.unique(sets.positives[:, 0])
     right, scores = np.zeros(len(features), bool), np.zeros(len(features))
@@ -300,29 +256,10 @@ def match_features(
 
 
 def matching_average_precision(scores: NDArray[np.floating], right: NDArray[np.bool_]) -> float:
-    """Area under the precision-recall curve of ranked matches.
-
-    Precision is the share of right matches among the first k, recall their number over that of *all* matches, so that
-    the curve ends at the recall of eq. 15. The area is that of `precision.average_precision` and of HPatches: by
-    trapezoids, from precision 1 at recall 0. Matches that tie come in no order: the result is the mean over all the
-    orders they could have (in the manner of McSherry & Najork, ECIR 2008), so it hangs on nothing but the scores.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (F,)
-        Of each match; the smallest come first.
-    right : ndarray, shape (F,), bool
-        Which matches are right.
-
-    Returns
-    -------
-    float
-        0 to 1.
-
-    Raises
-    ------
-    ValueError
-        There is no match, or a score is NaN.
+    """Area under the precision-recall curve of ranked matches; scores (F,), the smallest first. Recall is over *all*
+    matches, so that the curve ends at that of eq. 15; the area is by trapezoids from precision 1 at recall 0. Of
+    matches that tie it is the mean over all their orders (as McSherry & Najork, ECIR 2008). Raises ValueError if there
+    is no match, or a score is NaN.
     """
     scores, right = np.asarray(scores, np.float64), np.asarray(right, bool)
     if not scores.size or np.isnan(scores).any():

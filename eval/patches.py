@@ -70,40 +70,9 @@ def evaluate_patches(
     max_pairs: int = 0,
     seed: int = 0,
 ) -> PatchReport:
-    """Measure a descriptor on labelled pairs of patches.
-
-    Parameters
-    ----------
-    folder : Path or Patches
-        A folder in the layout of PhotoTour, or patches that are open: a `PatchSet`, or others with `pairs` as they are.
-    descriptor : Descriptor or Descriptions
-        Gets the patches resampled to its own size, if that is another. Or rows of all patches of the set.
-    pairs : str or Pairs, optional
-        A pair file in the folder by its name, or the pairs themselves; `default_pair_file` where it is None.
-    progress : callable
-        Called with a step's name, how much of it is done, and how much there is.
-    comparison : str, optional
-        How rows are compared, one of `COMPARISONS`; as the descriptor says where it is None.
-    footprint : float
-        Share of a patch's side, about its middle, that is described (Brown11 figure 6 (a)).
-    max_pairs : int
-        Measure on a share of at most this many pairs, see `share_of`; 0: all.
-    seed : int
-        Of the share.
-
-    Returns
-    -------
-    PatchReport
-
-    Raises
-    ------
-    CairnError
-        The folder or the pair file cannot be read, its pairs are all of one kind, or there is not one description for
-        each patch.
-
-    Notes
-    -----
-    Patches are read and described a thousand at a time. Descriptors above half a gigabyte lie in a temporary file.
+    """Measure a descriptor, or rows of all patches of the set, on labelled pairs. `pairs`: a pair file of the folder by
+    its name, or the pairs themselves; by default `default_pair_file`. `comparison`: one of `COMPARISONS`, by default as
+    the descriptor says. `max_pairs`: see `share_of`; 0: all.
     """
     signs = None if isinstance(descriptor, Descriptions) else signs_of(descriptor)
     comparison = comparison or ("inner" if signs is not None else "distance")

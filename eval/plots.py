@@ -37,15 +37,7 @@ _FALSE_POSITIVES = 0.3  # as far as Fig. 7 goes
 
 
 def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]], path: Path) -> None:
-    """Draw ROC curves (Fig. 7), the best at 95% recall first in the legend.
-
-    Parameters
-    ----------
-    curves : mapping of str to (ndarray (M,), ndarray (M,) bool)
-        By label: distances and whether a pair matches; see `learning.measures.roc.roc_curve`.
-    path : Path
-        PNG, PDF or SVG, by its suffix; replaced where it exists. So in all functions here.
-    """
+    """Draw ROC curves (Fig. 7) of distances and matches by label, the best at 95% recall first in the legend."""
     figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted((fpr95(*curve), label) for label, curve in curves.items())
@@ -63,15 +55,7 @@ def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]
 
 
 def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating]]], path: Path) -> None:
-    """Draw precision against recall, the curve with the largest area first in the legend.
-
-    Parameters
-    ----------
-    curves : mapping of str to (ndarray (M,), ndarray (M,))
-        By label: recall, rising, and precision.
-    path : Path
-        See `plot_roc`.
-    """
+    """Draw precision against recall (rising) by label, the curve with the largest area first in the legend."""
     figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted(curves.items(), key=lambda entry: (-float(np.trapezoid(entry[1][1], entry[1][0])), entry[0]))
@@ -84,14 +68,8 @@ def plot_pr(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.floating
 
 
 def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path: Path) -> None:
-    """Draw the error of every model tried against its dimension, and the lower envelope (Fig. 3), a panel a kind.
-
-    Parameters
-    ----------
-    models : mapping of str to sequence of (int, float)
-        By kind, ``pooling`` or ``projection``: the dimension and the error (0 to 1) of each model.
-    path : Path
-        See `plot_roc`.
+    """Draw the error (0 to 1) of every model tried against its dimension, and the lower envelope (Fig. 3), a panel a
+    kind.
     """
     figure = new_plot(path, 6, 3.4 * len(models))
     for place, (kind, entries) in enumerate(models.items(), start=1):
@@ -107,17 +85,8 @@ def plot_dimension_error(models: Mapping[str, Sequence[tuple[int, float]]], path
 def lower_envelope(
     dims: NDArray[np.floating], errors: NDArray[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the models that no other of at most their dimension equals or beats, by rising dimension.
-
-    Parameters
-    ----------
-    dims, errors : ndarray, shape (M,)
-        Of each model.
-
-    Returns
-    -------
-    dims, errors : ndarray, shape (K,)
-        Dimensions strictly rise, errors strictly fall.
+    """The models that no other of at most their dimension equals or beats: dimensions strictly rise, errors strictly
+    fall.
     """
     order = np.lexsort((errors, dims))
     ranked = errors[order]
@@ -149,15 +118,8 @@ def plot_metric(metric: NDArray[np.floating], path: Path) -> None:
 
 
 def plot_bits(models: Mapping[str, tuple[Sequence[int], Sequence[float], float]], path: Path) -> None:
-    """Draw the error of binary codes against their length, with that of the descriptor before (Fig. 6).
-
-    Parameters
-    ----------
-    models : mapping of str to (sequence of int, sequence of float, float)
-        By label: lengths in bits, their errors (0 to 1), and the error of the real-valued descriptor, which is drawn
-        as a dashed line of the same colour.
-    path : Path
-        See `plot_roc`.
+    """Draw the errors of binary codes against their lengths by label (Fig. 6), dashed that of the real-valued
+    descriptor.
     """
     from matplotlib.ticker import ScalarFormatter
 
@@ -184,28 +146,10 @@ def plot_similarities(
     trim: float = 0.0,
     linear: bool = False,
 ) -> dict[str, dict[str, object]]:
-    """Draw the similarities of matching and of other image pairs (Fig. 3 of Yan13), a panel for each measure.
-
-    The axis is logarithmic, as similarities are, and one for all panels; the legend counts pairs of images without a
-    word in common. The overlap of two distributions is the area under both.
-
-    Parameters
-    ----------
-    groups : mapping of str to (ndarray (M,), ndarray (N,))
-        By the measure's name: scores of image pairs that show the same object, and of others.
-    path : Path
-        See `plot_roc`.
-    trim : float
-        Share of the largest and of the smallest scores of each group that are left out, less than a half; the paper:
-        0.08. Shares are of all pairs of the group even so.
-    linear : bool
-        Draw on a linear axis from the least score that is left, one for each panel, as the paper.
-
-    Returns
-    -------
-    dict
-        By the measure's name: ``overlap``, a share from 0 to 1; ``bins``, borders of the histograms; and of each group,
-        ``matching`` and ``not matching``, the share of its image pairs in each bin. JSON types only.
+    """Draw the similarities of matching and of other image pairs by measure (Fig. 3 of Yan13), a panel each, and give
+    what is drawn as JSON types: ``overlap`` (the area under both), ``bins``, and the share of each group in each bin.
+    `trim`: share of the largest and smallest scores left out (the paper: 0.08). `linear`: a linear axis, one for each
+    panel; else one logarithmic axis.
     """
     figure = new_plot(path, 5.2 * len(groups), 3.8)
     left = {name: tuple(_trimmed(scores, trim) for scores in both) for name, both in groups.items()}

@@ -1,7 +1,5 @@
-"""How many regions a detector finds again in another view: the overlap-error protocol.
-
-Mikolajczyk, Tuytelaars, Schmid, Zisserman, Matas, Schaffalitzky, Kadir, Van Gool, *A Comparison of Affine Region
-Detectors*, IJCV 2005, sections 4.1 and 4.2.
+"""How many regions a detector finds again in another view, by overlap error (Mikolajczyk et al., *A Comparison of
+Affine Region Detectors*, IJCV 2005, sections 4.1 and 4.2).
 """
 
 from dataclasses import dataclass
@@ -36,31 +34,10 @@ def repeatability(
     shape2: tuple[int, int],
     max_error: float = 0.4,
 ) -> Repeatability:
-    """Count the regions found again in a second view of a plane.
-
-    Only regions whose *centre* falls inside the other image count. The second image's regions are mapped to the first
-    one; pairs are taken by rising overlap error, each region at most once.
-
-    Parameters
-    ----------
-    regions1, regions2 : ndarray, shape (N, 5) and (M, 5)
-        Ellipses ``x, y, a, b, c`` in pixels of their images, pixel centres at integers.
-    homography : ndarray, shape (3, 3)
-        Maps points of the first image to the second.
-    shape1, shape2 : tuple of int
-        (height, width) of the images.
-    max_error : float
-        Largest overlap error of a correspondence, above 0 and below 0.5.
-
-    Raises
-    ------
-    ValueError
-        If ``max_error`` is out of range: the search for candidates rests on it.
-
-    Notes
-    -----
-    After normalisation a small region may lie several pixels away and still count, so that the repeatability of a
-    detector rises with the density of its regions. Compare detectors at similar counts.
+    """Count the regions (N, 5), (M, 5) found again in a second view of a plane; ellipses ``x, y, a, b, c`` in pixels,
+    centres at integers. Only regions whose *centre* falls inside the other image count; pairs are taken by rising
+    overlap error, each region at most once. Repeatability rises with the density of regions: compare detectors at
+    similar counts. Raises ValueError unless 0 < `max_error` < 0.5: the search for candidates rests on it.
     """
     if not 0 < max_error < 0.5:
         raise ValueError(f"max_error must lie between 0 and 0.5, and is {max_error}.")

@@ -1,8 +1,6 @@
-"""What learnt similarities bring, over random splits: tables II to IV and figures 2, 4 and 5 of Yan13.
-
-The paper's splits are by photos: the standard queries are never learnt from, of all other photos four in five are, and
-the queries search all of the collection. By objects, what is learnt from some objects is measured on queries of others,
-whose photos have no part in learning at all.
+"""What learnt similarities bring, over random splits: tables II to IV and figures 2, 4 and 5 of Yan13. By photos, as in
+the paper, the queries are never learnt from, and four in five of all others are; by objects, photos of what is measured
+have no part in learning.
 """
 
 import time
@@ -150,26 +148,8 @@ def evaluate_similarity(
     study: SimilarityStudy,
     progress: Progress | None = None,
 ) -> SimilarityReport:
-    """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf.
-
-    Parameters
-    ----------
-    folder : Path
-        Collection to learn from, which has the query photos.
-    ground_truth : Path
-        In the layout of Oxford5K. Query photos that no answer mentions, as positive or junk, take no rank.
-    options : SimilarityOptions
-        How it is learnt; but for `neighbours` and `seed`, where the study tells.
-    study : SimilarityStudy
-        What is learnt from and measured. A run that was stopped goes on.
-    progress : callable, optional
-        Told how many splits are done ("splits"), and the steps of learning.
-
-    Raises
-    ------
-    CairnError
-        No query has a positive, photos are ambiguous or missing, a collection has another vocabulary, or nothing
-        can be learnt from a split.
+    """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf. Query photos
+    that no answer mentions take no rank. A run that was stopped goes on.
     """
     splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)

@@ -55,25 +55,8 @@ def lessons(
     options: SimilaritySplitOptions,
     seed: int,
 ) -> Iterator[Lesson]:
-    """Divide a collection once.
-
-    Parameters
-    ----------
-    ground_truth : Path
-        In the layout of Oxford5K.
-    asked : sequence of GroundTruthQuery
-        Its queries that have positives. Their photos are in the collection.
-    rows : sequence of ImageRow
-        The photos of the collection.
-    options : SimilaritySplitOptions
-        How.
-    seed : int
-        Decides.
-
-    Yields
-    ------
-    Lesson
-        One by photos, with all queries; by objects one for each part, with each query in one of them.
+    """Divide a collection once: one lesson by photos, with all queries; by objects one for each part, each query in
+    one.
     """
     rng = np.random.default_rng(seed)
     numbers = np.array([row.number for row in rows], np.int64)

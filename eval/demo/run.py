@@ -34,22 +34,7 @@ _SHOWN = "coffee_1"  # the query of the picture
 
 
 def run_demo(out: Path, workers: int, progress: Progress) -> dict[str, Any]:
-    """Make the synthetic collection, index it, measure it, and draw one query's matches.
-
-    Parameters
-    ----------
-    out : Path
-        Folder for everything; may hold an earlier demo.
-    workers : int
-        Processes.
-    progress : callable
-        Told how far each step is.
-
-    Returns
-    -------
-    dict
-        Counts, paths, and `mAP` by engine.
-    """
+    """Make the synthetic collection, index it, measure it by engine (`mAP`), and draw one query's matches."""
     made = build_demo_collection(out)
     with make(out / "demo.cairn", CollectionOptions(signature=DEFAULT)) as collection:
         collection.add(made.images, workers=workers, progress=progress)

@@ -1,7 +1,4 @@
-"""Simulated photos of flat prints: a pose in front of a camera, a ground, clutter, light and noise.
-
-Everything is drawn from scikit-image's bundled photographs, with a random generator that the caller seeds.
-"""
+"""Simulated photos of flat prints, drawn from scikit-image's photographs: pose, ground, clutter, light and noise."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,9 +1,4 @@
-"""A small retrieval benchmark made from scikit-image's bundled photographs, with known homographies.
-
-Each object, a flat print of one photograph, is seen from several simulated viewpoints, scales, lights and crops over
-cluttered backgrounds; distractor photos show everything but the objects. Nothing is downloaded: only the files that
-come inside scikit-image's wheel are read.
-"""
+"""A small retrieval benchmark of scikit-image's bundled photographs, with known homographies: nothing is downloaded."""
 
 import json
 import zlib
@@ -62,31 +57,10 @@ class DemoCollection:
 def build_demo_collection(
     folder: str | Path, seed: int = 0, *, views: int = len(_RECIPES), distractors: int = 36
 ) -> DemoCollection:
-    """Write the demo collection: photos, ground truth and homographies.
-
-    A query is a box around the object in one of its first two views; that photo itself is junk. Views with less than
-    0.6 of the object in sight, or slanted by more than 45 degrees, are ``ok``, the other ones ``good``.
-
-    ``homographies.json`` holds, for each view, the 3 x 3 matrix that maps a point (x, y) in pixels of the object's
-    photograph, as scikit-image ships it and with pixel centres at integers, to pixels of the view.
-
-    Parameters
-    ----------
-    folder
-        Output folder of ``images/``, ``gt/`` and ``homographies.json``; made if missing.
-    seed
-        The same seed gives the same files.
-    views
-        Photos of each object, at least 3.
-    distractors
-        Photos that show none.
-
-    Raises
-    ------
-    CairnError
-        If the folder already holds other photos or ground truth, or scikit-image lacks one of its photographs.
-    ValueError
-        If there are fewer than 3 views or a negative number of distractors.
+    """Write the demo collection: photos, ground truth and homographies. A query is a box around the object in one of
+    its first two views; that photo is junk. Views with less than 0.6 of the object in sight, or slanted by more than 45
+    degrees, are ``ok``, others ``good``. ``homographies.json`` maps pixels (x, y) of the object's photograph, centres
+    at integers, to pixels of each view.
     """
     if views < 3 or distractors < 0:
         raise ValueError("a demo collection needs at least 3 views and no negative number of distractors.")
@@ -156,5 +130,4 @@ def _write_truth(gt: Path, name: str, photos: dict[str, DemoView]) -> None:
 
 
 def _write(path: Path, photo: NDArray[np.uint8], quality: int) -> None:
-    """Write a JPEG file."""
     Image.fromarray(photo).save(path, quality=quality)

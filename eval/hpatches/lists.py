@@ -40,53 +40,26 @@ Pairs = tuple[ListedPatches, ListedPatches]
 
 @dataclass(frozen=True)
 class Lists:
-    """What the tasks are of.
+    """What the tasks are of: pairs for verification, and patches of reference images for retrieval."""
 
-    Attributes
-    ----------
-    split : str
-        Name of the choice of sequences.
-    sequences : tuple of str
-        Those that are measured on.
-    positives, intra, inter : pair of ListedPatches
-        For verification: pairs that match; that do not, of one sequence; and of two.
-    queries, distractors : ListedPatches
-        For retrieval: patches of reference images.
-    source : str
-        Their origin, in words.
-    is_published : bool
-        Whether they are the benchmark's own, whole, so that figures compare with published ones.
-    """
-
-    split: str
-    sequences: tuple[str, ...]
+    split: str  # name of the choice of sequences
+    sequences: tuple[str, ...]  # those that are measured on
+    # for verification: pairs that match; that do not, of one sequence; and of two
     positives: Pairs
     intra: Pairs
     inter: Pairs
+    # for retrieval: patches of reference images
     queries: ListedPatches
     distractors: ListedPatches
-    source: str
-    is_published: bool
+    source: str  # their origin, in words
+    is_published: bool  # whether they are the benchmark's own, whole, so that figures compare with published ones
 
 
 def choose_sequences(
     found: Mapping[str, HPatchesSequence], split: str | None, tasks: Path | None
 ) -> tuple[str, dict[str, HPatchesSequence]]:
-    """Return the name of a split, and its test sequences.
-
-    Parameters
-    ----------
-    found : mapping of str to HPatchesSequence
-        All that are there.
-    split : str, optional
-        a, b or c, which need the benchmark's ``splits.json``; full, illum or view. Left out: a with `tasks`, full else.
-    tasks : Path, optional
-        The benchmark's folder ``tasks``, or its repository.
-
-    Raises
-    ------
-    CairnError
-        There is no such split, or a sequence of it is not there.
+    """Name and test sequences of a split: full, illum or view; a, b or c need the benchmark's ``splits.json``. By
+    default a with `tasks`, full without.
     """
     split = split or ("a" if tasks is not None else "full")
     if tasks is None:
@@ -126,23 +99,8 @@ def choose_sequences(
 def read_lists(
     tasks: Path, split: str, sequences: Mapping[str, HPatchesSequence], wanted: set[str], most: int = 0
 ) -> Lists:
-    """Read the benchmark's own lists: ``verif_*_split-X.csv`` and ``retr_*_split-X.csv``.
-
-    Parameters
-    ----------
-    tasks : Path
-        The benchmark's folder ``tasks``, or its repository.
-    split, sequences
-        As `choose_sequences` gives them.
-    wanted : set of str
-        Tasks whose lists are read: verification, retrieval; the lists of others stay empty.
-    most : int
-        Only the first of each list; 0: all.
-
-    Raises
-    ------
-    CairnError
-        A list is missing, or names a patch that is not there.
+    """Read the benchmark's own lists, ``verif_*_split-X.csv`` and ``retr_*_split-X.csv``, of the tasks `wanted`;
+    `most`: only the first of each list (0: all).
     """
     folder = _tasks_folder(tasks)
     empty = _empty()
@@ -163,21 +121,10 @@ def read_lists(
 
 
 def draw_lists(split: str, sequences: Mapping[str, HPatchesSequence], seed: int = 0, most: int = 0) -> Lists:
-    """Draw lists as the benchmark's program does, in its proportions, but from another generator.
-
-    Parameters
-    ----------
-    split, sequences
-        As `choose_sequences` gives them: two at least.
-    seed : int
-    most : int
-        Pairs of each kind, and queries, at most; 0: as many as the benchmark.
-
-    Notes
-    -----
-    A positive is a patch in two images of a sequence, drawn evenly; its negatives are the same patch in the first image
-    and, in the second, another patch of the sequence, or one of another sequence. What is retrieved with and among are
-    different patches of reference images with some contrast, and twice the number of distractors.
+    """Draw lists as the benchmark's program does, in its proportions, but from another generator; `most` of each kind
+    (0: as many as the benchmark). A positive is a patch in two images of a sequence; its negatives pair it with another
+    patch of that sequence, or of another one, in the second image. Retrieval takes patches of reference images with
+    some contrast.
     """
     rng = np.random.default_rng(seed)
     counts = np.array([one.patches for one in sequences.values()])

@@ -1,8 +1,6 @@
-"""The patches of HPatches as they are released: a folder a sequence, with images of stacked 65 x 65 patches.
-
-A sequence ``i_*`` differs in illumination, one ``v_*`` in viewpoint. It has ``ref.png``, and of each of five other
-images ``e1.png`` to ``e5.png`` (easy), ``h1.png`` to ``h5.png`` (hard) and ``t1.png`` to ``t5.png`` (tough), by how
-inexactly patches were cut out. Patches of one number show the same place. Source: Balntas et al., CVPR 2017.
+"""The patches of HPatches as released (Balntas et al., CVPR 2017): a folder a sequence, ``i_*`` of illumination or
+``v_*`` of viewpoint, with stacked 65 x 65 patches in ``ref.png`` and, of each of five other images, ``e``, ``h`` and
+``t`` (easy, hard, tough: by how inexactly they were cut out). Patches of one number show the same place.
 """
 
 from dataclasses import dataclass
@@ -46,13 +44,7 @@ class HPatchesSequence:
         return KINDS[self.name[0]]
 
     def read(self, image: str) -> NDArray[np.uint8]:
-        """Read the patches (N, 65, 65) uint8 of an image, by its name in `IMAGES`.
-
-        Raises
-        ------
-        CairnError
-            The file is missing, damaged, or has another number of patches than the reference.
-        """
+        """Read the patches (N, 65, 65) uint8 of an image, by its name in `IMAGES`."""
         path = self.folder / f"{image}.png"
         try:
             with Image.open(path, formats=("PNG",)) as opened:
@@ -68,18 +60,7 @@ class HPatchesSequence:
 
 
 def find_sequences(root: Path) -> dict[str, HPatchesSequence]:
-    """Find the sequences below a folder, by name.
-
-    Parameters
-    ----------
-    root : Path
-        The folder ``hpatches-release``, or one with it, in any layout that `eval.sets.layouts.locate` knows.
-
-    Raises
-    ------
-    CairnError
-        There are no sequences, or an image of one is missing or is not a stack of patches.
-    """
+    """Find the sequences below a folder, by name."""
     folder = locate("hpatches", Path(root)).folder
     found = sorted(path for path in folder.glob("[iv]_*") if path.is_dir())
     return {path.name: _sequence(path) for path in found}

@@ -26,17 +26,7 @@ _FILES = (".csv", ".npy", ".txt")
 
 
 class PatchRows:
-    """A row for every patch of some sequences.
-
-    Attributes
-    ----------
-    name : str
-        What they are called in reports.
-    distance : str
-        One of `DISTANCES`.
-    counts : dict of str to int
-        Patches of each image of a sequence.
-    """
+    """A row for every patch of some sequences."""
 
     def __init__(self, name: str, distance: str, counts: Mapping[str, int], dim: int) -> None:
         self.name, self.distance, self.counts = name, distance, dict(counts)
@@ -61,13 +51,7 @@ class PatchRows:
         return len(self._rows)
 
     def put(self, sequence: str, image: str, rows: NDArray[np.number], source: object) -> None:
-        """Take the rows of an image's patches.
-
-        Raises
-        ------
-        CairnError
-            There are more or fewer than patches, of another length than the others, or one is not finite.
-        """
+        """Take the rows of an image's patches; CairnError if they do not fit or are not finite."""
         wanted = (self.counts[sequence], self._rows.shape[1])
         if rows.shape != wanted:
             raise CairnError(
@@ -94,19 +78,7 @@ class PatchRows:
     def places(
         self, sequences: Iterable[str], of: NDArray[np.int64], images: NDArray[np.int64], numbers: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the places (M,) of patches among all rows.
-
-        Parameters
-        ----------
-        sequences : iterable of str
-            Names.
-        of : ndarray, shape (M,), int
-            Places in `sequences`.
-        images : ndarray, shape (M,), int
-            Places in `IMAGES`.
-        numbers : ndarray, shape (M,), int
-            Numbers of patches.
-        """
+        """Places (M,) among all rows of patches, by their places in `sequences` and `IMAGES`, and their numbers."""
         names = list(sequences)
         starts = np.array([self._starts[name] for name in names])[of]
         places: NDArray[np.int64] = starts + images * np.array([self.counts[name] for name in names])[of] + numbers
@@ -167,23 +139,8 @@ def read_sequences(
     distance: str = "l2",
     progress: Progress = lambda step, done, of: None,
 ) -> PatchRows:
-    """Read descriptions in the benchmark's layout: ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, …, a row a patch.
-
-    Parameters
-    ----------
-    folder : Path
-        With a folder for each sequence. Files may be .npy, too.
-    sequences : mapping of str to HPatchesSequence
-        Those that are read; others are left alone.
-    distance : str
-        One of `DISTANCES`.
-    progress : callable
-        Told of the step ``describe``.
-
-    Raises
-    ------
-    CairnError
-        A file is missing or does not fit.
+    """Read descriptions in the benchmark's layout, ``SEQUENCE/ref.csv``, ``SEQUENCE/e1.csv``, … (or .npy): a row a
+    patch.
     """
     folder = Path(folder)
     rows = None

@@ -56,24 +56,7 @@ def evaluate_hpatches(
     asked: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
-    """Measure descriptions of patches by the tasks of HPatches.
-
-    Parameters
-    ----------
-    root : Path
-        The release, see `eval.hpatches.release.find_sequences`.
-    describe : callable
-        Given the sequences that are measured on, gives their rows.
-    asked : HPatchesChoices, optional
-        Without the benchmark's own lists (`tasks`), lists are drawn, and figures do not compare with published ones.
-    progress : callable
-        Told of each task by its name.
-
-    Raises
-    ------
-    CairnError
-        What is asked for is not there, or does not fit.
-    """
+    """Measure descriptions of patches by the tasks of HPatches; `describe` gives the rows of the sequences."""
     asked = asked or HPatchesChoices()
     wanted = asked.task or TASKS
     if strange := [name for name in wanted if name not in TASKS]:

@@ -24,14 +24,8 @@ _BLOCK = 64  # queries whose distances are computed at a time
 
 
 def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], positives: int | None = None) -> float:
-    """Return the area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`).
-
-    Parameters
-    ----------
-    distances, match : ndarray, shape (M,)
-        The nearest come first; of equal ones that which comes first here.
-    positives : int, optional
-        How many there are, found or not; all that match, if it is left out.
+    """Area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`); equal distances
+    (M,) rank in their order. `positives`: how many there are, found or not; by default all that match.
     """
     hits = match[np.argsort(distances, kind="stable")]
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -179,14 +173,8 @@ def retrieve(rows: PatchRows, lists: Lists, progress: Progress = lambda step, do
 
 
 def pool_precision(right: NDArray[np.float64], pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the average precision in the pool of each size, shape (7,): the right ones and the first of the others.
-
-    Parameters
-    ----------
-    right : ndarray, shape (5,)
-        Distances of those to be found.
-    pool : ndarray, shape (M,)
-        Distances of distractors; where they are too few for a size, all of them are taken.
+    """Average precision (7,) in the pool of each size, of the `right` (5,) distances and the first of the others,
+    `pool` (M,): all of them where they are too few.
     """
     ranked = np.sort(right)
     found = np.arange(1, len(right) + 1)

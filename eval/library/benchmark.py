@@ -35,31 +35,8 @@ def measure(
     name: str,
     cameras: tuple[str, str] | None = None,
 ) -> "BenchmarkReport":
-    """Index photos, run the queries of a ground truth, and write what is to be kept.
-
-    Parameters
-    ----------
-    images : sequence of Path
-        Folders of the photos.
-    gt : Path
-        Ground truth.
-    queries : Path, optional
-        Folder of query photos that are not among the images.
-    chosen : mapping of str to object
-        The options of `eval.library.retrieval.evaluate_retrieval`, all of them; ``work`` may be None: nothing is kept.
-    given : set of str
-        Names of those that were given, and that ``as_published`` may not set.
-    progress : callable
-        Told how far each step is.
-    name : str
-        What the run is called.
-    cameras : tuple of str, optional
-        See `eval.benchmark.BenchmarkSetup`.
-
-    Raises
-    ------
-    CairnError
-        Options do not go together, or see `eval.benchmark.run_benchmark`.
+    """Index photos, run the queries of a ground truth, and write what is to be kept. `chosen`: all options of
+    `evaluate_retrieval`; `given`: those that ``as_published`` may not set.
     """
     from eval.benchmark import BenchmarkSetup, run_benchmark
     from eval.rankings.outputs import Outputs

@@ -113,19 +113,7 @@ def run_experiments(
     failed: "Callable[[Experiment, CairnError], None]",
     begin: "Callable[[Experiment], None]" = lambda experiment: None,
 ) -> Iterator[Reproduced]:
-    """Run experiments one after the other, and write their pages and the contents.
-
-    Parameters
-    ----------
-    experiments, bench, out, scale
-        What is run, and where.
-    tell : callable
-        See `run_steps`.
-    failed : callable
-        Told of an experiment that failed, and why; the others are run unless it raises.
-    begin : callable
-        Told of an experiment before it is run.
-    """
+    """Run experiments one after the other, and write their pages and the contents."""
     from pkgutil import resolve_name
 
     from eval.reproduce.log import LOG, append_log

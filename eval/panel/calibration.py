@@ -17,29 +17,17 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class CalibrationOutcome:
-    """What probabilities come to that scenes left out of the fit were given.
+    """What probabilities come to that scenes left out of the fit were given."""
 
-    Attributes
-    ----------
-    found, likely : dict of str to (int, int)
-        By kind: photos that are called so and are right, and that are wrong.
-    deciles : dict of str to list of (float, float, int)
-        By kind: mean of the predictions, share that is right, and photos, if there are any, from 0 to 1.
-    """
-
+    # by kind: photos that are called so and are right, and that are wrong
     found: dict[str, tuple[int, int]]
     likely: dict[str, tuple[int, int]]
+    # by kind: mean of the predictions, share that is right, and photos, if there are any, from 0 to 1
     deciles: dict[str, list[tuple[float, float, int]]]
 
 
 def calibrate(found: Mapping[str, QueryOutcome]) -> tuple[Calibration, CalibrationOutcome]:
-    """Fit the weights, kinds weighing equally, and judge them on scenes left out.
-
-    Parameters
-    ----------
-    found : mapping of str to QueryOutcome
-        A run of the panel.
-    """
+    """Fit the weights, kinds weighing equally, and judge them on scenes left out."""
     asked = Counter(one.kind for one in found.values())
     rows, signs, weights, folds, kinds = [], [], [], [], []
     for one in found.values():

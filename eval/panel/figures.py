@@ -31,30 +31,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class KindFigures:
-    """What was measured of one kind of photos.
-
-    Attributes
-    ----------
-    queries : int
-    score : Figure
-        Average precision.
-    shown : Figure
-        Part of the photos to find that are called found or likely.
-    found, likely : tuple of int
-        Photos called so that are right, and that are wrong.
-    turned : float
-        Part of the queries that were looked at turned.
-    seconds : tuple of float
-        Mean and median processor time of a query.
-    """
+    """What was measured of one kind of photos."""
 
     queries: int
-    score: Figure
-    shown: Figure
+    score: Figure  # average precision
+    shown: Figure  # part of the photos to find that are called found or likely
+    # photos called so that are right, and that are wrong
     found: tuple[int, int]
     likely: tuple[int, int]
-    turned: float
-    seconds: tuple[float, float]
+    turned: float  # part of the queries that were looked at turned
+    seconds: tuple[float, float]  # mean and median processor time of a query
 
 
 def scores_of(found: Mapping[str, QueryOutcome]) -> dict[str, dict[str, float]]:

@@ -1,7 +1,5 @@
-"""Runs the queries of the panel, and keeps what each found.
-
-What a query costs most is to be described at all turns. That depends on no option of search, so its views are kept:
-once they are there, the panel is measured with other options in minutes.
+"""Runs the queries of the panel, and keeps what each found, and the views of each query: these cost most, and depend on
+no option of search.
 """
 
 import time
@@ -64,19 +62,8 @@ class QueryOutcome:
 
 
 class KeptViews(PlacedViews):
-    """The views of a query as they were kept: each is read when it is first asked for.
-
-    Parameters
-    ----------
-    rows : dict of str to ndarray
-        From `save_views`.
-    turns : int
-        At which the query is tried.
-
-    Attributes
-    ----------
-    seconds : float
-        Of processor time that it took to make the views that were asked for.
+    """The views of a query as `save_views` kept them: each is read when it is first asked for. `seconds`: processor
+    time that those took to make.
     """
 
     def __init__(self, rows: dict[str, NDArray[Any]], turns: int) -> None:
@@ -143,12 +130,8 @@ def save_views(path: Path, query: Query, nearest: int, upright: float) -> None:
 
 
 def prepare(part: PanelPart, work: Path, options: CollectionOptions, workers: int, tell: Progress) -> tuple[Path, Path]:
-    """Index the photos of a part and describe its queries, unless that is done.
-
-    Returns
-    -------
-    collection, views : Path
-        Folder of the collection, and that of the kept views.
+    """Index the photos of a part and describe its queries, unless that is done; give the folders of the collection and
+    the views.
     """
     cell = Measurement(part.photos, part.photos, options, _SIGNED)
     for done, total in stage_photos(work, part.photos, [cell.extractor], options.image, workers):
@@ -190,32 +173,8 @@ def measure(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, QueryOutcome]:
-    """Ask all queries of the panel, and keep what they find: a run that was stopped goes on where it was.
-
-    Parameters
-    ----------
-    parts : sequence of PanelPart
-        What is searched, and for what.
-    work : Path
-        Folder of all that is kept.
-    search : SearchOptions
-        How queries are answered.
-    collection : CollectionOptions, optional
-        How photos are indexed; as `cairn index` does it if that is left out.
-    workers : int
-        Processes; no figure but the seconds depends on it.
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    dict of str to Found
-        By part and query.
-
-    Raises
-    ------
-    CairnError
-        A photo is missing, or cannot be read.
+    """Ask all queries of the panel, and keep what they find, by part and query: a run that was stopped goes on where it
+    was.
     """
     tell: Progress = progress or (lambda step, done, of: None)
     options = collection or CollectionOptions(signature=SIGNATURE)

@@ -152,16 +152,8 @@ def _turned(queries: Sequence[PanelQuery]) -> Iterator[PanelQuery]:
 
 
 def turned_box(box: Box, size: tuple[int, int], turn: int) -> Box:
-    """Box in a photo of some width and height, once that is turned counterclockwise by quarter turns.
-
-    Parameters
-    ----------
-    box : tuple of four floats
-        x0, y0, x1, y1 in pixels.
-    size : (int, int)
-        Width and height of the photo as it was.
-    turn : int
-        90, 180 or 270 degrees.
+    """Box x0, y0, x1, y1 in a photo of some (width, height), once that is turned by 90, 180 or 270 degrees
+    counterclockwise.
     """
     x0, y0, x1, y1 = box
     width, height = size

@@ -42,27 +42,7 @@ def searched(
     first: Step | None = None,
     vocabulary: Argument | None = None,
 ) -> Step:
-    """Search a set.
-
-    Parameters
-    ----------
-    dataset : str
-        One of `TITLES`.
-    scale : Scale
-        How much of it.
-    settings : sequence of Argument
-        How photos are described, and by which vocabulary.
-    engine : sequence of Argument
-        How queries are answered.
-    title : str
-        Of descriptor and engine.
-    words : int
-        Visual words at full scale.
-    first : Step, optional
-        A search of the same set with the same settings, whose collection is taken.
-    vocabulary : Argument, optional
-        A collection whose words are taken, instead of a vocabulary of the photos that are searched.
-    """
+    """Search a set."""
     kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
     made: tuple[Argument, ...] = ("--words", scale.count(words, 200))

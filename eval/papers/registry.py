@@ -59,13 +59,7 @@ def experiments(scale: Scale | None = None) -> dict[str, Experiment]:
 
 
 def chosen(names: Sequence[str], scale: Scale) -> list[Experiment]:
-    """Return the experiments that are named: each by its name, those of a paper by the paper's, or all.
-
-    Raises
-    ------
-    CairnError
-        A name is unknown.
-    """
+    """The experiments that are named: each by its name, those of a paper by the paper's, or all."""
     known = experiments(scale)
     found: dict[str, Experiment] = {}
     for name in names:

@@ -1,9 +1,7 @@
 """Google Landmarks v2 (Weyand, Araujo, Cao, Sim, CVPR 2020): its ground truths and predictions, tables as published.
-
-``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (what a query is to find, parted by spaces; None: it is ignored)
-and ``Usage`` (Public or Private); ``recognition_solution_v2.1.csv`` has ``landmarks`` in place of ``images``, nothing
-where a photo shows none. Predictions are as Kaggle's challenges take them: ``id,images``, the best first, and
-``id,landmarks``, one landmark and its score, or nothing.
+``retrieval_solution_v2.1.csv`` has ``id``, ``images`` (parted by spaces; None: ignored) and ``Usage`` (Public or
+Private), ``recognition_solution_v2.1.csv`` ``landmarks`` for ``images``. Predictions are as Kaggle takes them:
+``id,images``, the best first, and ``id,landmarks``, one landmark and its score, or nothing.
 """
 
 import csv
@@ -40,13 +38,7 @@ def is_retrieval(path: Path) -> bool:
 
 
 def read_retrieval(path: Path) -> list[RetrievalQuery]:
-    """Read a ground truth of retrieval; ignored photos are left out.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read, has other columns, or names a photo twice.
-    """
+    """Read a ground truth of retrieval; ignored photos are left out."""
     found = []
     for line, photo, cells, usage in _rows(path, "images"):
         if usage in USAGES and [one.casefold() for one in cells] not in ([], ["none"]):
@@ -59,45 +51,24 @@ def read_retrieval(path: Path) -> list[RetrievalQuery]:
 
 
 def read_retrieved(path: Path) -> dict[str, list[str]]:
-    """Read predictions of retrieval: photos by query, the best first.
-
-    Raises
-    ------
-    CairnError
-        As `read_retrieval`.
-    """
+    """Read predictions of retrieval: photos by query, the best first."""
     return {photo: cells for _, photo, cells, _ in _rows(path, "images")}
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """How well landmarks are recognised.
+    """How well landmarks are recognised."""
 
-    Attributes
-    ----------
-    gap : float
-        Global average precision, over all photos of the part.
-    landmarks_alone : float
-        The same, photos that show no landmark left out.
-    photos, with_landmark, predicted : int
-        Photos of the part, those that show a landmark, and those that one was predicted for.
-    """
-
-    gap: float
-    landmarks_alone: float
+    gap: float  # global average precision, over all photos of the part
+    landmarks_alone: float  # the same, photos that show no landmark left out
+    # photos of the part, those that show a landmark, and those that one was predicted for
     photos: int
     with_landmark: int
     predicted: int
 
 
 def score_recognition(solution: Path, predictions: Path) -> dict[str, Recognition]:
-    """Score predicted landmarks, by part of the test set.
-
-    Raises
-    ------
-    CairnError
-        A table cannot be read, or a photo is predicted that is not in the solution.
-    """
+    """Score predicted landmarks, by part of the test set."""
     known = {
         photo: (frozenset(cells), usage) for _, photo, cells, usage in _rows(solution, "landmarks") if usage in USAGES
     }

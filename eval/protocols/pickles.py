@@ -1,9 +1,7 @@
-"""Pickled data read without running any of it: the opcodes are walked through, and nothing that they name is called.
-
-Ground truths of some benchmarks are published as pickles, and Python's own reader runs what a pickle tells it to. This
-one knows containers, text, bytes, numbers and plain NumPy arrays, and refuses all else. Python's reader with a list of
-the names that it may call would be a quarter shorter, but takes what a process has registered as extensions without
-asking that list, and memory for a memo as large as a pickle says.
+"""Pickled data read without running any of it: opcodes are walked through, and nothing that they name is called. It
+knows containers, text, bytes, numbers and plain NumPy arrays, and refuses all else. A whitelisting `pickle.Unpickler`
+would not do: it takes what a process has registered as extensions unasked, and memory for a memo as large as a pickle
+says.
 """
 
 import pickletools
@@ -85,23 +83,9 @@ _NAMES: dict[tuple[str, str], str] = {
 
 
 def read_pickle(path: Path) -> Any:
-    """Read a pickle that holds plain data alone.
-
-    Parameters
-    ----------
-    path : Path
-        Of any protocol, written by Python 2 or 3; text of Python 2 is read as Latin-1.
-
-    Returns
-    -------
-    dict, list, tuple, str, bytes, int, float, bool, None, ndarray or NumPy scalar
-        Arrays are of numbers, truth values, or text of fixed length.
-
-    Raises
-    ------
-    CairnError
-        The file cannot be read, is larger than `LARGEST`, is damaged, names anything but what arrays are written with,
-        or holds containers that are deeper than `DEEPEST` or lie within themselves.
+    """Read a pickle that holds plain data alone, of any protocol; text of Python 2 as Latin-1. CairnError if it is
+    damaged, larger than `LARGEST`, deeper than `DEEPEST` or in a circle, or names anything but what arrays are written
+    with.
     """
     try:
         with open_regular(path) as file:

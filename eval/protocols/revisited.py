@@ -22,20 +22,11 @@ _MOST_LISTED = 10_000_000  # places in lists of a file, all together
 
 @dataclass(frozen=True)
 class RevisitedQuery:
-    """One query: photos by their stems.
+    """One query: photos by their stems."""
 
-    Attributes
-    ----------
-    stem : str
-        The query's photo, which is not in the database.
-    box : tuple of float
-        x0, y0, x1, y1 in pixels: the query is what is cut out so.
-    easy, hard, junk : frozenset of str
-        Photos of the database that show the object well; in a hard way; and so that they count neither way.
-    """
-
-    stem: str
-    box: tuple[float, float, float, float]
+    stem: str  # the query's photo, which is not in the database
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels: the query is what is cut out so
+    # photos of the database that show the object well; in a hard way; and so that they count neither way
     easy: frozenset[str]
     hard: frozenset[str]
     junk: frozenset[str]
@@ -50,18 +41,7 @@ class Revisited:
 
 
 def read_revisited(path: Path) -> Revisited:
-    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of places a query.
-
-    Parameters
-    ----------
-    path : Path
-        As published; nothing in it is run, see `eval.protocols.pickles.read_pickle`.
-
-    Raises
-    ------
-    CairnError
-        The file cannot be read, is no pickle of plain data, or does not say what it should.
-    """
+    """Read a ground truth: a dict of ``imlist``, ``qimlist`` and ``gnd``, a dict of lists of places a query."""
     found = read_pickle(path)
     if not isinstance(found, dict) or not {"gnd", "imlist", "qimlist"} <= found.keys():
         raise _wrong(path, "it is not a dict of gnd, imlist and qimlist")

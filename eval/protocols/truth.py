@@ -32,24 +32,12 @@ class QueryLabels:
 
 @dataclass(frozen=True)
 class BenchmarkQuery:
-    """One query.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    stem : str
-        Its photo.
-    box : tuple of float, optional
-        x0, y0, x1, y1 in pixels of the photo; None: all of it.
-    labels : mapping of str to QueryLabels
-        By protocol; only those by which it has a positive.
-    """
+    """One query."""
 
     name: str
-    stem: str
-    box: tuple[float, float, float, float] | None
-    labels: Mapping[str, QueryLabels]
+    stem: str  # its photo
+    box: tuple[float, float, float, float] | None  # x0, y0, x1, y1 in pixels of the photo; None: all of it
+    labels: Mapping[str, QueryLabels]  # by protocol; only those by which it has a positive
 
     @property
     def named(self) -> frozenset[str]:
@@ -59,30 +47,15 @@ class BenchmarkQuery:
 
 @dataclass(frozen=True)
 class Truth:
-    """A ground truth.
+    """A ground truth; its queries are those that have a positive by any protocol."""
 
-    Attributes
-    ----------
-    queries : tuple of BenchmarkQuery
-        Those that have a positive by any protocol.
-    protocols : tuple of str
-        Names: `PLAIN` alone, `REVISITED`, or the parts of Google Landmarks.
-    cutoffs : tuple of int
-        The k of mean precisions at k that the benchmark reports.
-    database : frozenset of str, optional
-        Stems of the photos that are searched; None: all that there are.
-    cropped : bool
-        Whether a query is what its box cuts out of the photo, rather than the photo's features in the box.
-    depth : int, optional
-        Photos of a ranking that count: average precision is `average_precision_at` then.
-    """
-
-    queries: tuple[BenchmarkQuery, ...]
-    protocols: tuple[str, ...] = (PLAIN,)
-    cutoffs: tuple[int, ...] = ()
-    database: frozenset[str] | None = None
+    queries: tuple[BenchmarkQuery, ...]  # those that have a positive by any protocol
+    protocols: tuple[str, ...] = (PLAIN,)  # names: `PLAIN` alone, `REVISITED`, or the parts of Google Landmarks
+    cutoffs: tuple[int, ...] = ()  # the k of mean precisions at k that the benchmark reports
+    database: frozenset[str] | None = None  # stems of the photos that are searched; None: all that there are
+    # whether a query is what its box cuts out of the photo, rather than the photo's features in the box
     cropped: bool = False
-    depth: int | None = None
+    depth: int | None = None  # photos of a ranking that count: average precision is `average_precision_at` then
 
     @property
     def named(self) -> frozenset[str]:
@@ -94,13 +67,7 @@ class Truth:
         return replace(self, queries=queries)
 
     def called(self, names: Mapping[str, str]) -> "Truth":
-        """The same ground truth with other names for some photos.
-
-        Raises
-        ------
-        CairnError
-            A photo is to be found by a query and is its junk.
-        """
+        """The same ground truth with other names for some photos."""
 
         def renamed(photos: frozenset[str]) -> frozenset[str]:
             return frozenset(names.get(photo, photo) for photo in photos)
@@ -121,23 +88,8 @@ class Truth:
         return replace(self, queries=tuple(queries), database=database)
 
     def answerable(self, photos: Set[str]) -> tuple["Truth", list[str]]:
-        """Leave out queries of which no photo that should be found is there: whatever is found, they score 0.
-
-        Parameters
-        ----------
-        photos : set of str
-            Stems of the photos that are searched.
-
-        Returns
-        -------
-        truth : Truth
-        left_out : list of str
-            Names of the queries, followed by a slash and the protocol where there are several.
-
-        Raises
-        ------
-        CairnError
-            That goes for all.
+        """Leave out queries, and name them, that can find nothing among the photos (stems): whatever is found, they
+        score 0.
         """
         queries, left_out = [], []
         for query in self.queries:
@@ -155,18 +107,8 @@ class Truth:
 
 
 def read_truth(path: Path) -> Truth:
-    """Read a ground truth, whatever its form.
-
-    Parameters
-    ----------
-    path : Path
-        A folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited, ``retrieval_solution_*.csv`` of Google
-        Landmarks, or what an extension recognises.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read, or is damaged.
+    """Read a ground truth: a folder in the layout of Oxford5K, a file ``gnd_*.pkl`` of Revisited,
+    ``retrieval_solution_*.csv`` of Google Landmarks, or what an extension recognises.
     """
     path = Path(path)
     found = read_by_extension(path)
@@ -233,19 +175,8 @@ def landmarks_truth(queries: list[RetrievalQuery]) -> Truth:
 
 
 def one_right_answer(truth: Truth, asked: str, searched: str) -> Truth:
-    """Stanford Mobile Visual Search: photos of one camera search those of another, each building being there once.
-
-    Parameters
-    ----------
-    truth : Truth
-        Of all photos.
-    asked, searched : str
-        What the names of the queries' photos, and of those that are searched, begin with.
-
-    Returns
-    -------
-    Truth
-        With the precision at one, the share of queries whose first photo is right, beside average precision.
+    """Stanford Mobile Visual Search: photos of one camera search those of another, by how names begin, each building
+    being there once. Precision at one, the share of queries whose first photo is right, is reported too.
     """
     queries = []
     for query in truth.queries:

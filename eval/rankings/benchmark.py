@@ -38,14 +38,7 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
 
 
 def report_of(ranked: Ranked, truth: GroundTruth) -> RankingReport:
-    """Return the scores of the queries that were asked.
-
-    Parameters
-    ----------
-    ranked : mapping of str to mapping of str to sequence of str
-    truth : GroundTruth
-        It may have more protocols and queries.
-    """
+    """Return the scores of the queries that were asked."""
     asked = {
         name: [query for query in queries if query.name in ranked[name]]
         for name, queries in truth.protocols.items()

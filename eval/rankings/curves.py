@@ -37,28 +37,17 @@ class Curves:
 
 
 def precision_recall(hits: NDArray[np.bool_], positives: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return recall and precision after each photo of a ranking.
-
-    Parameters
-    ----------
-    hits : ndarray, shape (M,), bool
-        Whether each ranked photo, junk left out, is a positive.
-    positives : int
-        How many there are to be found, ranked or not; above 0.
-
-    Returns
-    -------
-    recall, precision : ndarray, shape (M,), float64
+    """Recall and precision (M,) after each photo of a ranking without junk, of `hits` (M,) and the number of positives
+    above 0.
     """
     found = np.cumsum(hits)
     return found / positives, found / np.arange(1, len(hits) + 1)
 
 
 def interpolated(hits: NDArray[np.bool_], positives: int) -> NDArray[np.float64]:
-    """Return the interpolated precision at `RECALLS`, shape (101,): the largest at that recall or any beyond.
-
-    It is 0 at recalls that the ranking does not reach. Source: Manning, Raghavan, Schütze, Introduction to Information
-    Retrieval, section 8.4. Its mean over recalls is not the average precision of Oxford5K, which interpolates nothing.
+    """Interpolated precision (101,) at `RECALLS`: the largest at that recall or any beyond, 0 where the ranking does
+    not reach (Manning, Raghavan, Schütze, section 8.4). Its mean is not the average precision of Oxford5K, which
+    interpolates nothing.
     """
     places = np.flatnonzero(hits)
     precision = np.arange(1, len(places) + 1) / (places + 1)
@@ -77,24 +66,8 @@ def curves_of(scores: Sequence[ScoredQuery]) -> Curves:
 
 
 def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArray[np.float64], str]]:
-    """Return the mean curves of a file of rankings, or of a table that `write_curves` wrote.
-
-    Parameters
-    ----------
-    path : Path
-        Either.
-    ground_truth : Path, optional
-        What rankings are scored by; a table of curves needs none.
-
-    Returns
-    -------
-    list of (str, ndarray (101,), str)
-        For each protocol: its name, empty if it is the only one; the curve; and mAP, empty if it is not known.
-
-    Raises
-    ------
-    CairnError
-        A file cannot be read, or rankings come without a ground truth.
+    """Name (empty if it is the only one), mean curve (101,) and mAP (empty if unknown) of each protocol of a file of
+    rankings, scored by a ground truth, or of a table that `write_curves` wrote.
     """
     if path.is_file() and path.suffix.lower() == ".csv" and is_table_of_curves(path):
         known = read_curves(path)
@@ -111,13 +84,7 @@ def mean_curves(path: Path, ground_truth: Path | None) -> list[tuple[str, NDArra
 
 
 def write_curves(path: Path, protocols: Mapping[str, Curves]) -> None:
-    """Write a table of protocol, query, recall and precision: the mean first, then each query.
-
-    Raises
-    ------
-    CairnError
-        See `check_table`.
-    """
+    """Write a table of protocol, query, recall and precision: the mean first, then each query."""
     check_table(path)
     save_rows(path, _written(protocols))
 
@@ -138,13 +105,7 @@ def is_table_of_curves(path: Path) -> bool:
 
 
 def read_curves(path: Path) -> dict[str, Curves]:
-    """Read what `write_curves` wrote.
-
-    Raises
-    ------
-    CairnError
-        The table is malformed, or a curve has not `RECALLS`.
-    """
+    """Read what `write_curves` wrote."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for line, cells in open_csv(path).records():
         if line == 1 or not any(cells):

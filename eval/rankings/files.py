@@ -27,45 +27,23 @@ _SIGNED = re.compile(r"[+-]?\d{1,15}")
 
 @dataclass
 class Rankings:
-    """Rankings as a file has them.
+    """Rankings as a file has them."""
 
-    Attributes
-    ----------
-    photos : dict of str to list of str
-        By the query's name as it is written: the photos' names as they are written, the best first.
-    source : str
-        The file or folder, for messages.
-    notes : list of str
-        What a reader of the scores should know of the file, a sentence each.
-    protocols : dict of str to dict of str to list of str
-        The same of rankings that are of one protocol alone, by its name.
-    distractors : set of str
-        Names of photos that are in no ground truth, whatever they are called.
-    """
-
+    # by the query's name as it is written: the photos' names as they are written, the best first
     photos: dict[str, list[str]]
-    source: str
+    source: str  # the file or folder, for messages
+    # what a reader of the scores should know of the file, a sentence each
     notes: list[str] = field(default_factory=list)
+    # the same of rankings that are of one protocol alone, by its name
     protocols: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    # names of photos that are in no ground truth, whatever they are called
     distractors: set[str] = field(default_factory=set)
 
 
 def read_rankings(path: Path) -> Rankings:
-    """Read rankings, by the kind of file.
-
-    Parameters
-    ----------
-    path : Path
-        A table with the columns query, rank and photo (in this order where it has no header; commas, semicolons or
-        tabs; its rows in any order), and perhaps `PROTOCOL` and `DISTRACTOR`, which a header names; a folder of
-        ``NAME.txt`` with one photo a line, the best first, or one such file;
-        a table with the columns id and images, as the challenges of Google Landmarks take it;
-        or a JSON object of lists of photos by query.
-
-    Raises
-    ------
-    CairnError
-        There is no such file, it is of another form, or it has no ranking. The message names the line.
+    """Read rankings: a table of query, rank and photo (rows in any order; in this order without a header), perhaps with
+    `PROTOCOL` and `DISTRACTOR`; a folder of ``NAME.txt`` with a photo a line, the best first, or one such file; a table
+    of id and images as Google Landmarks takes it; or a JSON object of lists by query. Errors name the line.
     """
     path = Path(path)
     if path.is_dir():
@@ -83,19 +61,7 @@ def read_rankings(path: Path) -> Rankings:
 
 
 def write_rankings(path: Path, rankings: Rankings) -> None:
-    """Write a table of rankings that `read_rankings` reads, so that it is there whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Ends with .csv; replaced where it exists. Ranks count from 1.
-    rankings : Rankings
-
-    Raises
-    ------
-    CairnError
-        See `check_table`.
-    """
+    """Write a table of rankings that `read_rankings` reads, so that it is there whole or not at all."""
     check_table(path)
     save_rows(path, _written(rankings))
 

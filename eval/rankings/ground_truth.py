@@ -10,24 +10,12 @@ from learning.labels.ground_truth import read_ground_truth
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """Queries by protocol, and further data of a benchmark.
+    """Queries by protocol, and further data of a benchmark."""
 
-    Attributes
-    ----------
-    protocols : Protocols
-        One of the name `eval.protocols.truth.PLAIN`, or several.
-    cutoffs : tuple of int
-        The k of the mean precisions at k that are reported.
-    database : frozenset of str, optional
-        Photos that are searched, where the ground truth says which.
-    depth : int, optional
-        Photos of a ranking that count, where not all do.
-    """
-
-    protocols: Protocols
-    cutoffs: tuple[int, ...] = ()
-    database: frozenset[str] | None = None
-    depth: int | None = None
+    protocols: Protocols  # one of the name `eval.protocols.truth.PLAIN`, or several
+    cutoffs: tuple[int, ...] = ()  # the k of the mean precisions at k that are reported
+    database: frozenset[str] | None = None  # photos that are searched, where the ground truth says which
+    depth: int | None = None  # photos of a ranking that count, where not all do
 
 
 @dataclass(frozen=True)
@@ -42,13 +30,7 @@ class _ProtocolQuery:
 
 
 def read_truth_of_rankings(path: Path) -> GroundTruth:
-    """Read a ground truth: a folder in the layout of Oxford5K, or a file, as `read_truth` takes it.
-
-    Raises
-    ------
-    CairnError
-        It is not there, or damaged.
-    """
+    """Read a ground truth: a folder in the layout of Oxford5K, or a file, as `read_truth` takes it."""
     path = Path(path)
     told = read_by_extension(path)
     if told is not None:

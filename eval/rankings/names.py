@@ -57,13 +57,7 @@ def _lookup_of(named: frozenset[str]) -> tuple[PhotoLookup, list[str]]:
 def settle_photos(
     photos: Sequence[str], named: Set[str], query: str, rankings: Rankings, known: dict[str, str]
 ) -> list[str]:
-    """Return the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up.
-
-    Raises
-    ------
-    CairnError
-        A photo is ranked twice, or a distractor has the very name of one in the ground truth.
-    """
+    """Return the names of a ranking's photos as a ground truth has them; `known` keeps those that were looked up."""
     source, distractors = rankings.source, rankings.distractors
     if both := named & distractors:
         raise CairnError(
@@ -95,14 +89,8 @@ def settle_photos(
 
 
 def settle_queries(photos: Mapping[str, list[str]], queries: Sequence[Judged], source: str) -> dict[str, list[str]]:
-    """Return rankings by the names that a ground truth has for its queries.
-
-    A query may be written by its name, or by that of its photo if no other query has it.
-
-    Raises
-    ------
-    CairnError
-        A query is not in the ground truth, or has two rankings.
+    """Return rankings by the names that a ground truth has for its queries. A query may be written by its name, or by
+    that of its photo if no other query has it.
     """
     by_name = {query.name: query.name for query in queries}
     of_photo: dict[str, list[str]] = {}
@@ -140,23 +128,8 @@ def _query_of(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def check_known(ranked: Set[str], named: Set[str], source: str, photos: Iterable[str] | None = None) -> None:
-    """Refuse rankings of other photos than those that a ground truth is of.
-
-    Parameters
-    ----------
-    ranked : set of str
-        All photos that are ranked, as `settle_photos` names them.
-    named : set of str
-        Names in the ground truth.
-    source : str
-        Of the rankings, for the message.
-    photos : iterable of str, optional
-        Names or paths of all photos that are searched, where they are known.
-
-    Raises
-    ------
-    CairnError
-        No photo at all is named in the ground truth; or one is not among those that are searched.
+    """Refuse rankings of which no photo is named in the ground truth, or that have one which is not among `photos`,
+    those searched.
     """
     if ranked and not ranked & named:
         raise CairnError(

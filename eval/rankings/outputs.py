@@ -40,19 +40,7 @@ class Outputs:
         facts: dict[str, str],
         progress: Progress = lambda step, done, of: None,
     ) -> None:
-        """Write what is named of a benchmark that was run here.
-
-        Parameters
-        ----------
-        ranked : mapping of str to mapping of str to sequence of str
-            See `eval.rankings.benchmark.Ranked`.
-        truth : GroundTruth
-            What they were scored by; only queries that were asked are kept.
-        folders : sequence of Path
-            Folders of the photos and the queries.
-        title, facts, progress
-            See `write_page`.
-        """
+        """Write what is named of a benchmark that was run here."""
         if self.rankings is not None:
             write_rankings(self.rankings, rankings_to_save(ranked, truth))
         if self.curves is not None or self.page is not None:

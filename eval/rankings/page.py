@@ -57,28 +57,7 @@ def write_page(
     facts: dict[str, str] | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> None:
-    """Write a page of rankings, so that it is there whole or not at all. The same content gives the same file.
-
-    Parameters
-    ----------
-    path : Path
-        HTML file; replaced where it exists.
-    report : RankingReport
-        What is shown: under each protocol the worst queries first.
-    photos : PhotoFiles
-        Files of the photos and of the queries; a photo that is not among them is shown by its name.
-    title : str
-        Of the page.
-    facts : dict of str to str, optional
-        Further facts for the top, such as the engine, by label.
-    progress : callable
-        Told of the step ``page``: queries drawn, and all.
-
-    Raises
-    ------
-    CairnError
-        See `check_page`; or the file cannot be written.
-    """
+    """Write a page of rankings, so that it is there whole or not at all. The same content gives the same file."""
     check_page(path)
     draw = _Drawing(photos)
     total = sum(map(len, report.protocols.values()))

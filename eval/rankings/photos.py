@@ -16,18 +16,7 @@ _QUALITY = 72
 
 
 class PhotoFiles:
-    """Photos below some folders.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Folders or files; of photos of one name the first counts.
-
-    Raises
-    ------
-    CairnError
-        A folder does not exist.
-    """
+    """Photos below some folders; of photos of one name the first counts."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.paths: list[Path] = []

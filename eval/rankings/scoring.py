@@ -20,24 +20,12 @@ from learning.measures.precision import mean_average_precision, precision_at
 
 @dataclass(frozen=True)
 class ScoredQuery:
-    """How one ranking was scored under one protocol.
+    """How one ranking was scored under one protocol."""
 
-    Attributes
-    ----------
-    query : Judged
-        What it was scored by.
-    ap : float
-        Average precision, 0 to 1; 0 if there is no ranking.
-    photos : sequence of str
-        The ranking, junk included.
-    is_ranked : bool
-        Whether there is a ranking.
-    """
-
-    query: Judged
-    ap: float
-    photos: Sequence[str] = field(repr=False)
-    is_ranked: bool = True
+    query: Judged  # what it was scored by
+    ap: float  # average precision, 0 to 1; 0 if there is no ranking
+    photos: Sequence[str] = field(repr=False)  # the ranking, junk included
+    is_ranked: bool = True  # whether there is a ranking
 
     @cached_property
     def hits(self) -> NDArray[np.bool_]:
@@ -63,27 +51,13 @@ class ScoredQuery:
 
 @dataclass(frozen=True)
 class RankingReport:
-    """Scores of rankings under each protocol.
+    """Scores of rankings under each protocol."""
 
-    Attributes
-    ----------
-    protocols : dict of str to list of ScoredQuery
-        Queries with positives, in the order of the ground truth.
-    unranked : list of str
-        Queries without a ranking, which score 0.
-    source : str
-        The file that the rankings are from; empty if they were made here.
-    notes : list of str
-        What a reader of the figures should know, a sentence each.
-    cutoffs : tuple of int
-        The k of the mean precisions at k that are reported.
-    """
-
-    protocols: dict[str, list[ScoredQuery]]
-    unranked: list[str]
-    source: str
-    notes: list[str] = field(default_factory=list)
-    cutoffs: tuple[int, ...] = ()
+    protocols: dict[str, list[ScoredQuery]]  # queries with positives, in the order of the ground truth
+    unranked: list[str]  # queries without a ranking, which score 0
+    source: str  # the file that the rankings are from; empty if they were made here
+    notes: list[str] = field(default_factory=list)  # what a reader of the figures should know, a sentence each
+    cutoffs: tuple[int, ...] = ()  # the k of the mean precisions at k that are reported
 
     def mean(self, protocol: str) -> float:
         """Mean average precision over the queries that have positives."""
@@ -112,25 +86,9 @@ class RankingReport:
 
 
 def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str] | None = None) -> RankingReport:
-    """Score rankings that were made anywhere, as the published programs do.
-
-    Average precision is that of `learning.measures.precision.average_precision`: the trapezoid of ``compute_ap``, junk
-    takes no rank; or that of the first photos alone, as Google Landmarks has it. A query without a ranking scores 0;
-    one without positives leaves the mean.
-
-    Parameters
-    ----------
-    rankings : Rankings
-        Photos and queries by any of their names: with or without folder and ending.
-    truth : GroundTruth
-        What they are scored by.
-    photos : iterable of str, optional
-        Names or paths of all photos that are searched: other names are refused.
-
-    Raises
-    ------
-    CairnError
-        A query is unknown or is ranked twice, a photo is ranked twice or known nowhere, or no query has positives.
+    """Score rankings that were made anywhere as the published programs do: by the trapezoid of ``compute_ap``, junk
+    takes no rank, or the first photos alone (`GroundTruth.depth`). A query without a ranking scores 0, one without
+    positives leaves the mean. `photos`: names of all that are searched; others are refused.
     """
     named = named_in(truth.protocols) | (truth.database or frozenset())
     asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())

@@ -13,18 +13,8 @@ LOG = "log.jsonl"
 
 
 def append_log(path: Path, experiment: str, step: Step, result: Mapping[str, Any]) -> None:
-    """Append the numbers of a step that was run.
-
-    Parameters
-    ----------
-    path : Path
-        Lines of JSON: ``time`` (ISO 8601), ``experiment``, ``step`` (its title), ``key`` (its folder), ``name`` of the
-        number, ``at`` (its place in a list, such as an iteration; else null) and ``value``.
-    experiment : str
-        For whose sake it was run.
-    step : Step
-    result : mapping
-        See `eval.reproduce.running.run_steps`.
+    """Append the numbers of a step that was run, a line of JSON each: ``time``, ``experiment``, ``step``, ``key`` (its
+    folder), ``name``, ``at`` (place in a list, such as an iteration; else null) and ``value``.
     """
     told = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -204,13 +204,7 @@ class Listed:
 
 
 def look_up(printed: Any, path: Sequence[str | int]) -> Any:
-    """Follow a path into a JSON object; None if it does not go on.
-
-    Raises
-    ------
-    CairnError
-        A key of an object is missing: the command does not print what the experiment reads.
-    """
+    """Follow a path into a JSON object; None if it does not go on, CairnError if a key is missing."""
     for name in path:
         if printed is None:
             return None

@@ -39,24 +39,12 @@ _TYPES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment that was run.
+    """An experiment that was run."""
 
-    Attributes
-    ----------
-    experiment : Experiment
-        What was run.
-    results : mapping of str to dict
-        See `eval.reproduce.running.run_steps`.
-    share : float
-        The scale.
-    version : str
-        Of the program.
-    """
-
-    experiment: Experiment
-    results: Mapping[str, Mapping[str, Any]]
-    share: float
-    version: str
+    experiment: Experiment  # what was run
+    results: Mapping[str, Mapping[str, Any]]  # see `eval.reproduce.running.run_steps`
+    share: float  # the scale
+    version: str  # of the program
 
     @property
     def printed(self) -> Results:
@@ -153,17 +141,7 @@ def check_pages(experiments: Sequence[Experiment]) -> None:
 
 
 def write_outcome(outcome: Outcome, bench: Bench, folder: Path) -> Path:
-    """Write the page of an experiment, with its CSV and JSON next to it; return the page.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        What was run.
-    bench : Bench
-        Folder of the run: pictures are taken from there.
-    folder : Path
-        Folder of all pages; each paper has one in it.
-    """
+    """Write the page of an experiment, with its CSV and JSON next to it; return the page."""
     page = folder / f"{outcome.experiment.name}.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     told = outcome.as_json()

@@ -12,34 +12,17 @@ from eval.reproduce.steps import Step, in_order, with_seed
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table, ours and the published one.
+    """One number of a table, ours and the published one."""
 
-    Attributes
-    ----------
-    row, column : str
-        Place in the paper.
-    ours : Measure or None
-        None for what others published of methods that are not built here.
-    published : float or None
-        None if nothing was published.
-    detail : Measure or None
-        A number to be shown with ours, such as the dimensions of the descriptor.
-    published_detail : float or None
-        The same of the published one.
-    spread : Measure or None
-        Standard deviation of ours over several runs.
-    published_spread : float or None
-        The published one.
-    """
-
+    # place in the paper
     row: str
     column: str
-    ours: Measure | None = None
-    published: float | None = None
-    detail: Measure | None = None
-    published_detail: float | None = None
-    spread: Measure | None = None
-    published_spread: float | None = None
+    ours: Measure | None = None  # None for what others published of methods that are not built here
+    published: float | None = None  # None if nothing was published
+    detail: Measure | None = None  # a number to be shown with ours, such as the dimensions of the descriptor
+    published_detail: float | None = None  # the same of the published one
+    spread: Measure | None = None  # standard deviation of ours over several runs
+    published_spread: float | None = None  # the published one
 
 
 @dataclass(frozen=True)
@@ -65,26 +48,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a plot, of points that are measured one by one; or of a list that one step printed.
+    """A line of a plot, of points that are measured one by one; or of a list that one step printed."""
 
-    Attributes
-    ----------
-    label : str
-        What the legend calls it.
-    points : tuple of (float or Measure, Measure)
-        x and y.
-    listed : Listed or None
-        A list of points instead.
-    published : tuple of (float, float)
-        The points that were published, as far as they can be read.
-    level : Measure or None
-        A dashed level line of this height, instead of points, in the colour of the line before it.
-    """
-
-    label: str
-    points: tuple[tuple[float | Measure, Measure], ...] = ()
-    listed: Listed | None = None
-    published: tuple[tuple[float, float], ...] = ()
+    label: str  # what the legend calls it
+    points: tuple[tuple[float | Measure, Measure], ...] = ()  # x and y
+    listed: Listed | None = None  # a list of points instead
+    published: tuple[tuple[float, float], ...] = ()  # the points that were published, as far as they can be read
+    # a dashed level line of this height, instead of points, in the colour of the line before it
     level: Measure | None = None
 
     @property
@@ -120,30 +90,15 @@ Part: TypeAlias = Table | Plot | Drawing
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper.
+    """A table or figure of a paper."""
 
-    Attributes
-    ----------
-    name : str
-        ``paper/table1``.
-    title : str
-        What it shows.
-    source : str
-        Publication.
-    parts : tuple of Part
-        What the page shows.
-    differs : tuple of str
-        Where this differs from the paper: what is done otherwise, and what the paper leaves open.
-    notes : tuple of str
-        What else a reader must know to compare.
-    """
-
-    name: str
-    title: str
-    source: str
-    parts: tuple[Part, ...]
+    name: str  # ``paper/table1``
+    title: str  # what it shows
+    source: str  # publication
+    parts: tuple[Part, ...]  # what the page shows
+    # where this differs from the paper: what is done otherwise, and what the paper leaves open
     differs: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what else a reader must know to compare
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -174,15 +129,8 @@ class Experiment:
 
 
 def repeated(experiment: Experiment, runs: int) -> Experiment:
-    """Return an experiment whose tables have the means of several runs, each with other seeds, and their spread.
-
-    Plots and drawings are of the first run.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    runs : int
-        1: the experiment as it is.
+    """The experiment with means and spread of several runs, each with other seeds, in its tables; plots are of the
+    first run.
     """
     if runs == 1:
         return experiment

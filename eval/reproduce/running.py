@@ -45,26 +45,13 @@ class Standing:
 
 @dataclass
 class Bench:
-    """Folders of a run.
+    """Folders of a run."""
 
-    Attributes
-    ----------
-    root : Path
-        Folder below which the published sets lie.
-    folder : Path
-        Folder of the steps' folders.
-    workers : int
-        Processes that a command may take; 0: one a core.
-    run : callable
-        See `Runner`.
-    planning : bool
-        Name the places of sets that are not there as if they were below the root, to tell what would be run.
-    """
-
-    root: Path
-    folder: Path
-    workers: int = 0
-    run: Runner = field(default_factory=lambda: run_command)
+    root: Path  # folder below which the published sets lie
+    folder: Path  # folder of the steps' folders
+    workers: int = 0  # processes that a command may take; 0: one a core
+    run: Runner = field(default_factory=lambda: run_command)  # see `Runner`
+    # name the places of sets that are not there as if they were below the root, to tell what would be run
     planning: bool = False
     _data: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -136,28 +123,8 @@ def run_steps(
     tell: Callable[[Standing], None] = lambda standing: None,
     done: Callable[[Step, Mapping[str, Any]], None] = lambda step, result: None,
 ) -> dict[str, dict[str, Any]]:
-    """Run steps that have not been run, each after those it builds on.
-
-    Parameters
-    ----------
-    bench : Bench
-        Folders of the run.
-    steps : sequence of Step
-        In an order in which they can be run, as `Experiment.steps` gives them.
-    tell : callable
-        Told before each step that is run.
-    done : callable
-        Told of each step that was run, with its result.
-
-    Returns
-    -------
-    dict of str to dict
-        By the step's key: ``printed``, ``seconds`` and ``command``.
-
-    Raises
-    ------
-    CairnError
-        A command failed. What is done is kept, and so is what a command has done so far: run again to go on.
+    """Run steps that have not been run, each after those it builds on; give ``printed``, ``seconds`` and ``command`` by
+    key. Where a command fails, what is done is kept.
     """
     found = {step.key: bench.result(step) for step in steps}
     waiting = [step for step in steps if found[step.key] is None]

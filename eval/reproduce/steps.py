@@ -1,8 +1,5 @@
-"""Steps: command lines of `cairn` that build on each other.
-
-A step is one command line, as anybody could type it. What it makes lies in a folder of its own, whose name follows from
-the command line and from the steps it builds on: so experiments share what they have in common, and a changed
-experiment does not take what another made.
+"""Steps: command lines of `cairn` that build on each other. What one makes lies in a folder whose name follows from the
+command line and the steps before it: so experiments share what they have in common, and a changed one starts afresh.
 """
 
 from collections.abc import Iterable
@@ -54,27 +51,13 @@ Argument: TypeAlias = str | Data | Here | Made | Told
 
 @dataclass(frozen=True)
 class Step:
-    """One command line.
+    """One command line."""
 
-    Attributes
-    ----------
-    title : str
-        What is done, for people.
-    arguments : tuple of Argument
-        What follows ``cairn``; ``--json`` and ``--workers`` are added where it is run.
-    hours : float
-        About how long it takes on two cores.
-    prints : bool
-        Whether it prints a JSON object; a picture's command prints none.
-    needs : tuple of str
-        Published sets that it finds below the root by itself.
-    """
-
-    title: str
-    arguments: tuple[Argument, ...]
-    hours: float = 0.0
-    prints: bool = True
-    needs: tuple[str, ...] = ()
+    title: str  # what is done, for people
+    arguments: tuple[Argument, ...]  # what follows ``cairn``; ``--json`` and ``--workers`` are added where it is run
+    hours: float = 0.0  # about how long it takes on two cores
+    prints: bool = True  # whether it prints a JSON object; a picture's command prints none
+    needs: tuple[str, ...] = ()  # published sets that it finds below the root by itself
 
     @cached_property
     def key(self) -> str:
@@ -116,13 +99,8 @@ _RANDOM = {"learn", "mine", "compress"}
 
 @cache
 def with_seed(step: Step, seed: int) -> Step:
-    """Return a step with another seed, and all that it builds on; the same step where nothing in it is random.
-
-    Parameters
-    ----------
-    step : Step
-    seed : int
-        0: as it is. A step that has a seed of its own gets one that no step has in another run.
+    """The step, and all that it builds on, with another seed (0: as it is); the same step where nothing in it is
+    random.
     """
     arguments = [
         replace(one, step=with_seed(one.step, seed)) if isinstance(one, Made | Told) else one for one in step.arguments
@@ -157,15 +135,9 @@ def _add(step: Step, ordered: dict[str, Step]) -> None:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of an experiment is run: 1 is all of it, as published.
+    """How much of an experiment is run: 1 is all of it, as published."""
 
-    Attributes
-    ----------
-    share : float
-        Above 0, not above 1.
-    """
-
-    share: float = 1.0
+    share: float = 1.0  # above 0, not above 1
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:

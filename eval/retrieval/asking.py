@@ -31,24 +31,12 @@ Described = tuple[Path, tuple[Path, ...]]
 
 @dataclass(frozen=True)
 class SearchTask:
-    """One search.
+    """One search."""
 
-    Attributes
-    ----------
-    key : str
-        Label that distinguishes it from the other searches of its run.
-    path : Path
-        The query's photo.
-    box : tuple of float, optional
-        What is searched for in it; None: all of it.
-    without : ndarray, shape (N,), uint32
-        Numbers of the photos that are as if they were not there.
-    """
-
-    key: str
-    path: Path
-    box: Box | None
-    without: NDArray[np.uint32]
+    key: str  # label that distinguishes it from the other searches of its run
+    path: Path  # the query's photo
+    box: Box | None  # what is searched for in it; None: all of it
+    without: NDArray[np.uint32]  # (N,) uint32: numbers of the photos that are as if they were not there
 
 
 @dataclass(frozen=True)
@@ -63,24 +51,7 @@ class Answered:
 def ask_all(
     collection: Collection, options: SearchOptions, jobs: Sequence[SearchTask], workers: int = 1
 ) -> Iterator[Answered]:
-    """Search for queries; return the answers as they come, in any order where there are several processes.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    options : SearchOptions
-        How queries are answered.
-    jobs : sequence of SearchTask
-        The searches.
-    workers : int
-        Processes, which each open the collection; answers do not depend on it.
-
-    Raises
-    ------
-    CairnError
-        A photo cannot be read, or the collection lacks what the engine needs.
-    """
+    """Search for queries; return the answers as they come, in any order where there are several processes."""
     if workers == 1 or len(jobs) < 2:
         searcher = Searcher(collection, options)
         for job in jobs:
@@ -134,22 +105,7 @@ def _ask(searcher: Searcher, job: SearchTask) -> Answered:
 
 
 def cut_out(photo: Path, box: Box, to: Path) -> None:
-    """Write what a box cuts out of a photo, grey, as PNG: a query of Revisited.
-
-    Parameters
-    ----------
-    photo : Path
-        The query's photo.
-    box : tuple of float
-        x0, y0, x1, y1 in pixels, rounded to whole ones: columns x0 to x1 - 1, rows y0 to y1 - 1.
-    to : Path
-        The file; its folder must exist.
-
-    Raises
-    ------
-    CairnError
-        The photo cannot be read, or the box lies outside it.
-    """
+    """Write columns x0 to x1 - 1 and rows y0 to y1 - 1 (rounded) of a photo, grey, as PNG: a query of Revisited."""
     try:
         grey = read_photo(photo, ImageOptions(max_side=0)).grey
     except CairnError as error:

@@ -1,8 +1,6 @@
-"""What is kept of runs of retrieval benchmarks, so that one that was stopped goes on where it was.
-
-A work folder holds one folder a run: ``NAME-KEY``, where the key tells photos, options and vocabulary, with a
-collection and the answers to queries; and ``vocabularies``, which several runs may share. Everything in it can be made
-again: what other code has made is thrown away.
+"""What is kept of runs of retrieval benchmarks, so that one that was stopped goes on: in a work folder one folder a
+run, ``NAME-KEY``, by photos, options and vocabulary, with a collection and the answers; and ``vocabularies``, which
+runs share. What other code has made is thrown away.
 """
 
 import contextlib
@@ -68,20 +66,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
-    """Open the folder of a run: what is there of the same settings, made by the same code, is kept.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is missing.
-    settings : dict
-        What the run depends on, as JSON has it; also written, for people to read.
-
-    Raises
-    ------
-    CairnError
-        Another process is at work in it, or it is something else's.
-    """
+    """Open the folder of a run: what is there of the same settings, made by the same code, is kept."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -130,13 +115,7 @@ def size_of(folder: Path) -> int:
 
 
 class Answers:
-    """Answers to queries: a line of JSON each, and the ranking, an array of photo numbers.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is missing. What a run that was stopped has half written is passed over.
-    """
+    """Answers to queries: a line of JSON each, and the ranking, an array of photo numbers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -28,29 +28,17 @@ _FEWEST = 2  # queries of a share
 
 @dataclass(frozen=True)
 class BenchmarkPhotos:
-    """The photos of a benchmark.
+    """The photos of a benchmark."""
 
-    Attributes
-    ----------
-    folders : tuple of str
-        Folder of the images, for people to read.
-    images, distractors : tuple of Path
-        Files and folders that are indexed: those that a ground truth may name, and distractors.
-    image_files, distractor_files : tuple of Path
-        The photos that these stand for, by the paths that a collection knows them by.
-    queries : dict of str to Path
-        The photo of each stem that a query has, where it is among the images or the queries.
-    truth : Truth
-        With the stems of files as the names of photos.
-    """
-
-    folders: tuple[str, ...]
+    folders: tuple[str, ...]  # folder of the images, for people to read
+    # files and folders that are indexed: those that a ground truth may name, and distractors
     images: tuple[Path, ...]
     distractors: tuple[Path, ...]
+    # the photos that these stand for, by the paths that a collection knows them by
     image_files: tuple[Path, ...]
     distractor_files: tuple[Path, ...]
-    queries: Mapping[str, Path]
-    truth: Truth
+    queries: Mapping[str, Path]  # the photo of each stem that a query has, where it is among the images or the queries
+    truth: Truth  # with the stems of files as the names of photos
 
 
 def choose_photos(
@@ -62,35 +50,9 @@ def choose_photos(
     share: float = 1.0,
     seed: int = 0,
 ) -> tuple[BenchmarkPhotos, Truth]:
-    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart: see `as_called`, too.
-
-    Parameters
-    ----------
-    images : sequence of Path
-        Photos and folders of photos that are searched; of a ground truth that says what its database is, those of it
-        alone, and the others may be queries.
-    truth : Truth
-        The ground truth.
-    queries : Path, optional
-        Folder of query photos that are not among the images.
-    distractors : sequence of Path
-        Photos and folders of photos that are searched too, of which the ground truth knows none, however they are
-        called. What is among the images is no distractor.
-    share : float
-        Part of the queries, at least two, that are asked, and of the photos that these do not name.
-    seed : int
-        Of what is drawn for a share.
-
-    Returns
-    -------
-    photos : BenchmarkPhotos
-    truth : Truth
-        With those queries alone that are asked.
-
-    Raises
-    ------
-    CairnError
-        A folder is missing, a photo that the ground truth names is there twice, or the share is not in (0, 1].
+    """List the photos of a benchmark, and refuse those that its ground truth cannot tell apart; see `as_called`, too.
+    What is among the images is no distractor. `share`: part of the queries, two at least, and of the photos that these
+    do not name. The truth that is returned has the queries that are asked alone.
     """
     everything, others = list_photos(images), list_photos([queries]) if queries is not None else []
     known = {os.path.realpath(path) for _, path in everything}
@@ -120,22 +82,8 @@ def choose_photos(
 
 
 def as_called(truth: Truth, photos: Iterable[tuple[Path, Path]]) -> Truth:
-    """Return a ground truth that knows photos by the stems of their files, however it writes their names.
-
-    A name that is no stem may have an ending, other case or letters composed otherwise, as in tables of metadata: see
-    `PhotoLookup`.
-
-    Parameters
-    ----------
-    truth : Truth
-        As it was read.
-    photos : iterable of (Path, Path)
-        All photos that it may name, as `list_photos` gives them.
-
-    Raises
-    ------
-    CairnError
-        A name may be that of either of two photos, or the names contradict each other.
+    """The ground truth by the stems of files, however it writes their names: with an ending, in other case or letters
+    composed otherwise, see `PhotoLookup`. CairnError if a name may be either of two photos.
     """
     listed = list(photos)
     places = [(number, path.relative_to(root).as_posix(), str(path)) for number, (root, path) in enumerate(listed)]
@@ -220,21 +168,8 @@ def named_photos(queries: Iterable[GroundTruthQuery]) -> set[str]:
 def stems_of(
     rows: Sequence[ImageRow], named: Set[str] | None = None, distractors: Set[str] = frozenset()
 ) -> dict[int, str]:
-    """Return the names that a ground truth knows the photos of a collection by, by their image numbers.
-
-    Parameters
-    ----------
-    rows : sequence of ImageRow
-        The photos.
-    named : set of str, optional
-        Stems that the ground truth names: photos of others go by their paths, and may have one stem. None: all.
-    distractors : set of str
-        Paths of photos that it names none of, whatever they are called: they go by their paths too.
-
-    Raises
-    ------
-    CairnError
-        A stem that it names comes twice.
+    """Names that a ground truth knows the photos of a collection by, by image number: stems, or paths of what it does
+    not name (`named`; None: all) and of distractors. CairnError if a stem that it names comes twice.
     """
     known = {row.number: stem_of(row.path) for row in rows if row.path not in distractors}
     _check_stems(known.values(), named)

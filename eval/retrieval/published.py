@@ -17,21 +17,11 @@ Choices = Mapping[str, tuple[Any | EllipsisType, ...]]
 
 @dataclass(frozen=True)
 class Published:
-    """An experiment.
+    """An experiment."""
 
-    Attributes
-    ----------
-    title : str
-        Paper and tables.
-    choices : Choices
-        What all of its ways of searching have in common.
-    ways : tuple of Choices
-        Ways of searching, the first if none is asked for.
-    """
-
-    title: str
-    choices: Choices
-    ways: tuple[Choices, ...]
+    title: str  # paper and tables
+    choices: Choices  # what all of its ways of searching have in common
+    ways: tuple[Choices, ...]  # ways of searching, the first if none is asked for
 
 
 _COMMON: Choices = {
@@ -90,29 +80,7 @@ PUBLISHED = {
 def set_as_published(
     name: str, values: Mapping[str, Any], given: Set[str], free: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """Set options as an experiment has them.
-
-    Parameters
-    ----------
-    name : str
-        One of `PUBLISHED`.
-    values : mapping of str to object
-        All options, with their defaults.
-    given : set of str
-        Names of those that were given.
-    free : set of str
-        Names of those that may be given otherwise than the experiment has them.
-
-    Returns
-    -------
-    dict of str to object
-        All options.
-
-    Raises
-    ------
-    CairnError
-        There is no such experiment, or an option was given that it has otherwise.
-    """
+    """All options, set as an experiment has them; CairnError if one was `given` otherwise, unless it is `free`."""
     if name not in PUBLISHED:
         raise CairnError(f"Nothing is published as {name!r}: choose {one_of(PUBLISHED)}.")
     published = PUBLISHED[name]

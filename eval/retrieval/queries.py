@@ -26,36 +26,9 @@ _NONE: NDArray[np.uint32] = np.zeros(0, np.uint32)
 
 
 class QueryRun:
-    """The queries of a benchmark, to be asked of a collection.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    photos : BenchmarkPhotos
-        Which of its photos are distractors, and where the queries' photos are.
-    truth : Truth
-        The queries.
-    search : SearchOptions
-        How they are answered.
-    single_ranking : bool
-        Whether one ranking is scored by all protocols; otherwise, where photos are verified or expand the query, each
-        protocol has a search of its own, in which its junk is as if it were not there.
-
-    Attributes
-    ----------
-    rows : list of ImageRow
-        The photos of the collection.
-    distractors : int
-        How many of these are distractors.
-    missing : list of str
-        Photos that the ground truth names, or says are searched, and the collection lacks, sorted.
-    left_out : list of str
-        Queries that are not asked: see `Truth.answerable`.
-    engine : str
-        Which engine searches.
-    jobs : dict of str to (BenchmarkQuery, str)
-        The searches by their keys, each with its query and a protocol.
+    """The queries of a benchmark, to be asked of a collection. `single_ranking`: one ranking is scored by all
+    protocols; otherwise, where photos are verified or expand the query, each protocol has a search in which its junk is
+    not there.
     """
 
     def __init__(

@@ -56,22 +56,7 @@ def find_source(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> MadeVocabulary | None:
-    """Make the vocabulary that a benchmark takes, unless it is there; None if it is made from the searched photos.
-
-    Parameters
-    ----------
-    source : VocabularySource
-    options : CollectionOptions
-        Of the collection that will take it.
-    work : Path
-        Work folder: see `eval.retrieval.kept`.
-    share : float
-        Of the photos that it is made from.
-    workers : int
-        Processes.
-    progress : callable, optional
-        Told how far each step is.
-    """
+    """Make the vocabulary that a benchmark takes, unless it is there; None if it is made from the searched photos."""
     if source.collection is not None:
         return MadeVocabulary(source.collection, None, frozenset())
     if not source.images:
@@ -102,10 +87,8 @@ def title_of(images: Sequence[Path]) -> str:
 def origin_of(
     collection: Collection, source: VocabularySource, made: MadeVocabulary | None, photos: BenchmarkPhotos
 ) -> dict[str, Any]:
-    """Say where the vocabulary of a collection comes from.
-
-    ``origin`` is ``own`` (the searched photos), ``shared`` (some of the photos are searched), ``independent`` (none of
-    them is searched) or ``collection`` (another collection's); ``from`` names folders.
+    """Where the vocabulary comes from: ``origin`` is ``own`` (the searched photos), ``shared`` (some are searched),
+    ``independent`` (none is searched) or ``collection`` (another's); ``from`` names folders.
     """
     if made is None:
         is_own = collection.catalogue.setting(TRAINED_KEY) != "0"

@@ -26,34 +26,19 @@ _SEQUENCE = (*(f"{number}.ppm" for number in range(1, 7)), *(f"H_1_{number}" for
 
 @dataclass
 class SetFinding:
-    """What a look at a set has found.
+    """What a look at a set has found."""
 
-    Attributes
-    ----------
-    name : str
-        The set.
-    folder : str, optional
-        Its folder; None if nothing of it was found.
-    wanted, found : dict of str to int
-        How much there should be of each part, and how much there is; more photos than wanted do no harm.
-    missing : list of str
-        Names of what is missing, as far as they are known.
-    incomplete : list of str
-        Parts with missing files, however many others there are of them.
-    known_bad : list of str
-        Files that are damaged in the published set too, and are left out everywhere.
-    empty : list of str
-        Photos of 0 bytes, which count as missing.
-    """
-
-    name: str
-    folder: str | None = None
+    name: str  # the set
+    folder: str | None = None  # its folder; None if nothing of it was found
+    # how much there should be of each part, and how much there is; more photos than wanted do no harm
     wanted: dict[str, int] = field(default_factory=dict)
     found: dict[str, int] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # names of what is missing, as far as they are known
+    # parts with missing files, however many others there are of them
     incomplete: list[str] = field(default_factory=list)
+    # files that are damaged in the published set too, and are left out everywhere
     known_bad: list[str] = field(default_factory=list)
-    empty: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)  # photos of 0 bytes, which count as missing
 
     def lacks(self, part: str) -> bool:
         """Whether something of a part is missing, or there is less than there should be; of what goes with it too."""
@@ -71,22 +56,7 @@ class SetFinding:
 
 
 def check(name: str, root: Path, manifests: Path | None = None) -> SetFinding:
-    """Look whether a set is whole; nothing is read but names, sizes and lists of patches.
-
-    Parameters
-    ----------
-    name : str
-        As in `layouts.NAMES`.
-    root : Path
-        A folder that holds sets, or the folder of this one.
-    manifests : Path, optional
-        As in `manifests.read_manifest`.
-
-    Raises
-    ------
-    CairnError
-        There is no such set or folder.
-    """
+    """Look whether a set is whole; nothing is read but names, sizes and lists of patches."""
     manifest = read_manifest(name, manifests)
     if not root.is_dir():
         raise CairnError(f"There is no folder {root}; check the name.")

@@ -82,27 +82,7 @@ class _PartialFile:
 def fetch(
     file: str, addresses: tuple[Address, ...], folder: Path, progress: Step | None = None, *, wait: float = 1.0
 ) -> Fetched:
-    """Download a file, or go on with that, from the first address that gives it.
-
-    Parameters
-    ----------
-    file : str
-        Its name in the folder.
-    addresses : tuple of Address
-        Tried in turn.
-    folder : Path
-        Output file; its folder is made if need be.
-    progress : callable, optional
-        Told how many bytes there are, and of how many; of 0 where the server does not say.
-    wait : float
-        Seconds before the second attempt at a connection that was cut; doubled each time.
-
-    Raises
-    ------
-    CairnError
-        No address gives it: the sentence says why, of each. What has come is kept, and a file with a wrong hash is
-        removed.
-    """
+    """Download a file, or go on with that, from the first address that gives it."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")

@@ -32,20 +32,12 @@ _MB = 1_000_000
 
 @dataclass
 class Got:
-    """What became of a set.
+    """What became of a set."""
 
-    Attributes
-    ----------
-    finding : SetFinding
-        What is there now.
-    parts : set of str
-        Parts of the layout that were asked for; of a set that another one needs, perhaps its photos alone.
-    files : list of dict
-        For each file that was downloaded: its name, the address that gave it, and its SHA-256.
-    """
-
-    finding: SetFinding
+    finding: SetFinding  # what is there now
+    # parts of the layout that were asked for; of a set that another one needs, perhaps its photos alone
     parts: set[str]
+    # for each file that was downloaded: its name, the address that gave it, and its SHA-256
     files: list[dict[str, str]] = field(default_factory=list)
 
     @property
@@ -74,33 +66,7 @@ def get(
     keep_archives: bool = False,
     wait: float = 1.0,
 ) -> list[Got]:
-    """Get sets, and the parts of others that they need, as far as they are not there.
-
-    Parameters
-    ----------
-    names : list of str
-        As in `layouts.NAMES`.
-    root : Path
-        Folder of the sets; made if need be.
-    progress : callable
-        Told of the steps "download", in megabytes, and "unpack", in bytes.
-    manifests : Path, optional
-        As in `manifests.read_manifest`.
-    keep_archives : bool
-        Whether to keep what was downloaded.
-    wait : float
-        As in `downloads.fetch`.
-
-    Returns
-    -------
-    list of Got
-        Of each set that was asked for, those it needs before it.
-
-    Raises
-    ------
-    CairnError
-        There is no such set, a file cannot be downloaded, or it cannot be unpacked.
-    """
+    """Get sets, and the parts of others that they need, as far as they are not there."""
     wanted: dict[str, set[str]] = {}
     for name in names:
         manifest = read_manifest(name, manifests)

@@ -86,47 +86,22 @@ _PHOTOS = {  # sets whose photos are known by their names, among any other files
 
 @dataclass(frozen=True)
 class LocatedSet:
-    """A published set that is there.
+    """A published set that is there."""
 
-    Attributes
-    ----------
-    name : str
-        One of `NAMES`.
-    folder : Path
-        Its home; of a part of PhotoTour the folder of patches, of PhotoTour that of its parts, of HPatches that of the
-        sequences.
-    images : tuple of Path
-        Its photos, in a reproducible order, without those that are known to be corrupt; none for sets of patches.
-    ground_truth : Path, optional
-        Folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which is never
-        to be unpickled; the table of Google Landmarks; None if the names of the photos say what belongs together.
-    queries : Path, optional
-        Folder of query photos that are not among the images.
-    """
-
-    name: str
+    name: str  # one of `NAMES`
+    # its home; of a part of PhotoTour the folder of patches, of PhotoTour that of its parts, of HPatches that of the
+    # sequences
     folder: Path
+    # its photos, in a reproducible order, without those that are known to be corrupt; none for sets of patches
     images: tuple[Path, ...]
+    # folder of the ground truth (Oxford5K, Paris6K), or the file ``gnd_*.pkl`` of the Revisited sets, which is never to
+    # be unpickled; the table of Google Landmarks; None if the names of the photos say what belongs together
     ground_truth: Path | None
-    queries: Path | None = None
+    queries: Path | None = None  # folder of query photos that are not among the images
 
 
 def locate(name: str, root: Path) -> LocatedSet:
-    """Find a published set below a folder, or in it.
-
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`.
-    root : Path
-        A folder that holds sets, or the folder of this one.
-
-    Raises
-    ------
-    CairnError
-        There is no such set, or no such folder, or the set is not there: the sentence says what is missing, and ends
-        with the command that gets it.
-    """
+    """Find a published set below a folder, or in it."""
     if name not in NAMES:
         raise CairnError(f"There is no set {name!r}: choose {one_of(NAMES)}.")
     root = Path(root)
@@ -141,24 +116,7 @@ def get_command(name: str, root: Path) -> str:
 
 
 def published_layout(name: str, root: Path) -> tuple[Path, Path]:
-    """Find the folders of photos and of ground truth of Oxford5K or Paris6K.
-
-    Parameters
-    ----------
-    name : {"oxford5k", "paris6k"}
-    root : Path
-        A folder that holds sets, or the folder of this one.
-
-    Returns
-    -------
-    images, gt : Path
-        Folder of the photos (searched with its subfolders), folder of the ground truth.
-
-    Raises
-    ------
-    CairnError
-        One of them is not there.
-    """
+    """Folders of photos (with subfolders) and of ground truth of Oxford5K or Paris6K."""
     if not root.is_dir():
         raise CairnError(f"There is no folder {root}: {get_command(name, root)} gets it.")
     gt = find_ground_truth(name, root)
@@ -190,15 +148,7 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
 
 
 def find_photos(name: str, root: Path) -> Path | None:
-    """The folder with the photos of Oxford5K or Paris6K, the one next to a ground truth first; None if it is missing.
-
-    Parameters
-    ----------
-    name : {"oxford5k", "paris6k", "roxford5k", "rparis6k"}
-        A Revisited set has the photos of the set it is made of, and prefers those besides its own ground truth.
-    root : Path
-        A folder that holds sets, or the folder of this one.
-    """
+    """The folder with the photos of Oxford5K or Paris6K, one next to a ground truth first; None if it is missing."""
     truth, photos_of = find_ground_truth(name, root), name.removeprefix("r")
     homes = list(homes_of(photos_of, root))
     if truth is not None:

@@ -41,34 +41,16 @@ class Address:
 
 @dataclass(frozen=True)
 class Download:
-    """A file of a set.
+    """A file of a set."""
 
-    Attributes
-    ----------
-    file : str
-        Its name, also while it is kept.
-    into : str
-        Folder in the set's home that it is unpacked into, or put into if it is no archive.
-    brings : str
-        Which part of the layout it holds: images, ground_truth, patches or sequences.
-    about_bytes : int, optional
-        About how large it is, for people.
-    unpacked_limit : int, optional
-        Bytes beyond which an archive is refused while it is unpacked; None if it is no archive.
-    strip : bool
-        Whether a folder that holds everything in the archive is left out.
-    parts : int
-        Volumes that a RAR archive is cut into, ``{part}`` in its name and addresses; 1 for any other file.
-    addresses : tuple of Address
-    """
-
-    file: str
-    into: str
-    brings: str
-    about_bytes: int | None
+    file: str  # its name, also while it is kept
+    into: str  # folder in the set's home that it is unpacked into, or put into if it is no archive
+    brings: str  # which part of the layout it holds: images, ground_truth, patches or sequences
+    about_bytes: int | None  # about how large it is, for people
+    # bytes beyond which an archive is refused while it is unpacked; None if it is no archive
     unpacked_limit: int | None
-    strip: bool
-    parts: int
+    strip: bool  # whether a folder that holds everything in the archive is left out
+    parts: int  # volumes that a RAR archive is cut into, ``{part}`` in its name and addresses; 1 for any other file
     addresses: tuple[Address, ...]
 
     def volumes(self) -> list[tuple[str, tuple[Address, ...]]]:
@@ -94,24 +76,17 @@ class Need:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of a set; see the module.
-
-    Attributes
-    ----------
-    home : str
-        Folder that a download goes into, below the one that is given.
-    layout : dict
-        What must be there: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches``
-        and names of ``pair_files``.
-    """
+    """What is known of a set; see the module."""
 
     name: str
     title: str
     page: str
     licence: str
     citation: str
-    home: str
+    home: str  # folder that a download goes into, below the one that is given
     needs: tuple[Need, ...]
+    # what must be there: numbers of ``images``, files of ``ground_truth``, ``queries``, ``sequences``, ``patches`` and
+    # names of ``pair_files``
     layout: dict[str, Any]
     downloads: tuple[Download, ...]
 
@@ -122,20 +97,7 @@ class Manifest:
 
 
 def read_manifest(name: str, folder: Path | None = None) -> Manifest:
-    """Read the manifest of a set.
-
-    Parameters
-    ----------
-    name : str
-        As in `layouts.NAMES`.
-    folder : Path, optional
-        Manifests of one's own, for mirrors of an institute; that of a set which is not in it is Cairn's.
-
-    Raises
-    ------
-    CairnError
-        There is no such set, or its manifest is damaged.
-    """
+    """Read the manifest of a set."""
     from eval.sets.layouts import NAMES
 
     if name not in NAMES:

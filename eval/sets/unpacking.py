@@ -65,27 +65,8 @@ class HostileArchive(BadArchive):
 
 
 def unpack(archive: Path, folder: Path, limit: int, progress: Step | None = None, *, strip: bool = False) -> None:
-    """Unpack a tar, however compressed, or a zip; which of them, its first bytes say.
-
-    Parameters
-    ----------
-    archive : Path
-        The archive.
-    folder : Path
-        A folder that does not exist yet, and will only if everything was unpacked.
-    limit : int
-        Bytes that it may unpack to.
-    progress : callable, optional
-        Told how many bytes of the archive were read, and how many it has.
-    strip : bool
-        Whether to leave out a folder that holds everything.
-
-    Raises
-    ------
-    HostileArchive
-        It has a member that is refused.
-    DamagedArchive
-        It is no archive, or is damaged.
+    """Unpack a tar, however compressed, or a zip, as its first bytes say. Raises HostileArchive if a member is refused,
+    DamagedArchive if it is no archive or damaged.
     """
     try:
         with whole_folder(folder, strip=strip) as temporary:
@@ -144,12 +125,8 @@ def _write_members(archive: Path, folder: Path, limit: int, progress: Step) -> N
 
 
 def check_name(archive: Path, name: str) -> PurePosixPath | None:
-    """Path of a member, below the folder; None for files that a system's own tools have added to the data.
-
-    Raises
-    ------
-    HostileArchive
-        It would go elsewhere, or its name could fool somebody.
+    """Path of a member below the folder, or None for files that systems add by themselves. Raises HostileArchive if it
+    would go elsewhere, or its name could fool somebody.
     """
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     bad = name.startswith("/") or ".." in pieces or "\\" in name or not name.isprintable() or name[1:2] == ":"

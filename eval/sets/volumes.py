@@ -13,26 +13,7 @@ _TOOLS = ("unrar", "7z", "7zz")
 
 
 def unpack_volumes(first: Path, folder: Path, limit: int, *, strip: bool = False) -> None:
-    """Unpack a RAR archive by its first volume, under the rules of `unpacking`.
-
-    Parameters
-    ----------
-    first : Path
-        The first volume, in the same folder as the others.
-    folder : Path
-        A folder that does not exist yet, and will only if everything was unpacked.
-    limit : int
-        Bytes that it may unpack to.
-    strip : bool
-        Whether to leave out a folder that holds everything.
-
-    Raises
-    ------
-    HostileArchive
-        It has a member that is refused.
-    CairnError
-        No tool is installed, or it fails.
-    """
+    """Unpack a RAR archive by its first volume, under the rules of `unpacking`."""
     tool = next((found for name in _TOOLS if (found := shutil.which(name))), None)
     if tool is None:
         raise CairnError(

@@ -9,19 +9,8 @@ from retrieval.search.views import PlacedViews, View
 
 
 class ChargedViews(PlacedViews):
-    """The views of a query, and what those cost that one search has looked at.
-
-    Parameters
-    ----------
-    views : sequence of View
-        Made when they are first asked for, by whichever search.
-    costs : dict of float to float
-        Seconds of processor time that the view of a turn took to make; added to.
-
-    Attributes
-    ----------
-    owed : float
-        Seconds that views took which this search has looked at, and another one had made.
+    """The views of a query, and what those cost that one search has looked at. `costs`: processor seconds of the view
+    of a turn, added to; `owed`: seconds of views that this search looked at, and another had made.
     """
 
     def __init__(self, views: Sequence[View], costs: dict[float, float]) -> None:
@@ -47,15 +36,7 @@ class ChargedViews(PlacedViews):
 
 
 class SharedQuery:
-    """A query that several engines search for, which need the same of it.
-
-    Parameters
-    ----------
-    searcher : Searcher
-        One of those that will search for it.
-    asked : QueryImage
-        Its photo.
-    """
+    """A query that several engines search for, which need the same of it."""
 
     def __init__(self, searcher: Searcher, asked: QueryImage) -> None:
         start = time.process_time()

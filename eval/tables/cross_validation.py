@@ -31,32 +31,8 @@ Learn = Callable[[Recipe, Fold, Path, int, Progress], Path]
 
 
 def learn_fold(recipe: Recipe, fold: Fold, work: Path, workers: int, progress: Progress) -> Path:
-    """Learn a descriptor from the photos that a fold learns from, unless that is done.
-
-    The photos are indexed with rootSIFT, matches are mined from them and learnt from, as `cairn learn descriptor` does.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How.
-    fold : Fold
-        Its training photos.
-    work : Path
-        Folder of all that is kept; a stopped run is picked up there.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable
-        Told how far each step is.
-
-    Returns
-    -------
-    Path
-        The descriptor file.
-
-    Raises
-    ------
-    CairnError
-        Too little of the photos overlaps.
+    """Learn a descriptor from the photos that a fold learns from, unless that is done: index with rootSIFT, mine and
+    learn, as `cairn learn descriptor` does.
     """
     photos = fingerprint({}, {"photos": sorted(hash_file(path) for path in fold.training)})[:16]
     mined_key = fingerprint({}, {"photos": photos, "mining": asdict(recipe.mining)})[:16]
@@ -114,35 +90,7 @@ def cross_validate(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[RecipeMeasure]:
-    """Learn from each fold, measure its queries, and compare with what is not learnt.
-
-    Parameters
-    ----------
-    recipes : sequence of Recipe
-        Ways of learning.
-    folds : sequence of Fold
-        Of all sets, or some of them: then only their queries are measured.
-    cells : sequence of Measurement
-        Each a way of searching a set, with the descriptor that learnt ones are compared with.
-    work : Path
-        Folder of all that is kept; a stopped run is picked up there.
-    learn : callable, optional
-        Learns a descriptor.
-    workers : int
-        Processes; no figure depends on it.
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    list of RecipeMeasure
-        By recipe, then by cell.
-
-    Raises
-    ------
-    CairnError
-        Photos are missing, or too few to learn from.
-    """
+    """Learn from each fold, measure its queries, and compare with what is not learnt: by recipe, then by cell."""
     tell: Progress = progress or (lambda step, done, of: None)
     learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
     tested = [scene for fold in folds for scene in fold.tested]

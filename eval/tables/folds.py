@@ -1,9 +1,6 @@
-"""Cross-validation by scene: what is learnt from the photos of some scenes is measured on the queries of the others.
-
-What was learnt from photos of an object flatters itself when the same object is searched for. So scenes are dealt out
-to folds, and for each fold something is learnt from the photos of all other folds, whose labels say which photos those
-are and nothing else. A scene is all photos that belong together in any set: those that a query names, and those of
-queries that share one. Sets may share photos, as hard does with landmarks: then they share scenes too.
+"""Cross-validation by scene: what is learnt from the photos of some scenes is measured on the queries of the others. A
+scene is all photos that belong together in any set: those that a query names, and those of queries that share one. Sets
+may share photos, and then scenes.
 """
 
 from collections import defaultdict
@@ -43,18 +40,7 @@ def queries_of(scenes: Iterable[Scene], photos: RetrievalSet) -> frozenset[str]:
 
 
 def find_scenes(sets: Sequence[RetrievalSet]) -> list[Scene]:
-    """Find the scenes of some sets.
-
-    Parameters
-    ----------
-    sets : sequence of RetrievalSet
-        Of different names.
-
-    Returns
-    -------
-    list of Scene
-        In the order of their first photos. Photos that no query names are in none.
-    """
+    """The scenes of some sets, in the order of their first photos; photos that no query names are in none."""
     asked = [
         ((photos.name, query.name), members)
         for photos in sets
@@ -82,23 +68,8 @@ def _members(photos: RetrievalSet) -> list[set[Path]]:
 
 
 def make_folds(scenes: Sequence[Scene], number: int, seed: int = 0, beside: Sequence[Path] = ()) -> list[Fold]:
-    """Deal scenes out to folds, so that each has about equally many queries.
-
-    Parameters
-    ----------
-    scenes : sequence of Scene
-        From `find_scenes`.
-    number : int
-        Of folds.
-    seed : int
-        Of the order in which scenes of equally many queries are dealt out.
-    beside : sequence of Path
-        Photos of no scene that are learnt from in every fold; those of a scene go with that.
-
-    Raises
-    ------
-    CairnError
-        There are fewer scenes than folds, or fewer than two folds.
+    """Deal scenes out to folds, so that each has about equally many queries; photos `beside` are learnt from in every
+    fold.
     """
     if number < 2:
         raise CairnError(f"Cross-validation takes two folds at least, not {number}.")
@@ -132,24 +103,7 @@ class SceneDifference:
 def compare(
     scenes: Sequence[Scene], photos: RetrievalSet, one: Mapping[str, float], other: Mapping[str, float], worst: int = 3
 ) -> SceneDifference:
-    """Compare two ways of searching a set: each scene has the same weight, whatever the number of its queries.
-
-    Parameters
-    ----------
-    scenes : sequence of Scene
-        Those that were measured.
-    photos : RetrievalSet
-        The set.
-    one, other : mapping of str to float
-        Average precision of queries, by name. The difference is that of ``one`` minus ``other``.
-    worst : int
-        How many queries are named.
-
-    Raises
-    ------
-    CairnError
-        No query of the set is of these scenes.
-    """
+    """Compare two ways of searching a set, ``one`` minus ``other``: each scene has the same weight."""
     means: list[float] = []
     differences: dict[str, float] = {}
     for scene in scenes:

@@ -1,9 +1,6 @@
-"""Tables of retrieval figures: many sets, descriptors, vocabularies, seeds and engines, each measured once.
-
-Every figure is that of `eval.benchmark.run_benchmark` with the same options; what is saved is the work that several of
-them have in common: features, vocabularies, collections, and the views of a query. Each measurement is one JSON file
-in the work folder, written as it grows, so that a run that was interrupted goes on where it stopped. It says which code
-it was made by: figures of other code are kept, and marked.
+"""Tables of retrieval figures: many sets, descriptors, vocabularies, seeds and engines, each measured once. Figures are
+those of `eval.benchmark.run_benchmark`; features, vocabularies, collections and views are shared. Each measurement is a
+JSON file that grows, so that a run goes on; it says which code made it, and that of other code is kept and marked.
 """
 
 import re
@@ -152,30 +149,8 @@ def object_of(query: str) -> str:
 def measure(
     cells: Sequence[Measurement], work: Path, *, workers: int = 1, again: bool = False, progress: Progress | None = None
 ) -> list[MeasurementResult]:
-    """Measure what has not been measured yet, in the order given where collections can be used together so.
-
-    Parameters
-    ----------
-    cells : sequence of Measurement
-        What to measure.
-    work : Path
-        Folder where features, collections and results are kept; made if it is missing.
-    workers : int
-        Processes; no score depends on it.
-    again : bool
-        Measure again what was measured by other code than this (see `MeasurementResult.is_stale`).
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    list of MeasurementResult
-        Of each cell, in the order given.
-
-    Raises
-    ------
-    CairnError
-        A set or a descriptor is missing, a query's photo cannot be read, or no photo can be indexed.
+    """Measure what has not been measured yet; give all results in the order of the cells. `again`: also what other code
+    than this measured (`MeasurementResult.is_stale`).
     """
     tell: Progress = progress or (lambda step, done, of: None)
     code_fingerprint()  # of the code as it is now: a long run outlives a change of it

@@ -1,8 +1,4 @@
-"""Features of benchmark sets on disk: described once, then used with each vocabulary that is measured.
-
-What a photo's features are depends on the extractor alone, and the seed and the photos of a vocabulary have no part in
-it. So photos are staged in one folder, in the form in which indexing looks for them, and linked into each collection.
-"""
+"""Features of benchmark sets on disk: described once, then linked into each collection that is measured."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -26,28 +22,9 @@ from retrieval.regions.options import RegionOptions
 def stage_photos(
     work: Path, photos: PhotoSet, extractors: Sequence[Extractor], image: ImageOptions, workers: int
 ) -> Iterator[tuple[int, int]]:
-    """Describe the photos of a set by several extractors, unless they are there.
-
-    Regions are detected once for all extractors that detect alike, such as those of several measurement scales.
-
-    Parameters
-    ----------
-    work : Path
-        Folder of all that is kept.
-    photos : PhotoSet
-        The set.
-    extractors : sequence of Extractor
-        Regions, patches and descriptors.
-    image : ImageOptions
-        How photos are read.
-    workers : int
-        Processes; the result does not depend on it.
-
-    Yields
-    ------
-    (int, int)
-        How many photos are done, and how many there are. Photos that cannot be read are passed over; indexing reports
-        them.
+    """Describe the photos of a set by several extractors, unless they are there; yields how many are done, and how many
+    there are. Regions are detected once for all extractors that detect alike. Photos that cannot be read are passed
+    over.
     """
     once = {key: path for path, key in photos.photos.items()}  # a photo that is there twice is described once
     jobs = [partial(_stage_photo, work, extractors, image, path, key) for key, path in once.items()]

@@ -59,8 +59,10 @@ class StrictLinks:
         Pairs that may show the same, or are copies of one file: neither right nor wrong.
     """
 
+    # (K, 2, 2) float32: by pair: the centres of the inlier matches, [:, 0] in the photo of the smaller number and [:,
+    # 1] in the other, in units of the photos' longer sides
     inliers: dict[Pair, NDArray[np.float32]]
-    doubtful: frozenset[Pair]
+    doubtful: frozenset[Pair]  # pairs that may show the same, or are copies of one file: neither right nor wrong
 
     def without(self, pairs: Several[Pair]) -> "StrictLinks":
         """The same without some pairs, which are no links then."""

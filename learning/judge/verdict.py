@@ -53,15 +53,18 @@ class RetrievalVerdict:
         Some of what is found with the learnt descriptor alone.
     """
 
-    name: str
-    photos: int
-    scenes: int
-    queries: int
+    name: str  # of the latter
+    photos: int  # that were searched among
+    scenes: int  # that strict links make of them
+    queries: int  # boxes in photos of those scenes that are held out
+    # (S, E) float64: by held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's
+    # queries
     learnt: NDArray[np.float64]
     other: NDArray[np.float64]
+    # by engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted
     won: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
-    gained: tuple[GainedPhoto, ...] = ()
+    gained: tuple[GainedPhoto, ...] = ()  # some of what is found with the learnt descriptor alone
 
     @staticmethod
     def of(

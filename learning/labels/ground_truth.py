@@ -35,12 +35,13 @@ class GroundTruthQuery:
         Photos that neither earn nor cost anything.
     """
 
-    name: str
-    stem: str
-    box: tuple[float, float, float, float]
+    name: str  # name of the query, such as ``all_souls_1``
+    stem: str  # the query's photo
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the query's photo, with x0 < x1 and y0 < y1
+    # photos that show the object clearly, and those that show more than a quarter of it: the positives
     good: frozenset[str]
     ok: frozenset[str]
-    junk: frozenset[str]
+    junk: frozenset[str]  # photos that neither earn nor cost anything
 
     @property
     def positives(self) -> frozenset[str]:

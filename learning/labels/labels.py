@@ -61,7 +61,11 @@ class Labels:
         as photos that are searched, so that the same ground truth can measure what was learnt.
     """
 
+    # a photo may show several of them; it is to be found by the queries of each, and is not issued as a query then, as
+    # nothing says which of them it asks for
     objects: tuple[ObjectLabels, ...]
+    # image numbers of the photos that a ground truth asks with. They have no part in learning, neither as queries nor
+    # as photos that are searched, so that the same ground truth can measure what was learnt.
     asked: frozenset[int] = frozenset()
 
     def relevance(self, numbers: NDArray[np.integer], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:

@@ -88,15 +88,24 @@ class Improvement:
         ``learn``, ``switch`` and ``total``: of this run, not of those that were stopped before.
     """
 
+    # ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, besides what is in use
     verdict: str
-    sentence: str
+    sentence: str  # the same, and what follows from it
+    # the descriptor in use when it began and the one that was learnt: ``descriptor``, its name; ``fingerprint``; and
+    # ``map``, mean average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, where it was
+    # measured. ``after`` is None if nothing could be learnt.
     before: dict[str, Any]
     after: dict[str, Any] | None
+    # what it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
+    # ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``
     searches: dict[str, Any] | None
+    # some photos that verified searches find with what was learnt alone: ``photo`` and ``box``, what was searched with,
+    # and ``found``; numbers of photos of the collection
     gained: list[dict[str, Any]] = field(default_factory=list)
-    switched: bool = False
-    dropped: list[dict[str, str]] = field(default_factory=list)
-    at: str = ""
+    switched: bool = False  # whether all photos are indexed with what was learnt, and it is in use
+    dropped: list[dict[str, str]] = field(default_factory=list)  # photos that were left out: name and reason
+    at: str = ""  # when it ended, UTC, in ISO's form
+    # ``learn``, ``switch`` and ``total``: of this run, not of those that were stopped before
     seconds: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
