@@ -20,14 +20,7 @@ _SURROGATES = (0xD800, 0xDFFF)
 
 
 class Archive:
-    """An open archive. Every method raises some exception where an entry is missing or damaged; see `open_archive`.
-
-    Attributes
-    ----------
-    zip : zipfile.ZipFile
-    names : list of str
-        Names of the entries, in order, without duplicates.
-    """
+    """An open archive. Every method raises some exception where an entry is missing or damaged; see `open_archive`."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self.zip = file
@@ -69,21 +62,8 @@ class Archive:
 
 @contextmanager
 def open_archive(path: Path, largest: int | None = None) -> Iterator[Archive]:
-    """Open an archive; to be used within `arrays.reading`, as a damaged one fails in any way.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    largest : int, optional
-        Bytes that the file, and all that is packed in it, may have at most.
-
-    Raises
-    ------
-    CairnError
-        It is a device or a pipe.
-    Exception
-        Any: it is missing or damaged, or larger than that.
+    """Open an archive of at most `largest` bytes, packed and unpacked; to be used within `arrays.reading`, as a damaged
+    one fails in any way.
     """
     if size_of_file(path) > (largest or float("inf")):
         raise ValueError("it is far larger than any should be")

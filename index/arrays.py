@@ -36,25 +36,8 @@ _MOST_FORMATS = 1000
 
 
 def fingerprint(arrays: Mapping[str, NDArray[Any]], options: Mapping[str, object]) -> str:
-    """SHA-256 of named arrays and options.
-
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Any dtype but object. Names, dtypes, shapes and contents are hashed in the order of the sorted names; the
-        memory layout of an array (C or Fortran order, strides) makes no difference.
-    options : mapping of str to object
-        Hashed as canonical JSON: sorted keys, no spaces.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Raises
-    ------
-    ValueError
-        For an array of Python objects, which have no bytes to hash.
+    """SHA-256, in hexadecimal, of named arrays and options: names, dtypes, shapes and contents, in the order of the
+    sorted names; memory layout makes no difference. Raises ValueError for an array of Python objects.
     """
     digest = hashlib.sha256()
     for name in sorted(arrays):
@@ -100,19 +83,8 @@ def _canonical_json(value: object) -> str:
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array as .npy, so that the file is there whole or not at all, whatever happens meanwhile.
-
-    Parameters
-    ----------
-    path : Path
-        Replaced where it exists. Its folder must exist.
-    array : ndarray
-        Any dtype but object.
-
-    Raises
-    ------
-    ValueError
-        For an array of Python objects.
+    """Write an array as .npy, so that the file is there whole or not at all. Raises ValueError for an array of Python
+    objects.
     """
     _write_safely(Path(path), lambda file: np.save(_PlainFile(file), np.asanyarray(array), allow_pickle=False))
 
@@ -125,33 +97,14 @@ class _PlainFile:
 
 
 def save_json(path: Path, obj: object) -> None:
-    """Write JSON (UTF-8, indented), so that the file is there whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Replaced where it exists. Its folder must exist.
-    obj : object
-        Anything `json` writes, and dataclasses, paths, NumPy scalars and small arrays. NaN and infinities, which JSON
-        has no word for, raise ValueError.
-    """
+    """Write JSON (UTF-8, indented), so that the file is there whole or not at all."""
     text = json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], meta: object = None, *, deflated: bool = False) -> None:
-    """Write arrays as .npz, so that the file is there whole or not at all: the same arrays always make the same file.
-
-    Parameters
-    ----------
-    path : Path
-        Replaced where it exists. Its folder must exist.
-    arrays : mapping of str to ndarray
-        Any dtypes but object.
-    meta : object, optional
-        Written as ``meta.json`` in the same file.
-    deflated : bool
-        Compress them.
+    """Write arrays as .npz, so that the file is there whole or not at all: the same arrays always make the same
+    file.
     """
     kind = zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED
     contents = io.BytesIO()
@@ -174,36 +127,12 @@ def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
-    """Write a file, so that it is there whole or not at all; it is replaced where it exists.
-
-    Parameters
-    ----------
-    path : Path
-    contents : bytes
-    mode : int
-        Permissions of the file, before the umask; 0o600: only its owner may read it.
-    """
+    """Write a file, so that it is there whole or not at all; it is replaced where it exists."""
     _write_safely(Path(path), lambda file: file.write(contents), mode)
 
 
 def load_array(path: Path, mmap: bool = False) -> NDArray[Any]:
-    """Read a .npy file.
-
-    Parameters
-    ----------
-    path : Path
-    mmap : bool
-        Map the file read-only instead of reading it into memory.
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    CairnError
-        The file is missing, unreadable, damaged, or holds pickled objects.
-    """
+    """Read a .npy file."""
     try:
         # np.lib.format rather than np.load, which would open a zip archive too.
         with open_regular(path) as file:
@@ -229,26 +158,8 @@ class _PickledObjects(ValueError):
 
 
 def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Read the header of a .npy file, and compare it with what is there, so that a claim of any size costs nothing.
-
-    Parameters
-    ----------
-    file : binary file
-        At its beginning; left where the array's contents begin.
-    size : int
-        Bytes of the file, header and contents.
-
-    Returns
-    -------
-    shape : tuple of int
-    fortran_order : bool
-    dtype : dtype
-        Never one of objects.
-
-    Raises
-    ------
-    ValueError
-        The header is damaged, has objects, or does not match the size of the file.
+    """Shape and dtype of a .npy file, compared with what is there, so that a claim of any size costs nothing. Raises
+    ValueError if the header is damaged, has objects, or does not match the size of the file.
     """
     # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):
@@ -275,15 +186,7 @@ def _parse_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def size_of_file(path: Path) -> int:
-    """Bytes of a file.
-
-    Raises
-    ------
-    CairnError
-        It is a folder, a device or a pipe, which may have no end.
-    OSError
-        It is not there.
-    """
+    """Bytes of a file. Raises OSError if it is not there, CairnError if it is no regular file."""
     state = path.stat()
     if not stat.S_ISREG(state.st_mode):
         raise IrregularFile(path)
@@ -313,13 +216,7 @@ def _unreadable(path: Path, error: OSError) -> CairnError:
 
 
 def load_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises
-    ------
-    CairnError
-        The file is missing, unreadable or not JSON.
-    """
+    """Read a JSON file."""
     path = Path(path)
     try:
         return json.loads(read_regular(path))
@@ -330,14 +227,8 @@ def load_json(path: Path) -> Any:
 
 
 def check_format(path: Path, found: object, known: int) -> None:
-    """Compare the format that a file says it has with the one that is read.
-
-    Raises
-    ------
-    LaterVersion
-        It is of a later format.
-    ValueError
-        It is malformed.
+    """Compare the format that a file says it has with the one that is read. Raises LaterVersion if it is later,
+    ValueError if it is malformed.
     """
     if type(found) is not int or not 0 < found < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")
@@ -350,17 +241,7 @@ def check_format(path: Path, found: object, known: int) -> None:
 
 @contextmanager
 def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read within a block into a CairnError that says what to do.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : str
-        What it is: "descriptor file".
-    maker : str
-        The command that writes one.
-    """
+    """Turn whatever goes wrong while a file is read within a block into a CairnError that says what to do."""
     try:
         yield
     except CairnError:
@@ -379,19 +260,8 @@ def reading(path: Path, kind: str, maker: str) -> Iterator[None]:
 
 
 def publish_folder(temporary: Path, final: Path) -> None:
-    """Give a finished folder its name, so that the name never stands for an unfinished one.
-
-    All files below `temporary` are flushed to the disk, then it is renamed, then the rename itself is flushed.
-
-    Parameters
-    ----------
-    temporary, final : Path
-        Two names on one file system. `final` must not exist, or be an empty folder.
-
-    Raises
-    ------
-    CairnError
-        `final` exists and is not empty: what has been published is never overwritten.
+    """Give a finished folder its name on the same file system, so that the name never stands for an unfinished one: all
+    files are flushed to the disk, then it is renamed, then the rename is flushed. `final` must not exist, or be empty.
     """
     temporary, final = Path(temporary), Path(final)
     for folder, _, names in os.walk(temporary, topdown=False):

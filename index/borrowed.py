@@ -10,20 +10,13 @@ from index.segments.segment import Segment
 
 @dataclass(frozen=True)
 class Borrowed:
-    """Features of other images that map into images of an index (database-side augmentation).
-
-    They count where images are scored, and nowhere else: not in how many images a word is, and not where the features
-    of an image are verified or shown.
-
-    Attributes
-    ----------
-    segments : tuple of Segment
-        Of the same vocabulary as the images; the image numbers are those of the images that borrow.
-    counting : tuple of ndarray, shape (images of the segment,), bool
-        Which images of each segment count: of all segments an image counts in one, at most.
+    """Features of other images that map into images of an index (database-side augmentation). They count where images
+    are scored, not in how many images a word is, nor where features are verified or shown.
     """
 
+    # of the same vocabulary as the images; the image numbers are those of the images that borrow
     segments: tuple[Segment, ...]
+    # (images of the segment,) bool: which images of each segment count: of all segments an image counts in one, at most
     counting: tuple[NDArray[np.bool_], ...]
 
     def places(self, image_numbers: NDArray[np.integer]) -> list[NDArray[np.int64]]:

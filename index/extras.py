@@ -19,19 +19,8 @@ EXTRAS = {
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs what an optional extra needs.
-
-    It names the package itself: that works wherever Cairn was installed from, and shows no path of this machine.
-
-    Parameters
-    ----------
-    extra : str
-        One of `EXTRAS`.
-
-    Returns
-    -------
-    str
-        Such as ``pip install pillow-heif``, quoted for a shell where the name needs it.
+    """The command that installs what an optional extra needs, quoted for a shell: by the package itself, wherever Cairn
+    is from.
     """
     package = EXTRAS[extra]
     return f"pip install {package}" if package.replace("-", "").isalnum() else f'pip install "{package}"'

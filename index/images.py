@@ -11,32 +11,9 @@ from index.segments.segment import ImageFeatures, Segment
 
 
 class IndexedImages:
-    """The images of any number of segments, without those that were removed.
-
-    Parameters
-    ----------
-    segments : sequence of Segment
-        Of one vocabulary and one descriptor. None at all hold no images.
-    words : int
-        Size of the vocabulary.
-    removed : collection of int, optional
-        Image numbers to leave out. Those that are in no segment are ignored.
-
-    Attributes
-    ----------
-    segments, words
-        As given.
-    starts : ndarray, shape (segments + 1,), int64
-        First image of each segment among those of all, removed ones included; last, their number.
-    numbers : ndarray, shape (N,), uint32
-        Ascending.
-    rows : ndarray, shape (N,), int64
-        Position of each of these images among those of all segments.
-
-    Raises
-    ------
-    CairnError
-        The segments differ in vocabulary or descriptor, or share an image.
+    """The images of any number of segments of one vocabulary and descriptor, without those that were removed. `starts`
+    (segments + 1,): first image of each segment among those of all, removed ones included; `numbers` (N,), ascending;
+    `rows` (N,): their positions among those of all segments.
     """
 
     def __init__(self, segments: Sequence[Segment], words: int, removed: Collection[int] = frozenset()) -> None:
@@ -68,27 +45,11 @@ class IndexedImages:
         return np.split(places, self.starts[1:-1]) if self.segments else []
 
     def features(self, image_number: int) -> ImageFeatures:
-        """The features of an image, as views of its segment.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        CairnError
-            Its words are damaged.
-        """
+        """The features of an image, as views of its segment. Raises KeyError if there is none, or it was removed."""
         return self.features_of([image_number])[0]
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
-        """The features of some images, as `features` gives those of one; their words are decoded together.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        CairnError
-            Their words are damaged.
-        """
+        """The features of some images, as `features` gives them; their words are decoded together. Raises KeyError."""
         found: dict[int, ImageFeatures] = {}
         for segment, which, positions in self._by_segment(image_numbers):
             known = segment.words_of(positions)
@@ -97,38 +58,18 @@ class IndexedImages:
         return [found[one] for one in range(len(image_numbers))]
 
     def signatures(self, image_number: int) -> NDArray[np.uint8]:
-        """The signatures (n, B) of the features of an image, in the order of `features`.
-
-        Raises
-        ------
-        KeyError
-            As `features`.
-        CairnError
-            As `features`; or the segment has no signatures.
-        """
+        """The signatures (n, B) of the features of an image, in the order of `features`. Raises KeyError."""
         return self.signatures_of([image_number])[0]
 
     def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
-        """The signatures of some images, as `signatures` gives those of one; many are read in little more time.
-
-        Raises
-        ------
-        KeyError, CairnError
-            As `signatures`.
-        """
+        """The signatures of some images, as `signatures` gives them, in little more time. Raises KeyError."""
         found: dict[int, NDArray[np.uint8]] = {}
         for segment, which, positions in self._by_segment(image_numbers):
             found.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
         return [found[one] for one in range(len(image_numbers))]
 
     def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
-        """Number of features of some images, (n,) int64; nothing is decoded.
-
-        Raises
-        ------
-        KeyError
-            No such image, or it was removed.
-        """
+        """Number of features (n,) of some images; nothing is decoded. Raises KeyError."""
         counts = np.empty(len(image_numbers), np.int64)
         for segment, which, positions in self._by_segment(image_numbers):
             counts[which] = segment.offsets[positions + 1] - segment.offsets[positions]
@@ -137,13 +78,7 @@ class IndexedImages:
     def _by_segment(
         self, image_numbers: Sequence[int]
     ) -> Iterator[tuple[Segment, NDArray[np.int64], NDArray[np.int64]]]:
-        """Each segment that some images are in, which of them those are, and their positions in it.
-
-        Raises
-        ------
-        KeyError
-            A number is not one of the images.
-        """
+        """Each segment that some images are in, which of them those are, and their positions in it. Raises KeyError."""
         asked = np.asarray(image_numbers, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.numbers, asked), max(len(self.numbers) - 1, 0))
         missing = self.numbers[at] != asked if len(self.numbers) else np.ones(len(asked), bool)
@@ -156,13 +91,7 @@ class IndexedImages:
             yield self.segments[k], which, rows[which] - self.starts[k]
 
     def document_frequency(self) -> NDArray[np.int64]:
-        """How many of the images have each word, (words,) int64.
-
-        Raises
-        ------
-        CairnError
-            A segment has words beyond the vocabulary.
-        """
+        """How many of the images have each word, (words,) int64."""
         frequency = np.zeros(self.words, dtype=np.int64)
         for segment in self.segments:
             frequency += segment.document_frequency(self.words)
@@ -171,13 +100,7 @@ class IndexedImages:
         return frequency
 
     def feature_frequency(self) -> NDArray[np.float64]:
-        """How many features of the images have each word, (words,) float64.
-
-        Raises
-        ------
-        CairnError
-            A segment has words beyond the vocabulary.
-        """
+        """How many features of the images have each word, (words,) float64."""
         features = np.zeros(self.words)
         for segment in self.segments:
             features += segment.feature_frequency(self.words)

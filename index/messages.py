@@ -63,19 +63,8 @@ def speaking(naming: Naming) -> Iterator[None]:
 
 
 class Message:
-    """A sentence with places in it, and the values for them.
-
-    Parameters
-    ----------
-    text : str
-        The sentence: see above. It is what a translator meets, and what tells one message from another.
-    **values
-        What stands at its places; a sentence without values is as it is, but for options and commands.
-
-    Raises
-    ------
-    TypeError
-        The places have other names than the values.
+    """A sentence with places in it, which a translator meets and which tells messages apart, and the values for them.
+    Raises TypeError if the places have other names than the values.
     """
 
     def __init__(self, text: str, **values: object) -> None:
@@ -101,14 +90,8 @@ class Message:
         return hash(self.text)
 
     def told(self, naming: Naming | None = None, translate: Callable[[str], str] = str) -> str:
-        """Tell the sentence, and those that stand within it, whose own full stops go where another mark follows.
-
-        Parameters
-        ----------
-        naming : callable, optional
-            How options and commands are named: as this process names them otherwise, see `speaking`.
-        translate : callable
-            Gives a sentence with places in another language.
+        """The sentence, and those that stand within it, without their full stops where another mark follows. `naming`:
+        how options and commands are named; by default as this process does, see `speaking`.
         """
         name = naming or _naming
 

@@ -32,22 +32,12 @@ class NeighbourOptions:
 class NearestNeighbours(abc.ABC):
     """Search for the nearest of a fixed set of points, by squared Euclidean distance.
 
-    Made by `build` or `load`, never changed afterwards. `build` copies the points, so what a caller does to the array
-    later makes no difference. Results may be approximate, distances never are: each neighbour comes with its exact
-    squared distance, nearest first.
-
-    The number of threads is the caller's business (`faiss.omp_set_num_threads`), and never changes a result.
-
-    Attributes
-    ----------
-    name : str
-        What the registry calls the back-end.
-    options : NeighbourOptions
-    seed : int
-    points : (N, D) float32 ndarray, read-only
+    Made by `build`, which copies the points, or `load`; never changed. Results may be approximate, distances never are:
+    each neighbour comes with its exact squared distance, nearest first. The number of threads is the caller's business
+    (`faiss.omp_set_num_threads`), and never changes a result.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # what the registry calls the back-end
     options_type: ClassVar[type[NeighbourOptions]]
     # Settings that trade accuracy for speed, for the passes of k-means that later passes put right.
     draft: ClassVar[NeighbourOptions]
@@ -65,21 +55,8 @@ class NearestNeighbours(abc.ABC):
 
     @classmethod
     def build(cls, points: NDArray[np.float32], options: NeighbourOptions | None = None, seed: int = 0) -> Self:
-        """Index points.
-
-        Parameters
-        ----------
-        points : (N, D) float32 ndarray
-            N and D at least 1; copied.
-        options : NeighbourOptions, optional
-            Of the back-end's own `options_type`; its defaults if left out.
-        seed : int
-            The same seed gives the same index, where the back-end is `seeded`.
-
-        Raises
-        ------
-        ValueError
-            `points` is not such an array, or `options` belong to another back-end.
+        """Index points (N, D), both at least 1. Raises ValueError if they are no such array, or `options` are another
+        back-end's.
         """
         options = cls.options_type() if options is None else options
         if not isinstance(options, cls.options_type):
@@ -90,21 +67,7 @@ class NearestNeighbours(abc.ABC):
 
     @classmethod
     def load(cls, folder: Path, points: NDArray[np.float32], *, known: bool = False) -> Self:
-        """Read back what `save` wrote.
-
-        Parameters
-        ----------
-        folder : Path
-        points : (N, D) float32 ndarray
-            The points it was built from, which `save` does not write. Kept as they are, such as mapped from a file.
-        known : bool
-            Points and files are known to be what was written: their checksums are not compared.
-
-        Raises
-        ------
-        CairnError
-            A file is missing or damaged, another back-end wrote it, or it was built from other points.
-        """
+        """Read back what `save` wrote."""
         folder = Path(folder)
         path = folder / DESCRIPTION_FILE
         description = load_json(path)
@@ -143,12 +106,7 @@ class NearestNeighbours(abc.ABC):
         return search
 
     def save(self, folder: Path) -> None:
-        """Write the index, without the points, into an existing folder: `search.json` and `search.npz`.
-
-        Parameters
-        ----------
-        folder : Path
-        """
+        """Write the index, without the points, into an existing folder: `search.json` and `search.npz`."""
         folder = Path(folder)
         written = self._write(folder / INDEX_FILE)
         save_json(
@@ -165,28 +123,8 @@ class NearestNeighbours(abc.ABC):
     def search(
         self, queries: NDArray[np.float32], k: int = 1, *, quick: bool = False
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Find the k nearest points of each query.
-
-        Parameters
-        ----------
-        queries : (M, D) float32 ndarray
-            M may be 0.
-        k : int
-            At least 1. With fewer points than that, all of them are returned: K = min(k, N).
-        quick : bool
-            Search less thoroughly, where the back-end can: some more queries miss their nearest.
-
-        Returns
-        -------
-        neighbours : (M, K) int32 ndarray
-            Row numbers of points, nearest first.
-        distances : (M, K) float32 ndarray
-            Their squared Euclidean distances.
-
-        Raises
-        ------
-        ValueError
-            The queries' dimension is not the points', or k is less than 1.
+        """Numbers and squared distances (M, k) of the k nearest points of each query, nearest first. Raises ValueError
+        if the queries' dimension is not the points', or k < 1.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         count, dim = self.points.shape
@@ -258,21 +196,8 @@ class NearestNeighbours(abc.ABC):
 
 
 def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries: NDArray[np.float32]) -> float:
-    """Share of the queries whose nearest point a back-end finds.
-
-    A point at the same distance as the nearest counts: which of two equals is returned does not matter.
-
-    Parameters
-    ----------
-    backend : NearestNeighbours
-        Built from `points`.
-    points : (N, D) float32 ndarray
-    queries : (M, D) float32 ndarray
-
-    Returns
-    -------
-    float
-        In [0, 1]; 1.0 if there are no queries.
+    """Share of the queries whose nearest point a back-end finds, 1.0 if there are none. A point at the same distance as
+    the nearest counts.
     """
     import faiss
 

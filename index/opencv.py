@@ -14,13 +14,7 @@ _INSTALLED = re.compile(r"(opencv_(?:contrib_)?python(?:_headless)?)-([0-9.]+)\.
 
 def refuse_mixture(folder: Path | None = None) -> None:
     """Raise CairnError if another package of OpenCV is installed over the one that Cairn needs, of another version.
-
     Nothing is imported for it.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        Where packages are installed; where ``cv2`` is by default.
     """
     if folder is None:
         found = find_spec("cv2")

@@ -57,13 +57,7 @@ WORKERS = Option("Processes; 0: one a core. The result does not depend on it.", 
 
 
 def processes(workers: Any) -> int:
-    """How many processes work, for an argument `workers`: 0 stands for one a core.
-
-    Raises
-    ------
-    CairnError
-        It is not a whole number, or negative.
-    """
+    """How many processes work, for an argument `workers`: 0 stands for one a core."""
     return whole("workers", workers, 0) or cores()
 
 
@@ -81,31 +75,9 @@ def run(
 ) -> Iterator[T]:
     """Run tasks side by side, and give their results as they come. Results that are not read yet wait in memory.
 
-    With one worker, or tasks for no more than one, they run in this process, each when its result is asked for.
-
-    Parameters
-    ----------
-    tasks : iterable of callable
-        Without arguments. Processes get them pickled; large arrays in them are shared and not copied.
-    workers : int or RemoteWorkers
-        Processes, at most. They are kept for further calls. Or a pool, which gets the tasks pickled, too.
-    ordered : bool
-        Whether the results come in the order of the tasks, or as soon as they are there.
-    threads : bool
-        Threads of this process in place of processes, for work that lets others run meanwhile; in order, and one task
-        at a time.
-    batch : int, optional
-        How many tasks a process takes at a time; by default the more, the quicker they are.
-
-    Yields
-    ------
-    result of a task
-
-    Raises
-    ------
-    BrokenProcessPool
-        A process was killed, for want of memory maybe. What a task raises is raised here too. Either way no process is
-        at work any longer.
+    With one worker, or tasks for no more than one, they run in this process, each when its result is asked for. Raises
+    BrokenProcessPool if a process was killed, for want of memory maybe; what a task raises is raised here too. Either
+    way no process is at work any longer.
     """
     if not isinstance(workers, int) and threads:
         workers = os.cpu_count() or 1
@@ -189,13 +161,7 @@ def keep_memory() -> None:
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """Let this process end as soon as its parent is no longer there.
-
-    Parameters
-    ----------
-    parent : int, optional
-        Its process number; left out where `multiprocessing` or `run` has started this process, and knows it.
-    """
+    """Let this process end as soon as its parent is no longer there."""
     import multiprocessing
 
     if parent is None and (known := multiprocessing.parent_process()) is not None:
@@ -260,14 +226,8 @@ def _quiet_tracker() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stopping_in_order() -> Iterator[None]:
-    """Let SIGTERM end a block as Ctrl-C does: what is open is closed. However it ends, no worker stays at work.
-
-    A second SIGTERM ends the process at once.
-
-    Raises
-    ------
-    Terminated
-        SIGTERM has come, whatever the block has made of it.
+    """Let SIGTERM end a block as Ctrl-C does: what is open is closed, and no worker stays at work; then Terminated is
+    raised. A second SIGTERM ends the process at once.
     """
     if threading.current_thread() is not threading.main_thread():  # which alone can answer signals
         yield

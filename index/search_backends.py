@@ -20,13 +20,7 @@ BACKENDS = {
 
 
 def search_backend(name: str) -> "type[NearestNeighbours]":
-    """The search back-end of a name.
-
-    Raises
-    ------
-    CairnError
-        The name is unknown, or what it needs is not installed.
-    """
+    """The search back-end of a name."""
     if name not in BACKENDS:
         raise CairnError(f"There is no search back-end {name!r}: choose one of {', '.join(sorted(BACKENDS))}.")
     if name == "pyflann" and importlib.util.find_spec("pyflann_ibeis") is None:

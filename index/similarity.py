@@ -32,16 +32,9 @@ _ARRAYS = {"diagonal": "<f4", "first": "<i4", "second": "<i4", "values": "<f4"}
 
 @dataclass(frozen=True, eq=False)
 class SimilarityMatrix:
-    """A sparse symmetric matrix R ≥ 0 over the words of a vocabulary, relative to tf-idf.
-
-    With w_i(u) = tf(n_ui) idf(u), the similarity of two images is ``S_ij = w_iᵀ R w_j``: the paper's M is
-    diag(idf) R diag(idf). R = I is tf-idf; a word that was in no training photo keeps R(u, u) = 1 and so its idf
-    weight, whatever collection the matrix is used with.
-
-    Raises
-    ------
-    ValueError
-        The arrays are not as described.
+    """A sparse symmetric matrix R ≥ 0 over the words of a vocabulary, relative to tf-idf: with w_i(u) = tf(n_ui)
+    idf(u), the similarity of two images is ``S_ij = w_iᵀ R w_j``; the paper's M is diag(idf) R diag(idf). R = I is
+    tf-idf; a word that was in no training photo keeps R(u, u) = 1. Raises ValueError if the arrays are not so.
     """
 
     vocabulary: str  # fingerprint of the vocabulary whose words it relates
@@ -96,21 +89,8 @@ class SimilarityMatrix:
     def apply(
         self, words: NDArray[np.integer], weights: NDArray[np.floating]
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Multiply a sparse vector: R w.
-
-        Parameters
-        ----------
-        words : ndarray, shape (m,), integer
-            Distinct, ascending.
-        weights : ndarray, shape (m,), float
-            w of each; 0 everywhere else.
-
-        Returns
-        -------
-        words : ndarray, shape (n,), int32
-            Distinct, ascending: those given, and all that R relates to them by more than 0.
-        weights : ndarray, shape (n,), float64
-            R w of each. Its sums run over the given words in ascending order.
+        """Multiply a sparse vector, of distinct ascending words (m,): the words (n,) given, and all that R relates to
+        them by more than 0, ascending, and R w of each. Its sums run over the given words in ascending order.
         """
         offsets, related, values = self._rows
         words = np.asarray(words, dtype=np.int64)
@@ -136,13 +116,7 @@ class SimilarityMatrix:
         )
 
     def save(self, path: Path) -> None:
-        """Write a similarity file (.npz), so that it is there whole or not at all.
-
-        Raises
-        ------
-        CairnError
-            See `check_similarity_path`.
-        """
+        """Write a similarity file (.npz), so that it is there whole or not at all."""
         path = Path(path)
         check_similarity_path(path)
         meta = {"format": FORMAT, "vocabulary": self.vocabulary, "provenance": self.provenance}
@@ -151,13 +125,7 @@ class SimilarityMatrix:
 
     @staticmethod
     def load(path: Path) -> "SimilarityMatrix":
-        """Read a similarity file.
-
-        Raises
-        ------
-        CairnError
-            The file is missing, damaged, of another format, or no similarity file.
-        """
+        """Read a similarity file."""
         path = Path(path)
         with reading(path, "similarity file", "cairn learn similarity"):
             with open_archive(path, _LARGEST_FILE) as archive:
@@ -181,26 +149,9 @@ def check_similarity_path(path: Path) -> None:
 
 
 def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Find the entries off the diagonal that a similarity matrix may have: Bˢ of section III.B.
-
-    Each word is related to its k nearest words, by the vocabulary's own search, and they to it.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        With K words.
-    k : int
-        At least 0; K - 1 if that is less.
-
-    Returns
-    -------
-    first, second : ndarray, shape (P,), int32
-        Distinct pairs first < second, ascending; P is from K k / 2 to K k.
-
-    Raises
-    ------
-    ValueError
-        k is negative.
+    """Find the entries off the diagonal that a similarity matrix may have, Bˢ of section III.B: each word is related to
+    its k nearest words, by the vocabulary's own search, and they to it. Gives distinct pairs first < second (P,),
+    ascending.
     """
     if k < 0:
         raise ValueError(f"k must be at least 0, not {k}")
@@ -224,30 +175,8 @@ def shared_postings(
 ) -> Iterator[
     tuple[NDArray[np.int64], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], NDArray[np.unsignedinteger]]
 ]:
-    """Intersect the posting lists of pairs of words, a block at a time.
-
-    Parameters
-    ----------
-    segment : Segment
-        The images.
-    words : int
-        Size of the vocabulary.
-    first, second : ndarray, shape (P,), integer
-        The pairs.
-
-    Yields
-    ------
-    pairs : ndarray, shape (n,), int64
-        Places in `first`, ascending over all blocks; n is that of one block.
-    images : ndarray, shape (n,), unsigned
-        Positions of images that have both words, ascending for each pair.
-    counts, others : ndarray, shape (n,), unsigned
-        How often the image has the one word and the other: which is which is not said.
-
-    Raises
-    ------
-    CairnError
-        The segment is damaged.
+    """Intersect the posting lists of pairs of words, a block at a time: places of the pairs, ascending over all blocks,
+    positions of images that have both words, and how often they have either: which is which is not said.
     """
     if len(first) == 0:
         return

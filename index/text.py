@@ -9,13 +9,7 @@ from index.errors import CairnError
 
 
 def check_storable(text: str) -> None:
-    """Refuse what no database stores as text.
-
-    Raises
-    ------
-    CairnError
-        It has bytes that are not UTF-8 (which Python shows as lone surrogates), or the character NUL.
-    """
+    """Refuse what no database stores as text."""
     if printable(text) != text:
         raise CairnError(f"The name '{printable(text)}' is not valid text: rename the file.")
 
@@ -28,13 +22,7 @@ _BYTE, _STORED = re.compile("[\udc80-\udcff]"), re.compile("[\U0010ff80-\U0010ff
 
 
 def check_path(path: str) -> None:
-    """Refuse a path that `stored_path` cannot give back.
-
-    Raises
-    ------
-    CairnError
-        It has NUL, or characters that stand for bytes.
-    """
+    """Refuse a path that `stored_path` cannot give back."""
     check_storable(_BYTE.sub("", path))
     if _STORED.search(path):
         raise CairnError(

@@ -71,13 +71,7 @@ class VocabularyFacts:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `Vocabulary.save` wrote of it; its arrays are not looked at.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged or of a later format.
-        """
+        """Read what `Vocabulary.save` wrote of it; its arrays are not looked at."""
         if not folder.is_dir():
             raise CairnError(f"There is no vocabulary at {folder}: name a collection or its vocabulary folder.")
         meta = load_json(folder / META_FILE)
@@ -148,30 +142,14 @@ def _damaged(folder: Path) -> CairnError:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Visual words, made by `train` or `load`.
+    """Visual words, made by `train` or `load`."""
 
-    Attributes
-    ----------
-    search : NearestNeighbours
-        Over the centres.
-    descriptor : str
-        Fingerprint of the descriptor it was made from; it fits no other.
-    trained_on : str
-        Source of its training descriptors, for people to read.
-    recall_at_1 : float
-        Share of a sample of the training descriptors that get their true nearest word.
-    quantisation_error : float
-        Mean squared distance of that sample to the words it gets.
-    training : dict
-        How it was trained: the settings of k-means and what came of it. JSON types only.
-    """
-
-    search: "NearestNeighbours"
-    descriptor: str
-    trained_on: str
-    recall_at_1: float
-    quantisation_error: float
-    training: dict[str, Any]
+    search: "NearestNeighbours"  # over the centres
+    descriptor: str  # fingerprint of the descriptor it was made from; it fits no other
+    trained_on: str  # source of its training descriptors, for people to read
+    recall_at_1: float  # share of a sample of the training descriptors that get their true nearest word
+    quantisation_error: float  # mean squared distance of that sample to the words it gets
+    training: dict[str, Any]  # how it was trained: the settings of k-means and what came of it. JSON types only.
 
     @classmethod
     def train(
@@ -184,30 +162,7 @@ class Vocabulary:
         reader: "Reader | None" = None,
         progress: Step | None = None,
     ) -> Self:
-        """Make a vocabulary by approximate k-means.
-
-        Parameters
-        ----------
-        source : DescriptorSource
-            See `index.clustering.sources`: `ArraySource` or `FileSource`, or anything like them.
-        options : VocabularyOptions
-        descriptor, trained_on : str
-            Recorded: see the attributes.
-        reader : callable, optional
-            Reads the descriptors: see `index.clustering.kmeans.approximate_kmeans`.
-        progress : callable, optional
-            Called with the work done and in all, in units of equal time.
-
-        Returns
-        -------
-        Vocabulary
-            Of the size asked for or, if that is less, one word for each distinct descriptor.
-
-        Raises
-        ------
-        CairnError
-            There are no descriptors, or no such search back-end.
-        """
+        """Make a vocabulary by approximate k-means, of the size asked for or one word for each distinct descriptor."""
         from index.clustering.kmeans import KMeansOptions, approximate_kmeans, sample_descriptors
         from index.neighbours import recall_at_1
 
@@ -290,42 +245,12 @@ class Vocabulary:
         return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
 
     def assign(self, descriptors: NDArray[np.float32], *, quick: bool = False) -> NDArray[np.int32]:
-        """The word of each descriptor.
-
-        Parameters
-        ----------
-        descriptors : (N, D) float32 ndarray
-            N may be 0.
-        quick : bool
-            In less time where the vocabulary is large, at some more that miss their nearest word: of 60,000 words 3 in
-            100 do, not 1, and of 500,000 words 10, not 6, for two thirds of the time.
-
-        Returns
-        -------
-        (N,) int32 ndarray
-
-        Raises
-        ------
-        ValueError
-            Their dimension is not the vocabulary's.
-        """
+        """The word (N,) of each descriptor. Raises ValueError if their dimension is not the vocabulary's."""
         return self.search.search(descriptors, 1, quick=quick)[0][:, 0]
 
     def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
-        """The words nearest to some words, each word's own left out.
-
-        There are two of each, fewer where the vocabulary has no more. They are found in a quick search when it is made,
-        and kept with it; in one of an earlier version, when a word is first asked for.
-
-        Parameters
-        ----------
-        words : (N,) integer ndarray
-            With repeats.
-
-        Returns
-        -------
-        (N, min(2, words - 1)) int32 ndarray
-            Nearest first.
+        """The two words nearest to some words, nearest first, each word's own left out; fewer where there are no more.
+        They are found in a quick search when the vocabulary is made, or, in one of an earlier version, first asked for.
         """
         known = self._beside
         missing = np.unique(words[known[words, 0] < 0]) if known.shape[1] else words[:0]
@@ -341,15 +266,8 @@ class Vocabulary:
         return np.full(_beside_shape(self.words), -1, np.int32)
 
     def error_of(self, descriptors: NDArray[np.float32], words: NDArray[np.integer]) -> float:
-        """Mean squared distance of descriptors to their words; 0.0 if there are no descriptors.
-
-        Beside `quantisation_error` it tells how well the vocabulary fits descriptors that it was not trained on.
-
-        Parameters
-        ----------
-        descriptors : (N, D) float32 ndarray
-        words : (N,) integer ndarray
-            From `assign`.
+        """Mean squared distance of descriptors to their words, 0.0 if there are none: beside `quantisation_error` it
+        tells how well the vocabulary fits descriptors that it was not trained on.
         """
         if not len(words):
             return 0.0
@@ -359,28 +277,9 @@ class Vocabulary:
     def assign_soft(
         self, descriptors: NDArray[np.float32], k: int = 3, sigma: float | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """The nearest words of each descriptor, weighted by exp(-d²/2σ²) (Philbin et al., CVPR 2008).
-
-        Parameters
-        ----------
-        descriptors : (N, D) float32 ndarray
-            N may be 0.
-        k : int
-            Words a descriptor; K where the vocabulary has no more.
-        sigma : float, optional
-            In the descriptor's unit; the vocabulary's `sigma` if left out.
-
-        Returns
-        -------
-        words : (N, k) int32 ndarray
-            Nearest first.
-        weights : (N, k) float32 ndarray
-            Of each descriptor, they add up to 1.
-
-        Raises
-        ------
-        ValueError
-            The dimension is not the vocabulary's, or k or sigma is not positive.
+        """The nearest words of each descriptor, nearest first, weighted by exp(-d²/2σ²) to add up to 1 (Philbin et al.,
+        CVPR 2008). `sigma`: in the descriptor's unit; by default the vocabulary's. Raises ValueError if the dimension
+        is not the vocabulary's, or k or sigma is not positive.
         """
         if sigma is not None and not sigma > 0:
             raise ValueError(f"sigma must be positive, not {sigma}")
@@ -403,18 +302,7 @@ class Vocabulary:
         }
 
     def save(self, folder: Path) -> None:
-        """Write it to a new folder, which appears whole or not at all.
-
-        Parameters
-        ----------
-        folder : Path
-            Must not exist; the folder it lies in must.
-
-        Raises
-        ------
-        CairnError
-            The folder exists and is not empty.
-        """
+        """Write it to a new folder, which appears whole or not at all."""
         folder = Path(folder)
         self.words_beside(np.arange(self.words))  # of an earlier version, not all are known
         temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
@@ -431,19 +319,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, *, known: bool = False) -> Self:
-        """Read back what `save` wrote, and check it against its fingerprint. The centres are mapped, not read.
-
-        Parameters
-        ----------
-        folder : Path
-        known : bool
-            The files are known to be what was written: their contents are not looked through.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged, of a later format, or needs a back-end that is not installed.
-        """
+        """Read what `save` wrote, checked against its fingerprint. The centres are mapped, not read."""
         folder = Path(folder)
         facts = VocabularyFacts.read(folder)
         damaged = _damaged(folder)

@@ -42,25 +42,7 @@ class _BlockRun:
 
 
 class ClusterBlocks:
-    """Descriptors in blocks that workers read: see `index.clustering.blocks.DescriptorBlocks`. Close it.
-
-    Parameters
-    ----------
-    pool : RemoteWorkers
-        The workers.
-    threads : int
-        How many there are, about.
-    storage : Storage
-        Where descriptors lie, and what workers need for them is written.
-    names : sequence of str
-        Of the files of the descriptors, in the storage.
-    source : FileSource
-        The same files, as this machine sees them.
-    folder : str
-        Name of a folder of the storage that is ours.
-    sample : (N,) int64 ndarray, optional
-        Ascending numbers of the descriptors that take part; all where it is left out.
-    """
+    """Descriptors in blocks that workers read: see `index.clustering.blocks.DescriptorBlocks`. Close it."""
 
     def __init__(
         self,

@@ -44,16 +44,8 @@ class ClusterError(Unreachable):
 
 
 class Cluster:
-    """Workers of a Dask cluster. Use `connect`, and close it: it is a context manager.
-
-    It takes the place of a number of processes wherever `index.parallel.run` is given one.
-
-    Attributes
-    ----------
-    address : str
-        As it was given.
-    client : distributed.Client
-        The connection at this moment: another one after a scheduler was lost.
+    """Workers of a Dask cluster. Use `connect`, and close it: it is a context manager. It takes the place of a number
+    of processes wherever `index.parallel.run` is given one.
     """
 
     def __init__(self, address: str, *, patience: float = PATIENCE) -> None:
@@ -65,21 +57,8 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str, *, patience: float = PATIENCE) -> Self:
-        """Connect to a cluster.
-
-        Parameters
-        ----------
-        address : str
-            Of a scheduler, such as ``tcp://host:8786``; or ``local:N``, for N workers of one thread on this machine,
-            which end with this process.
-        patience : float
-            Seconds that are waited for a scheduler or for workers that have gone, before that is an error.
-
-        Raises
-        ------
-        ClusterError
-            The address is invalid, nothing answers there, it has no workers, or they have other versions than this
-            process. Dask is not installed.
+        """Connect to a cluster. Raises ClusterError if the address is invalid, nothing answers there, it has no
+        workers, or they have other versions than this process.
         """
         found = cls(check_address(address), patience=patience)
         try:
@@ -109,26 +88,9 @@ class Cluster:
         batch: int = 1,
         instead: Callable[[Callable[[], T]], T] | None = None,
     ) -> Iterator[T]:
-        """Run tasks on the workers, and give their results as they come: see `index.parallel.run`.
-
-        No more tasks are under way than keep the workers busy. A task is run again where its worker dies, and where the
-        scheduler is lost and comes back: it must do no harm to run it twice.
-
-        Parameters
-        ----------
-        tasks : iterable of callable
-            Without arguments, and picklable by the names of what is in them.
-        ordered : bool
-            Whether the results come in the order of the tasks.
-        batch : int
-            Tasks that a worker takes at a time.
-        instead : callable, optional
-            Gives the result of a task at which worker after worker died; where it is left out, that is an error.
-
-        Raises
-        ------
-        ClusterError
-            The scheduler, or the last worker, was lost and did not come back; or workers died at a task.
+        """Run tasks on the workers, and give their results as they come: see `index.parallel.run`. A task is run again
+        where its worker dies, or the scheduler is lost and comes back: running it twice must do no harm. Raises
+        ClusterError if the scheduler or the last worker does not come back, or workers die at a task.
         """
         return Tasks(self, ordered=ordered, batch=batch, instead=instead).run(tasks)
 

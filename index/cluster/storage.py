@@ -102,22 +102,9 @@ class FolderStorage:
 
 
 class ObjectStorage:
-    """An object store, by fsspec, such as ``s3://bucket/folder``; each machine keeps a copy of what it has fetched.
-
-    A copy is taken for as good as the store's as long as size and ETag (or time) there are what they were.
-
-    Parameters
-    ----------
-    place : str
-        Address of the folder; keys and the like come from the environment, as the store's own tools take them.
-    cache : Path, optional
-        Folder of the copies; one for the place in the folder that the variable CAIRN_CACHE names, or else in the
-        user's cache.
-
-    Raises
-    ------
-    StorageError
-        The kind of store is unknown, or what it needs is not installed.
+    """An object store, by fsspec, such as ``s3://bucket/folder``; each machine keeps a copy of what it has fetched,
+    below `cache` (by default what CAIRN_CACHE names, or the user's cache), as good as the store's while size and ETag
+    (or time) stay. Raises StorageError for an unknown kind of store.
     """
 
     def __init__(self, place: str, cache: Path | None = None) -> None:
@@ -247,13 +234,7 @@ class ObjectStorage:
 
 
 def open_storage(place: str) -> Storage:
-    """Open the files at a place: a folder, or an address such as ``s3://bucket/folder``.
-
-    Raises
-    ------
-    StorageError
-        The place is invalid, or a package is missing that it needs.
-    """
+    """Open the files at a place: a folder, or an address such as ``s3://bucket/folder``. Raises StorageError."""
     if place.startswith("file://"):
         place = place.removeprefix("file://")
     return ObjectStorage(place) if "://" in place else FolderStorage(Path(place))
@@ -265,16 +246,7 @@ def is_same_folder(storage: Storage, folder: Path) -> bool:
 
 
 def send_new(storage: Storage, name: str, source: Path, described: str = "") -> None:
-    """Send a file or folder, unless the same is there.
-
-    Parameters
-    ----------
-    storage : Storage
-    name : str
-    source : Path
-    described : str
-        Of a folder: name of the file in it whose content tells the whole.
-    """
+    """Send a file or folder, unless the same is there."""
     there = f"{name}/{described}" if described else name
     if not storage.has(there) or hash_file(storage.fetch(there)) != hash_file(source / described):
         storage.send(name, source)

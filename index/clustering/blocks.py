@@ -18,16 +18,7 @@ RESERVE = 4_096
 
 
 class Assignment:
-    """One pass's way from a descriptor to its centre.
-
-    Parameters
-    ----------
-    centres : (K, D) float32 ndarray
-    search : NearestNeighbours, optional
-        Over the centres, where descriptors are searched among all of them.
-    near : (K, n) int32 ndarray, optional
-        Centres near each centre, with which the descriptors that were its own are compared.
-    """
+    """One pass's way from a descriptor to its centre."""
 
     def __init__(
         self,
@@ -124,14 +115,7 @@ class DescriptorBlocks(Protocol):
 
 
 class LocalBlocks:
-    """Descriptors in blocks that this process reads: see `DescriptorBlocks`.
-
-    Parameters
-    ----------
-    source : DescriptorSource
-    sample : (N,) int64 ndarray, optional
-        Ascending numbers of the descriptors that take part; all where it is left out.
-    """
+    """Descriptors in blocks that this process reads: see `DescriptorBlocks`."""
 
     def __init__(self, source: DescriptorSource, sample: NDArray[np.int64] | None = None) -> None:
         self._source = source

@@ -44,33 +44,16 @@ class KMeansOptions:
 
 @dataclass(frozen=True)
 class KMeansResult:
-    """Centres, and statistics of how they were found.
+    """Centres, and statistics of how they were found."""
 
-    Attributes
-    ----------
-    centres : (K, D) float32 ndarray
-        K is the number of words wanted or, if that is less, of distinct descriptors.
-    counts : (K,) int64 ndarray
-        Descriptors assigned to each centre in the last pass; none is 0.
-    errors : tuple of float
-        Mean squared distance of a descriptor to its centre, in each pass, before the centres moved.
-    wanted : int
-        The number of words asked for.
-    distinct : int
-        Distinct descriptors among those used.
-    points : int
-        Descriptors used.
-    reseeded : int
-        Empty clusters that were given a new centre, over all passes.
-    """
-
-    centres: NDArray[np.float32]
-    counts: NDArray[np.int64]
+    centres: NDArray[np.float32]  # K is the number of words wanted or, if that is less, of distinct descriptors
+    counts: NDArray[np.int64]  # descriptors assigned to each centre in the last pass; none is 0
+    # mean squared distance of a descriptor to its centre, in each pass, before the centres moved
     errors: tuple[float, ...]
-    wanted: int
-    distinct: int
-    points: int
-    reseeded: int
+    wanted: int  # the number of words asked for
+    distinct: int  # distinct descriptors among those used
+    points: int  # descriptors used
+    reseeded: int  # empty clusters that were given a new centre, over all passes
 
 
 def approximate_kmeans(
@@ -78,33 +61,10 @@ def approximate_kmeans(
 ) -> KMeansResult:
     """Cluster descriptors with an approximate nearest centre in place of the exact one (Philbin et al., CVPR 2007).
 
-    The search is rebuilt over the centres in each pass. In most passes it is asked for the neighbours of the
-    centres, and a descriptor is compared with those of its last centre, where its new one nearly always is (cluster
-    closures: Wang et al., CVPR 2012); in every `refresh`-th it is asked for the descriptors themselves as well, and
-    the nearer answer is taken. Sums are kept in float64. A cluster left empty takes over a descriptor of largest error.
-
-    Memory holds a block of descriptors, a few arrays as large as the centres, and four bytes for each descriptor used,
-    at most `sample_per_word` a word.
-
-    Parameters
-    ----------
-    source : DescriptorSource
-    options : KMeansOptions
-    reader : callable, optional
-        Reads the source's descriptors; this process does where it is left out.
-    progress : callable, optional
-        Called with the work done so far and in all, over all passes, in units of equal time.
-
-    Returns
-    -------
-    KMeansResult
-
-    Raises
-    ------
-    CairnError
-        There are no descriptors.
-    ValueError
-        A descriptor has a value that is not finite.
+    The search is rebuilt over the centres in each pass. In most passes it is asked for the neighbours of the centres,
+    and a descriptor is compared with those of its last centre (cluster closures: Wang et al., CVPR 2012); in every
+    `refresh`-th it is asked for the descriptors as well, and the nearer answer is taken. A cluster left empty takes
+    over a descriptor of largest error. Sums are float64. Raises ValueError if a descriptor is not finite.
     """
     if len(source) == 0 or source.dim == 0:
         raise CairnError("There are no descriptors to make a vocabulary from: add photos with some texture in them.")
@@ -155,21 +115,7 @@ def approximate_kmeans(
 def sample_descriptors(
     source: DescriptorSource, count: int, seed: int, reader: Reader | None = None
 ) -> NDArray[np.float32]:
-    """A random sample of the descriptors, in their order.
-
-    Parameters
-    ----------
-    source : DescriptorSource
-    count : int
-        How many, at least 1; all of them if there are no more.
-    seed : int
-    reader : callable, optional
-        As of `approximate_kmeans`.
-
-    Returns
-    -------
-    (n, D) float32 ndarray
-    """
+    """A random sample of `count` descriptors, in their order; all of them if there are no more."""
     rows = _sample(len(source), count, np.random.default_rng(seed))
     blocks = (reader or partial(LocalBlocks, source))(rows)
     return blocks.rows(np.arange(len(blocks)))

@@ -29,14 +29,7 @@ class DescriptorSource(Protocol):
 
 
 class ArraySource:
-    """Descriptors in an array or a memory map.
-
-    Parameters
-    ----------
-    array : (N, D) float16 or float32 ndarray
-    block_rows : int
-        Rows of a block.
-    """
+    """Descriptors in an array or a memory map."""
 
     def __init__(self, array: NDArray[np.floating], block_rows: int = BLOCK_ROWS) -> None:
         if array.ndim != 2 or array.dtype not in (np.float16, np.float32):
@@ -59,25 +52,8 @@ class ArraySource:
 
 
 class FileSource:
-    """Descriptors in .npy files, one after the other; only one block of them is in memory at a time.
-
-    Blocks are filled across files, so how the descriptors are spread over files makes no difference to a result.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        Files of (n, D) float16 or float32 arrays; n may be 0.
-    block_rows : int
-        Rows of a block.
-    counts : sequence of int, optional
-        Rows of each file, where they are known: a file is then not opened before it is read.
-    opened : callable, optional
-        Gives the file of one of the paths if that is no path of this machine.
-
-    Raises
-    ------
-    CairnError
-        A file is missing or damaged, holds something else, or has another D than the first.
+    """Descriptors in .npy files, one after the other, one block in memory at a time. Blocks are filled across files, so
+    that how descriptors are spread over files makes no difference.
     """
 
     def __init__(

@@ -36,14 +36,8 @@ def is_plain_path(path: object) -> bool:
 
 
 def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
-    """Find a link below a folder that leads out of it; None if there is no such link.
-
-    Parameters
-    ----------
-    folder : Path
-        It may be a link itself.
-    shallow : container of str
-        Folders, as paths below it with ``/``, whose entries are checked but not entered.
+    """Find a link below a folder that leads out of it; None if there is no such link. `shallow`: folders, as paths
+    below it with ``/``, whose entries are checked but not entered.
     """
     root = folder.resolve()
     left = [(folder, "")]

@@ -15,27 +15,15 @@ class IrregularFile(Damaged):
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file for reading.
-
-    Raises
-    ------
-    IrregularFile
-        It is not a regular file. A pipe, say, is refused at once, without waiting for its other end.
-    OSError
-        It is not there, or cannot be read.
-    """
+    """Open a regular file for reading. Raises IrregularFile at once for a pipe, say; OSError if it cannot be read."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise IrregularFile(path)
     return path.open("rb")
 
 
 def refuse_irregular_database(file: Path) -> None:
-    """Refuse an SQLite file that is not a regular file, or whose journals are not, as SQLite might wait for a pipe.
-
-    Raises
-    ------
-    IrregularFile
-        The file or one of its journals is not a regular file.
+    """Raise IrregularFile if an SQLite file or one of its journals is not a regular file: SQLite might wait for a
+    pipe.
     """
     for path in (file, *(file.with_name(file.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
         try:

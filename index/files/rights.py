@@ -5,29 +5,9 @@ from pathlib import Path
 
 
 def make_folders(top: Path, *names: str) -> tuple[Path, int]:
-    """Make a folder for its owner alone, if it is missing, and others in it, each with the rights of the first.
-
-    Independent of the umask. Permissions of an existing folder stay: to let others read a collection, change those of
-    the first folder.
-
-    Parameters
-    ----------
-    top : Path
-        The first.
-    *names : str
-        Plain names of folders, each in the one before.
-
-    Returns
-    -------
-    folder : Path
-        The last.
-    mode : int
-        Rights that a file in it is to have.
-
-    Raises
-    ------
-    OSError
-        One cannot be made; FileExistsError also where a link is in its place.
+    """Make a folder for its owner alone, if it is missing, and others in it, each with the rights of the first,
+    whatever the umask; give the last one, and the rights for files. Raises OSError if one cannot be made,
+    FileExistsError for a link.
     """
     top.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = stat.S_IMODE(top.stat().st_mode)

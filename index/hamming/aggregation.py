@@ -28,35 +28,15 @@ class AggregationOptions:
 
 @dataclass(frozen=True)
 class AggregatedFeatures:
-    """The features of a query, those of one word made one.
+    """The features of a query, those of one word made one."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (M,), int64
-        Distinct, ascending.
-    signatures : ndarray, shape (M, B), uint8
-    """
-
-    words: NDArray[np.int64]
-    signatures: NDArray[np.uint8]
+    words: NDArray[np.int64]  # (M,) int64: distinct, ascending
+    signatures: NDArray[np.uint8]  # (M, B) uint8
 
 
 def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Give groups of signatures one signature each: the bits that most have.
-
-    It is the sign of the sum of the signatures as vectors of ±1. On a tie the first of the group decides, so that
-    unrelated groups agree in half of their bits; a fixed value would make them agree in more.
-
-    Parameters
-    ----------
-    signatures : ndarray, shape (N, B), uint8
-        One group after the other.
-    starts : ndarray, shape (G,), integer
-        Where each group begins, ascending from 0; no group is empty.
-
-    Returns
-    -------
-    ndarray, shape (G, B), uint8
+    """Give groups of signatures (N, B), which begin at `starts` (G,), one signature each: the bits that most have. On a
+    tie the first of the group decides, so that unrelated groups agree in half of their bits.
     """
     lengths = np.diff(starts, append=len(signatures))
     found: NDArray[np.uint8] = signatures[starts]
@@ -86,32 +66,11 @@ def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeature
 def score_aggregated(
     index: InvertedIndex, queries: Sequence[AggregatedFeatures], bits: int, options: AggregationOptions
 ) -> NDArray[np.float32]:
-    """Score photos by the aggregated selective match kernel of binary signatures, ASMK*.
+    """Score photos (Q, photos), 0 to 1, by the aggregated selective match kernel of binary signatures, ASMK*.
 
-    K(X, Y) = γ(X) γ(Y) Σ_c w_c σ(u(X_c, Y_c)), over the words c of both. u = 1 - 2 h / bits is the similarity of two
-    aggregates that differ in h bits, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou: To aggregate
-    or not to aggregate, ICCV 2013, equations 7 and 17). γ makes the similarity of a photo with itself 1. The weight w_c
-    is idf², as in the inner product of tf-idf vectors.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Whose segments have signatures.
-    queries : sequence of Q AggregatedFeatures
-        The entries of their words are read once for all.
-    bits : int
-        Of a signature.
-    options : AggregationOptions
-
-    Returns
-    -------
-    ndarray, shape (Q, photos), float32
-        From 0 to 1, in the order of `index.image_numbers`: however the photos are divided into segments.
-
-    Raises
-    ------
-    CairnError
-        A segment has no signatures, or others than the query; or is damaged.
+    K(X, Y) = γ(X) γ(Y) Σ_c w_c σ(u(X_c, Y_c)) over the words c of both: u = 1 - 2 h / bits for aggregates that differ
+    in h bits, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou, ICCV 2013, equations 7 and 17). γ
+    makes the similarity of a photo with itself 1; w_c is idf², as in the inner product of tf-idf vectors.
     """
     words = np.unique(np.concatenate([np.zeros(0, np.int64), *(query.words for query in queries)]))
     similarity = 1 - 2 * np.arange(bits + 1) / bits
@@ -156,20 +115,9 @@ class _AggregatedLists:
         selected: NDArray[np.float64],
         weights: NDArray[np.float64],
     ) -> None:
-        """Add to the sums of all photos what they have in common with a query, in the order of the words.
-
-        Parameters
-        ----------
-        total : ndarray, shape (photos,), float64
-            Added to; contiguous.
-        rows : ndarray, shape (lists,), integer
-            Which of the query's signatures each list is compared with; -1: none.
-        signatures : ndarray, shape (M, B), uint8
-            Of the query.
-        selected : ndarray, shape (bits + 1,), float64
-            σ by the number of bits that differ.
-        weights : ndarray, shape (words,), float64
-            w_c of all words.
+        """Add to `total` (photos,) what photos have in common with a query, in the order of the words. `rows` (lists,):
+        which of the query's signatures each list is compared with (-1: none); `selected` (bits + 1,): σ by the number
+        of bits that differ.
         """
         from scipy.sparse._sparsetools import csc_matvec  # see `InvertedIndex.score_many`
 

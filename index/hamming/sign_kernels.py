@@ -29,20 +29,9 @@ def _ask_for_rows(every: Any, rows: Any, bits: Any) -> Any:
 def sides_of(
     places: NDArray[np.float32], thresholds: NDArray[np.float32], rows: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Say on which side of several thresholds features lie.
-
-    Parameters
-    ----------
-    places : ndarray, shape (N, bits), float32
-        Of the features, in each dimension.
-    thresholds : ndarray, shape (T, bits), float32
-    rows : ndarray, shape (N, k), int64
-        Which of the thresholds each feature is compared with.
-
-    Returns
-    -------
-    ndarray, shape (N, k, bits / 8), uint8
-        Bit i, which is bit i mod 8, counted from the lowest, of byte i div 8, says that place i is above its threshold.
+    """Say on which side of thresholds (T, bits) features (N, bits) lie: (N, k, bits / 8), for the `rows` (N, k) of
+    thresholds that each is compared with. Bit i, which is bit i mod 8, from the lowest, of byte i div 8, is set above
+    the threshold.
     """
     use_wide_vectors()
     number, several = rows.shape
@@ -66,22 +55,8 @@ def sides_of(
 def recalled_sides(
     signatures: NDArray[np.uint8], thresholds: NDArray[np.float32], rows: NDArray[np.int64], usual: float
 ) -> NDArray[np.uint8]:
-    """Estimate signatures by other thresholds from the signature by one threshold.
-
-    Parameters
-    ----------
-    signatures : ndarray, shape (N, bits / 8), uint8
-        By the first of their thresholds.
-    thresholds : ndarray, shape (T, bits), float32
-    rows : ndarray, shape (N, 1 + k), int64
-        The thresholds of each feature.
-    usual : float
-        How far from the first one it is taken to lie.
-
-    Returns
-    -------
-    ndarray, shape (N, k, bits / 8), uint8
-        By the others; see `sides_of`.
+    """Estimate signatures (N, k, bits / 8) by other thresholds from those (N, bits / 8) by the first of `rows` (N, 1 +
+    k).
     """
     use_wide_vectors()
     number, several = rows.shape

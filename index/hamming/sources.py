@@ -16,24 +16,9 @@ _KEPT = 100_000  # words whose centres are kept as they are projected, which tak
 
 
 def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Random vectors that are as orthogonal as their number and length allow.
-
-    Parameters
-    ----------
-    vectors : int
-        How many, q.
-    dim : int
-        Their length m.
-    rng : numpy.random.Generator
-        Draws a matrix, whose QR decomposition gives them. The signs are those for which R's diagonal is positive, which
-        makes the decomposition unique, and the result uniformly distributed. It is made by Gram and Schmidt's way,
-        whose sums NumPy takes in the same order everywhere: LAPACK's last bits are those of a processor.
-
-    Returns
-    -------
-    ndarray, shape (q, m), float32
-        U. With q ≥ m it is a Parseval tight frame, U'U = I: an expansion by it keeps all distances (Simonyan14 section
-        8, after Jégou, Furon, Fuchs, 2012). With q < m its rows are orthonormal, UU' = I: an orthogonal projection.
+    """Random vectors U (q, m) as orthogonal as their number and length allow: with q ≥ m a Parseval tight frame, U'U =
+    I, which keeps all distances (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012); with q < m orthonormal rows,
+    UU' = I.
     """
     columns = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
     for at in range(columns.shape[1]):
@@ -45,16 +30,8 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
 
 
 class SignatureSource(ABC):
-    """Gives features their signatures: bit i says on which side of a hyperplane the descriptor lies.
-
-    Parameters
-    ----------
-    centres : ndarray, shape (K, D), float32
-        The vocabulary: what a word's descriptors lie around.
-    bits : int
-        Of a signature; see `index.hamming.kinds`.
-    seed : int
-        Of the random vectors.
+    """Gives features their signatures: bit i says on which side of a hyperplane through the word's centre a descriptor
+    lies.
     """
 
     def __init__(self, centres: NDArray[np.float32], bits: int, seed: int) -> None:
@@ -63,18 +40,8 @@ class SignatureSource(ABC):
         self._vectors = parseval_frame(bits, centres.shape[1], np.random.default_rng(seed))
 
     def encode(self, descriptors: NDArray[np.floating], words: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Give descriptors their signatures.
-
-        Parameters
-        ----------
-        descriptors : ndarray, shape (N, D), float
-        words : ndarray, shape (N,) or (N, k), int
-            The word of each; or several words, with a signature for each.
-
-        Returns
-        -------
-        ndarray, shape (N, bits / 8) or (N, k, bits / 8), uint8
-            Bit i is bit i mod 8, counted from the lowest, of byte i div 8.
+        """Signatures (N, bits / 8), or (N, k, bits / 8), of descriptors (N, D) by one word each, or by several (N, k).
+        Bit i is bit i mod 8, counted from the lowest, of byte i div 8.
         """
         from index.hamming.sign_kernels import sides_of
 
@@ -85,25 +52,9 @@ class SignatureSource(ABC):
     def recall(
         self, signatures: NDArray[np.uint8], words: NDArray[np.integer], beside: NDArray[np.integer], spread: float
     ) -> NDArray[np.uint8]:
-        """Estimate signatures by other words, from one word of a feature and its signature alone.
-
-        A signature tells on which side of the word's centre the descriptor lay in each of its dimensions: it is taken
-        to have lain there at a usual distance.
-
-        Parameters
-        ----------
-        signatures : ndarray, shape (N, B), uint8
-            By those words.
-        words : ndarray, shape (N,), int
-        beside : ndarray, shape (N, n), int
-            Words near to each.
-        spread : float
-            Root of the mean square that a descriptor differs from its word in a dimension.
-
-        Returns
-        -------
-        ndarray, shape (N, n, B), uint8
-            By the neighbouring words.
+        """Estimate signatures (N, n, B) by the words `beside` (N, n) from a feature's word and its signature (N, B)
+        alone: it tells on which side of the word's centre the descriptor lay in each dimension, taken to be at a usual
+        distance.
         """
         from index.hamming.sign_kernels import recalled_sides
 

@@ -35,24 +35,9 @@ def best_matches(
     images: int,
     features: int,
 ) -> NDArray[np.int64]:
-    """Choose of the matches that a feature, of the query or of a photo, has with one other photo the best alone.
-
-    First each feature of the query chooses, then each of a photo. Of equally good ones the first is taken, by the
-    query's feature, by word and by rank.
-
-    Parameters
-    ----------
-    photos, query, words, ranks : ndarray, shape (M,), int32
-        As those of `SignedMatches`; no two matches are equal in all four.
-    votes : ndarray, shape (M,), float64
-        What each counts for.
-    images, features : int
-        All photos are below the first, all features of the query below the second.
-
-    Returns
-    -------
-    ndarray, shape (K,), int64
-        Rows, ordered by photo and then by the query's feature.
+    """Rows (K,), by photo and then the query's feature, of the best matches that a feature, of the query or of a photo,
+    has with one other photo. First each feature of the query chooses, then each of a photo; of equally good ones the
+    first, by query's feature, word and rank. `images`, `features`: all photos and features of the query are below them.
     """
     number = len(photos)
     order = _stable_order(photos, _stable_order(query, np.arange(number), features), images)
@@ -117,23 +102,8 @@ def shared_votes(
     totals: NDArray[np.float64],
     images: int,
 ) -> NDArray[np.float64]:
-    """Add up what matches vote for photos where each feature's matches share their votes, s ← s √(s / Σs).
-
-    Parameters
-    ----------
-    photos, query : ndarray, shape (M,), int32
-        Of each match the photo and the query's feature.
-    votes : ndarray, shape (M,), float64
-        What each counts for alone.
-    totals : ndarray, shape (N,), float64
-        Of the query's features: Σs, over all photos.
-    images : int
-        All photos are below it.
-
-    Returns
-    -------
-    ndarray, shape (images,), float64
-        Added up in the order of the matches.
+    """Add up what matches vote for photos (images,) where each feature's matches share their votes, s ← s √(s / Σs);
+    `totals` (N,): Σs of the query's features, over all photos.
     """
     sums = np.zeros(images, np.float64)
     for one in range(len(photos)):

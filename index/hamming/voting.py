@@ -39,17 +39,10 @@ class VotingOptions:
 
 @dataclass(frozen=True)
 class SignedFeatures:
-    """Features of a query that are looked up by one word or several, each with the signature that they have by it.
+    """Features of a query that are looked up by one word or several, each with the signature that they have by it."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (N, k), int
-        Distinct in each row; -1 for no word.
-    signatures : ndarray, shape (N, k, B), uint8
-    """
-
-    words: NDArray[np.integer]
-    signatures: NDArray[np.uint8]
+    words: NDArray[np.integer]  # (N, k) int: distinct in each row; -1 for no word
+    signatures: NDArray[np.uint8]  # (N, k, B) uint8
 
     def at(self, features: NDArray[np.integer]) -> "SignedFeatures":
         """Take some features, in the order given."""
@@ -72,26 +65,15 @@ def join_signed(several: Sequence[SignedFeatures]) -> SignedFeatures:
 
 @dataclass(frozen=True)
 class SignedMatches:
-    """Features of a query and of the photos of an index that match by word and signature.
+    """Features of a query and of the photos of an index that match by word and signature."""
 
-    Attributes
-    ----------
-    query : ndarray, shape (M,), int32
-        Feature of the query.
-    photos : ndarray, shape (M,), int32
-        Place of the photo in `InvertedIndex.image_numbers`.
-    words : ndarray, shape (M,), int32
-    ranks : ndarray, shape (M,), int32
-        Which of the photo's features of this word it is, counted from 0; those that it borrows from `BORROWED` on.
-    distances : ndarray, shape (M,), uint8
-        Bits that differ.
-    """
-
-    query: NDArray[np.int32]
-    photos: NDArray[np.int32]
-    words: NDArray[np.int32]
+    query: NDArray[np.int32]  # (M,) int32: feature of the query
+    photos: NDArray[np.int32]  # (M,) int32: place of the photo in `InvertedIndex.image_numbers`
+    words: NDArray[np.int32]  # (M,) int32
+    # (M,) int32: which of the photo's features of this word it is, counted from 0; those that it borrows from
+    # `BORROWED` on
     ranks: NDArray[np.int32]
-    distances: NDArray[np.uint8]
+    distances: NDArray[np.uint8]  # (M,) uint8: bits that differ
 
     def __len__(self) -> int:
         return len(self.query)
@@ -107,17 +89,8 @@ class SignedMatches:
 
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
-    """Leave out the most common of the second and further words, if all are in very many photos.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Tells in how many photos a word is.
-    features : SignedFeatures
-        Of the query; the first word of each is the nearest.
-    most : int
-        Photos that all other words are in, added up over the words, at most. Of words in equally many photos all are
-        left out, or none.
+    """Leave out the most common of the second and further words where all are in more than `most` photos, added up over
+    the words. Of words in equally many photos all are left out, or none.
     """
     beside = features.words[:, 1:]
     frequency = index.document_frequency
@@ -144,28 +117,7 @@ def places_by_word(words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
-    """Find the features of an index that have a word of a query's feature, and nearly its signature.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Whose segments have signatures. What its images borrow is matched, too; if that is damaged, nothing is
-        borrowed from then on.
-    features : SignedFeatures
-        Of the query.
-    most : int
-        Largest number of bits that differ.
-
-    Returns
-    -------
-    SignedMatches
-        In no order: most are needed for nothing, and not worth sorting.
-
-    Raises
-    ------
-    CairnError
-        A segment has no signatures, or others than the query; or is damaged.
-    """
+    """Find the features of an index that have a word of a query's feature, and nearly its signature; in no order."""
     number, several = features.words.shape
     words = features.words.reshape(-1).astype(np.int64)
     sorted_, order = places_by_word(words)
@@ -212,43 +164,23 @@ _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
 
 @dataclass(frozen=True)
 class Votes:
-    """The best matches of features with photos, and what each counts for before features share their votes.
+    """The best matches of features with photos, and what each counts for before features share their votes."""
 
-    Attributes
-    ----------
-    photos, query : ndarray, shape (M,), int32
-        As those of `SignedMatches`, ordered by photo, then by the query's feature.
-    votes : ndarray, shape (M,), float64
-    totals : ndarray, shape (N,), float64
-        What the votes of each feature of the query add up to. Parts of a collection may be counted apart: the sum of
-        their totals is that of all, exactly.
-    """
-
+    # (M,) int32: as those of `SignedMatches`, ordered by photo, then by the query's feature
     photos: NDArray[np.int32]
     query: NDArray[np.int32]
-    votes: NDArray[np.float64]
+    votes: NDArray[np.float64]  # (M,) float64
+    # (N,) float64: what the votes of each feature of the query add up to. Parts of a collection may be counted apart:
+    # the sum of their totals is that of all, exactly.
     totals: NDArray[np.float64]
 
 
 def count_votes(
     index: InvertedIndex, matches: SignedMatches, bits: int, options: VotingOptions, features: int = 0
 ) -> Votes:
-    """Count what the matches of a query with photos vote for, each for itself.
-
-    A match counts exp(-(d / σ)²) idf² (Jégou, Douze, Schmid: Improving bag-of-features for large scale image search,
-    IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best alone
-    counts: neither a word nor a texture votes twice.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-    matches : SignedMatches
-        From `match`.
-    bits : int
-        Of a signature.
-    options : VotingOptions
-    features : int, optional
-        Of the query.
+    """Count what the matches of a query with photos vote for, each for itself: exp(-(d / σ)²) idf² (Jégou, Douze,
+    Schmid, IJCV 2010). Of the matches that a feature, of the query or of a photo, has with one other photo, the best
+    alone counts.
     """
     from index.hamming.vote_kernels import best_matches
 
@@ -266,24 +198,9 @@ def count_votes(
 
 
 def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Score photos by the votes of matches, which the matches of one feature share.
-
-    A feature of the query that finds much everywhere tells little: its matches share their votes, s ← s √(s / Σs), Σ
-    over all photos (inter-image burstiness; Jégou, Douze, Schmid: On the burstiness of visual elements, CVPR 2009). The
-    sum is divided by the root of the photo's number of features, those that it borrows among them.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-    counted : Votes
-        From `count_votes` with the same index.
-    totals : ndarray, shape (N,), float64
-        Of the features of the query over all photos, those of other parts of the collection too.
-
-    Returns
-    -------
-    ndarray, shape (photos,), float32
-        At least 0, in the order of `index.image_numbers`.
+    """Score photos (photos,) by the votes of matches, which the matches of one feature share, s ← s √(s / Σs), Σ
+    (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou, Douze, Schmid, CVPR 2009),
+    divided by the root of the photo's number of features, those that it borrows among them.
     """
     from index.hamming.vote_kernels import shared_votes
 

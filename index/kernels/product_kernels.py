@@ -35,14 +35,8 @@ def _add_four(row: Any, matrix: Any, at: Any, sums: Any) -> Any:
 
 @compiled(array(FLOAT32, 2), array(FLOAT32, 2), written(FLOAT32, 2), makes_arrays=False)
 def multiply(rows: NDArray[np.float32], matrix: NDArray[np.float32], products: NDArray[np.float32]) -> None:
-    """Matrix product, each sum taken from the first to the last entry of a row.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D), float32
-    matrix : ndarray, shape (D, Q), float32
-    products : ndarray, shape (N, Q), float32
-        Where it is written.
+    """Write rows (N, D) times matrix (D, Q), each sum taken from the first to the last entry of a row, to
+    `products`.
     """
     dim = rows.shape[1]
     whole = dim - dim % 4
@@ -100,19 +94,9 @@ def squared_distances(
     numbers: NDArray[np.int64],
     distances: NDArray[np.float32],
 ) -> None:
-    """Squared distances from each query to points of its own choice.
-
-    Entry k of a difference is added to sum k mod 16; the sums are added 8 to 8, 4 to 4, 2 to 2, 1 to 1; and then what
-    entries are left beyond a multiple of 16, one by one.
-
-    Parameters
-    ----------
-    queries : ndarray, shape (M, D), float32
-    points : ndarray, shape (N, D), float32
-    numbers : ndarray, shape (M, K), int64
-        Rows of `points`, each in [0, N).
-    distances : ndarray, shape (M, K), float32
-        Where they are written.
+    """Write squared distances (M, K) from each query (M, D) to the points whose `numbers` (M, K) it has. Entry k of a
+    difference is added to sum k mod 16; the sums are added 8 to 8, 4 to 4, 2 to 2, 1 to 1; then entries beyond a
+    multiple of 16, one by one.
     """
     of_query, dim = numbers.shape[1], points.shape[1]
     every, asked = points.reshape(-1), numbers.reshape(-1)

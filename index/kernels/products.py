@@ -5,22 +5,8 @@ from numpy.typing import NDArray
 
 
 def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Multiply rows by a matrix, in single precision.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D), float
-    matrix : ndarray, shape (D, Q), float
-
-    Returns
-    -------
-    ndarray, shape (N, Q), float32
-        A row's products depend on that row alone, and not on the processor.
-
-    Raises
-    ------
-    ValueError
-        The lengths differ.
+    """Multiply rows (N, D) by a matrix (D, Q), in single precision: each depends on that row alone, and not on the
+    processor. Raises ValueError if lengths differ.
     """
     from index.kernels.product_kernels import multiply  # here: Numba takes its time to load
 
@@ -34,19 +20,8 @@ def product(rows: NDArray[np.floating], matrix: NDArray[np.floating]) -> NDArray
 def squared_distances(
     queries: NDArray[np.float32], points: NDArray[np.float32], numbers: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Squared distances from each query to points of its own choice.
-
-    Parameters
-    ----------
-    queries : (M, D) float32 ndarray
-    points : (N, D) float32 ndarray
-    numbers : (M, K) integer ndarray
-        Rows of `points`, each in [0, N).
-
-    Returns
-    -------
-    (M, K) float32 ndarray
-        Each depends on its two rows alone, and not on the processor.
+    """Squared distances from each query to points of its own choice: each depends on its two rows alone, not on the
+    processor.
     """
     from index.kernels import product_kernels
 

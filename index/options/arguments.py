@@ -22,21 +22,9 @@ NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 def takes_options(
     *kinds: type, leave: Collection[str] = (), said: Mapping[str, str] = NOTHING_SAID
 ) -> Callable[[F], F]:
-    """Let a function that collects keyword arguments show the options of dataclasses in their place.
-
-    Parameters
-    ----------
-    *kinds : type
-        Dataclasses that declare options.
-    leave : collection of str
-        Names of options that the function does not take.
-    said : mapping of str to str
-        Paragraphs that several functions have in their docstrings, by the lines in whose places they stand.
-
-    Returns
-    -------
-    callable
-        Decorator. The function is called as it is; an unknown keyword raises TypeError.
+    """Let a function that collects keyword arguments show the options of dataclasses, but those to `leave`, in their
+    place, and paragraphs that several docstrings share (`said`) in the lines that name them. An unknown keyword raises
+    TypeError.
     """
     declared = {name: one for name, one in options_of(*kinds).items() if name not in leave}
 

@@ -26,67 +26,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """Declaration of an option; its name, type and default are those of its field.
+    """Declaration of an option; its name, type and default are those of its field."""
 
-    Attributes
-    ----------
-    help : str
-        Its meaning, in a sentence.
-    panel : str
-        Heading that it is listed under.
-    least, most : float, optional
-        Bounds, both allowed.
-    name : str
-        What it is called; "": as the field.
-    metavar : str, optional
-        What stands for its value in a help text.
-    names : collection of str
-        Values that are offered to complete what is typed.
-    flags : tuple of str
-        How the command line writes it, if that is not ``--name``.
-    parse : callable, optional
-        Turns a name or a text into the value of the field, raising CairnError.
-    local : bool
-        It names a file or a folder, so that neither a request nor a collection may say it.
-    extends : str
-        Kind of extension that it names (see `index.extensions`): an object that keeps the contract is taken, too.
-    """
-
-    help: str
-    panel: str = ""
+    help: str  # its meaning, in a sentence
+    panel: str = ""  # heading that it is listed under
+    # bounds, both allowed
     least: float | None = None
     most: float | None = None
-    name: str = ""
-    metavar: str | None = None
-    names: Collection[str] = ()
-    flags: tuple[str, ...] = ()
-    parse: Callable[[str], Any] | None = None
-    local: bool = False
+    name: str = ""  # what it is called; "": as the field
+    metavar: str | None = None  # what stands for its value in a help text
+    names: Collection[str] = ()  # values that are offered to complete what is typed
+    flags: tuple[str, ...] = ()  # how the command line writes it, if that is not ``--name``
+    parse: Callable[[str], Any] | None = None  # turns a name or a text into the value of the field, raising CairnError
+    local: bool = False  # it names a file or a folder, so that neither a request nor a collection may say it
+    # kind of extension that it names (see `index.extensions`): an object that keeps the contract is taken, too
     extends: str = ""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """An option as it was declared.
+    """An option as it was declared."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    path : tuple of str
-        Fields that lead to it, from the outer dataclass to the inner one.
-    kind : type
-        Of its value, without None.
-    optional : bool
-        Whether it may be None.
-    default : object
-    option : Option
-    """
-
-    name: str
-    path: tuple[str, ...]
-    kind: Any
-    optional: bool
+    name: str  # what it is called
+    path: tuple[str, ...]  # fields that lead to it, from the outer dataclass to the inner one
+    kind: Any  # of its value, without None
+    optional: bool  # whether it may be None
     default: Any
     option: Option
 
@@ -113,13 +77,7 @@ class Declared:
         return f"{kind}, optional" if self.optional else str(kind)
 
     def taken(self, value: Any) -> Any:
-        """Take a value as it was given.
-
-        Raises
-        ------
-        CairnError
-            It is not of the right type, or outside the bounds.
-        """
+        """Take a value as it was given."""
         if value is None and self.optional:
             return None
         if self.option.extends and not isinstance(value, str | bytes | os.PathLike | int | float):
@@ -170,21 +128,7 @@ class Declared:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Take a whole number of any type, such as one of NumPy.
-
-    Parameters
-    ----------
-    name : str
-        What the argument is called.
-    value : int
-    least : int, optional
-        Smallest that it may be.
-
-    Raises
-    ------
-    CairnError
-        It is not a whole number, or smaller.
-    """
+    """Take a whole number of any type, such as one of NumPy."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -234,21 +178,8 @@ def option_of(kind: type, name: str, **changes: Any) -> Option:
 
 
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass of its options; what is left out has its default.
-
-    Parameters
-    ----------
-    kind : type
-        The dataclass. Options of a field that is a dataclass are named like its own.
-    values : mapping of str to object
-        By the names of `options_of`.
-
-    Raises
-    ------
-    CairnError
-        A value is of another type, out of bounds, or they do not go together.
-    TypeError
-        There is no option of a name.
+    """Build a dataclass of its options; what is left out has its default. Raises TypeError: there is no option of a
+    name.
     """
     declared = options_of(kind)
     tree: dict[str, Any] = {}
@@ -269,12 +200,8 @@ def chosen(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Build a dataclass of what a request or a stored search says: no file is taken from there, and None is a default.
-
-    Raises
-    ------
-    CairnError
-        See `build`. What is no option is passed over.
+    """Build a dataclass of what a request or a stored search says: no file is taken from there, and None is a
+    default.
     """
     trusted = {name for name, one in options_of(kind).items() if not one.option.local}
     return build(kind, {name: values[name] for name in trusted if values.get(name) is not None})

@@ -20,88 +20,46 @@ class DamagedListsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The images that have each of some words, one list after the other.
+    """The images that have each of some words, one list after the other."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-        Distinct, ascending.
-    lengths : ndarray, shape (n,), int64
-        How many images have each word: at least one.
-    images : ndarray, shape (P,), integer
-        Positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths.
-    counts : ndarray, shape (P,), integer
-        How many features of that image have the word: at least one.
-    """
-
-    words: NDArray[np.integer]
-    lengths: NDArray[np.int64]
+    words: NDArray[np.integer]  # (n,): distinct, ascending
+    lengths: NDArray[np.int64]  # (n,) int64: how many images have each word: at least one
+    # (P,): positions in `Segment.image_numbers`, ascending for each word; P is the sum of the lengths
     images: NDArray[np.integer]
-    counts: NDArray[np.integer]
+    counts: NDArray[np.integer]  # (P,): how many features of that image have the word: at least one
 
 
 @dataclass(frozen=True, slots=True)
 class WordEntries:
-    """The features that have each of some words, one list after the other.
+    """The features that have each of some words, one list after the other."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-        Distinct, ascending.
-    lengths : ndarray, shape (n,), int64
-        How many features have each word: at least one.
-    images : ndarray, shape (E,), integer
-        Positions in `Segment.image_numbers`, ascending for each word; E is the sum of the lengths.
-    signatures : ndarray, shape (E, B), uint8
-    """
-
-    words: NDArray[np.integer]
-    lengths: NDArray[np.int64]
+    words: NDArray[np.integer]  # (n,): distinct, ascending
+    lengths: NDArray[np.int64]  # (n,) int64: how many features have each word: at least one
+    # (E,): positions in `Segment.image_numbers`, ascending for each word; E is the sum of the lengths
     images: NDArray[np.integer]
-    signatures: NDArray[np.uint8]
+    signatures: NDArray[np.uint8]  # (E, B) uint8
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSignatures:
-    """Features of a query in the order of their words, and what is near to their signatures.
+    """Features of a query in the order of their words, and what is near to their signatures."""
 
-    Attributes
-    ----------
-    words, firsts, counts : ndarray, shape (m,), int64
-        Distinct, ascending; where the features of each begin, and how many they are.
-    codes : ndarray, shape (n, W), uint64
-        Signatures of the features, 64 bits a number.
-    most : int
-        Largest number of bits that differ.
-    """
-
+    # (m,) int64: distinct, ascending; where the features of each begin, and how many they are
     words: NDArray[np.int64]
     firsts: NDArray[np.int64]
     counts: NDArray[np.int64]
-    codes: NDArray[np.uint64]
-    most: int
+    codes: NDArray[np.uint64]  # (n, W) uint64: signatures of the features, 64 bits a number
+    most: int  # largest number of bits that differ
 
 
 @dataclass(frozen=True, slots=True)
 class NearEntries:
-    """Features of images that have a word of a query's feature, and nearly its signature.
+    """Features of images that have a word of a query's feature, and nearly its signature."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (M,), int32
-        Feature of the query, in the order of `AskedSignatures`.
-    images : ndarray, shape (M,), int32
-        Position in `Segment.image_numbers`.
-    ranks : ndarray, shape (M,), int32
-        Which of the image's features of the word it is.
-    distances : ndarray, shape (M,), uint8
-        Bits that differ.
-    """
-
-    rows: NDArray[np.int32]
-    images: NDArray[np.int32]
-    ranks: NDArray[np.int32]
-    distances: NDArray[np.uint8]
+    rows: NDArray[np.int32]  # (M,) int32: feature of the query, in the order of `AskedSignatures`
+    images: NDArray[np.int32]  # (M,) int32: position in `Segment.image_numbers`
+    ranks: NDArray[np.int32]  # (M,) int32: which of the image's features of the word it is
+    distances: NDArray[np.uint8]  # (M,) uint8: bits that differ
 
 
 def narrowest(values: NDArray[np.integer]) -> np.dtype[np.unsignedinteger]:

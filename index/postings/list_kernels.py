@@ -221,22 +221,11 @@ def _decode_list(
 
 @compiled(_LISTS, INT64)
 def decode_lists(coded: Lists, universe: int) -> tuple[int, NDArray[np.int64]]:
-    """Decode some lists, one after the other.
+    """Decode some lists, one after the other: `FITS`, or that they are damaged; and all values (sum of lengths,).
 
-    Parameters
-    ----------
-    coded : tuple
-        High and low (bytes,), uint8, the unary bits and the low bits of all lists, with room for all entries; lists,
-        begins and lengths (n,), int64, which, where the entries of each begin among those of all, and how many they
-        are; zeros and low bits, as `SortedLists` has them.
-    universe : int
-        As `SortedLists` has it.
-
-    Returns
-    -------
-    int
-        `FITS`, or the lists are damaged.
-    ndarray, shape (sum of lengths,), int64
+    `coded`: high and low (bytes,), the unary bits and the low bits of all lists; lists, begins and lengths (n,), which,
+    where the entries of each begin among those of all, and how many they are; zeros and low bits, as `SortedLists` has
+    them.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     values = np.empty(lengths.sum(), np.int64)
@@ -257,23 +246,9 @@ def find_values(
     coded: Lists,
     values: NDArray[np.int64],
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
-    """Find a value in each of some lists, decoding little of them.
-
-    What is damaged in the unary bits is noticed, what is in the low bits is not.
-
-    Parameters
-    ----------
-    coded
-        See `decode_lists`.
-    values : ndarray, shape (n,), int64
-        Below the universe.
-
-    Returns
-    -------
-    int
-        `FITS`, or the lists are damaged.
-    firsts, counts : ndarray, shape (n,), int64
-        Which entry of all lists is the first of the value, and how many are.
+    """Find a value (n,), below the universe, in each of some lists, decoding little of them: `FITS` or damage, which
+    entry of all lists is its first (n,), and how many are (n,). Damage in the unary bits is noticed, in the low bits
+    not.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     firsts, counts = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
@@ -305,27 +280,9 @@ def add_products(
     frequencies: NDArray[np.float64],
     total: NDArray[np.float64],
 ) -> int:
-    """Decode lists of words, and add the inner products of several vectors with the images, word after word.
-
-    Parameters
-    ----------
-    coded
-        See `decode_lists`; lists ascend.
-    sizes : tuple of int
-        Images of the segment, and words a list: see `index.postings.word_lists.CodedLists`.
-    words : ndarray, shape (m,), int64
-        Distinct, ascending.
-    weights : ndarray, shape (m, V), float64
-        Of each word in each vector.
-    frequencies : ndarray, shape (c,), float64
-        Term frequency of an image by its number of features of a word; the last stands for more, too.
-    total : ndarray, shape (images, V), float64
-        Added to.
-
-    Returns
-    -------
-    int
-        `FITS`, or the lists are damaged.
+    """Decode lists of words, and add to `total` (images, V) the inner products of several vectors with the images, word
+    after word; `FITS` or damage. `words` (m,), distinct, ascending; `weights` (m, V); `frequencies` (c,): term
+    frequency by an image's number of features of a word, the last for more, too.
     """
     high, low, lists, begins, lengths, zeros, low_bits = coded
     images, words_a_list = sizes
@@ -461,36 +418,10 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
 def near_entries(
     coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], asked: Asked, first_rank: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
-    """Find the entries in lists of words whose signature is near that of a query's feature of the word.
-
-    What is damaged in the unary bits is noticed, what is in the low bits is not: an entry may then be of another image.
-
-    Parameters
-    ----------
-    coded
-        See `decode_lists`; lists ascend.
-    sizes : tuple of int
-        Images of the segment, and words a list: see `index.postings.word_lists.CodedLists`.
-    signatures : ndarray, shape (features, length), uint8
-        Of all entries of all lists, of a length of 4, or a multiple of 8.
-    asked : tuple
-        Words of the query (m,), int64, distinct and ascending; where the features of each begin among the codes, and
-        how many they are, (m,), int64; codes (n, W), uint64, signatures of these features as numbers; and the largest
-        number of bits that differ.
-    first_rank : int
-        Of an image's first entry of a word.
-
-    Returns
-    -------
-    int
-        `FITS`, or the lists are damaged.
-    rows : ndarray, shape (M,), int32
-        Place of the query's feature among the codes.
-    positions : ndarray, shape (M,), int32
-        Of the images, in the segment.
-    ranks : ndarray, shape (M,), int32
-        Which of the image's entries of the word it is.
-    distances : ndarray, shape (M,), uint8
+    """Find the entries in lists of words whose signature is near that of a query's feature of the word: `FITS` or
+    damage; `rows` (M,), place of the query's feature among the codes; `positions` (M,) of the images; `ranks` (M,),
+    which of the image's entries of the word; `distances` (M,). Damage in the low bits is not noticed: an entry may be
+    of another image. `signatures` (features, length): of all entries of all lists, length 4 or a multiple of 8.
     """
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)

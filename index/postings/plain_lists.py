@@ -95,18 +95,8 @@ class PlainLists:
 def add_postings(
     total: NDArray[np.float64], postings: Postings, values: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> None:
-    """Add postings to sums of several vectors over the words of each image, in the order of the words.
-
-    Parameters
-    ----------
-    total : ndarray, shape (images, V), float64
-        Added to; contiguous.
-    postings : Postings
-        Of m words.
-    values : ndarray, shape (P,), float64
-        Of each posting.
-    weights : ndarray, shape (m, V), float64
-        Of each word in each vector.
+    """Add postings (P,) to `total` (images, V), sums of several vectors with weights (m, V) over the words of each
+    image, in the order of the words.
     """
     from scipy.sparse._sparsetools import csc_matvec, csc_matvecs  # takes a second that many commands can spare
 

@@ -28,26 +28,8 @@ _MOST = 1 << 48
 
 
 def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], universe: int) -> NDArray[np.uint8]:
-    """Encode ascending lists.
-
-    Parameters
-    ----------
-    values : ndarray, shape (entries,), integer
-        One list after the other, each ascending; values may be repeated.
-    starts : ndarray, shape (lists + 1,), integer
-        List k is values[starts[k]:starts[k + 1]].
-    universe : int
-        All values are below it; at least 1.
-
-    Returns
-    -------
-    ndarray, shape (bytes,), uint8
-        Without `starts`, which `SortedLists` needs too: a header of 16 bytes, the low bits, the unary bits.
-
-    Raises
-    ------
-    ValueError
-        A value is not in [0, universe), or a list does not ascend.
+    """Encode ascending lists, list k being values[starts[k]:starts[k + 1]], all values in [0, universe): a header of 16
+    bytes, the low bits, the unary bits. Values may be repeated. Raises ValueError if they are not so.
     """
     values, starts = np.asarray(values), np.asarray(starts).astype(np.int64)
     lists, entries = len(starts) - 1, len(values)
@@ -80,28 +62,8 @@ def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], unive
 
 
 class SortedLists:
-    """Ascending lists as `encode_lists` has encoded them.
-
-    Parameters
-    ----------
-    encoded : ndarray, shape (bytes,), uint8
-        May be mapped from a file: only what is asked for is read.
-    starts : ndarray, shape (lists + 1,), unsigned
-        As they were given; ascending from 0.
-
-    Attributes
-    ----------
-    starts
-        As given.
-    entries : int
-        Of all lists.
-    universe : int
-        All values are below it.
-
-    Raises
-    ------
-    ValueError
-        The two do not fit together.
+    """Ascending lists as `encode_lists` has encoded them, perhaps mapped from a file: only what is asked for is read.
+    Raises ValueError if `encoded` and `starts` do not fit together.
     """
 
     def __init__(self, encoded: NDArray[np.uint8], starts: NDArray[np.unsignedinteger]) -> None:
@@ -124,37 +86,14 @@ class SortedLists:
         return len(self.starts) - 1
 
     def decode(self, lists: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Decode some lists: some 3 ns an entry.
-
-        Parameters
-        ----------
-        lists : ndarray, shape (n,), integer
-            Which, in any order.
-
-        Returns
-        -------
-        lengths : ndarray, shape (n,), int64
-        values : ndarray, shape (sum of lengths,), int64
-            One list after the other.
-
-        Raises
-        ------
-        ValueError
-            They are damaged.
+        """Lengths of some lists (n,), in any order, and their values one after the other: some 3 ns an entry. Raises
+        ValueError if they are damaged.
         """
         firsts = lists.astype(np.int64)
         return self._decode(firsts, firsts + 1)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Decode all lists, some at a time.
-
-        Yields
-        ------
-        first : int
-            The first list of the block.
-        lengths, values : ndarray
-            As those of `decode`.
-        """
+        """Decode all lists, some at a time: the first list of the block, and what `decode` gives."""
         sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64) + self._zeros
         for first, last in blocks_of(sizes, BLOCK_ENTRIES):
             yield first, *self._decode(np.array([first]), np.array([last]))
@@ -173,12 +112,8 @@ class SortedLists:
         return coded.lengths, values
 
     def coded(self, lists: NDArray[np.int64]) -> "CodedRanges":
-        """Some lists as they are encoded, for functions of `index.postings.list_kernels`.
-
-        Raises
-        ------
-        ValueError
-            They begin or end where they cannot.
+        """Some lists as encoded, for `index.postings.list_kernels`. Raises ValueError if they begin or end where they
+        cannot.
         """
         begins = self.starts[lists].astype(np.int64)
         lengths = self.starts[lists + 1].astype(np.int64) - begins
@@ -189,23 +124,16 @@ class SortedLists:
 
 @dataclass(frozen=True, slots=True)
 class CodedRanges:
-    """Some lists as they are encoded.
+    """Some lists as they are encoded."""
 
-    Attributes
-    ----------
-    high, low : ndarray, shape (bytes,), uint8
-        The unary bits and the low bits of all lists.
-    lists, begins, lengths : ndarray, shape (n,), int64
-        Which lists, where the entries of each begin among those of all, and how many they are.
-    zeros, low_bits : int
-        Zeros in the unary bits of each list; low bits of an entry.
-    """
-
+    # (bytes,) uint8: the unary bits and the low bits of all lists
     high: NDArray[np.uint8]
     low: NDArray[np.uint8]
+    # (n,) int64: which lists, where the entries of each begin among those of all, and how many they are
     lists: NDArray[np.int64]
     begins: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    # zeros in the unary bits of each list; low bits of an entry
     zeros: int
     low_bits: int
 

@@ -147,17 +147,8 @@ class CodedLists:
     def near(
         self, at: NDArray[np.int64], query: AskedSignatures, signatures: NDArray[np.uint8], first_rank: int
     ) -> NearEntries:
-        """Features in some lists whose signature is near that of a query's feature of the same word.
-
-        Parameters
-        ----------
-        at : ndarray
-            Lists that hold the words of the query, from `find`.
-        query : AskedSignatures
-        signatures : ndarray, shape (features, B), uint8
-            Of all features of the lists.
-        first_rank : int
-            What ranks are counted from.
+        """Features in some lists whose signature is near that of a query's feature of the same word; `signatures`
+        (features, B).
         """
         from index.postings.list_kernels import FITS, near_entries
 
@@ -181,20 +172,7 @@ class CodedLists:
     def rows_of(
         self, words: NDArray[np.integer], positions: NDArray[np.integer]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the features of some images that have some words.
-
-        Parameters
-        ----------
-        words : ndarray, shape (n,), integer
-        positions : ndarray, shape (n,), integer
-            Of an image for each word, in `Segment.image_numbers`.
-
-        Returns
-        -------
-        firsts, counts : ndarray, shape (n,), int64
-            Position of the image's first feature of the word among all features of the lists, and how many
-            follow each other there.
-        """
+        """First place (n,) and number (n,) of the features of a word (n,) each that images at `positions` (n,) have."""
         from index.postings.list_kernels import FITS, find_values
 
         if len(words) and words.max() >= self.words_below:
@@ -267,14 +245,8 @@ def first_of_kind(words: NDArray[np.integer], lengths: NDArray[np.int64] | None 
 
 
 def coded_lists(words: NDArray[np.unsignedinteger], offsets: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The arrays `word_lists`, `posting_starts` and `posting_lists` of a segment.
-
-    Parameters
-    ----------
-    words : ndarray, shape (features,), unsigned
-        Ascending within an image.
-    offsets : ndarray, shape (n + 1,), int64
-        First feature of each image.
+    """The arrays `word_lists`, `posting_starts` and `posting_lists` of a segment. `words` (features,): ascending within
+    an image; `offsets` (n + 1,): first feature of each image.
     """
     images, below = len(offsets) - 1, int(words.max()) + 1 if len(words) else 1
     yield "word_lists", encode_lists(words, offsets, below)

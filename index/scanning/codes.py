@@ -23,16 +23,8 @@ class Codes(NamedTuple):
 
     @classmethod
     def of(cls, codes: NDArray[np.int8], names: NDArray[np.int32], sizes: NDArray[np.integer]) -> Self:
-        """Lay out codes.
-
-        Parameters
-        ----------
-        codes : ndarray, shape (n, d), int8
-            Group by group.
-        names : ndarray, shape (n,), int32
-            What they are called where they are found.
-        sizes : ndarray, shape (g,), integer
-            Of the groups.
+        """Lay out codes (n, d), group by group, of `sizes` (g,); `names` (n,): what they are called where they are
+        found.
         """
         dim = codes.shape[1]
         ends = np.append(0, np.cumsum(-(-sizes // BLOCK)))

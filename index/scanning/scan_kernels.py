@@ -48,25 +48,9 @@ def _generate_scores(
     limits: Any,
     above: Any,
 ) -> Any:
-    """Code of `_add_products` for these types.
-
-    It adds the products of some queries with a block of codes, in 32 dimensions, to scores, and says by a bit for each
-    code, the lowest for the first, which sums are above a limit. NumPy has no expression that compilers turn into
-    that instruction. A code that was read serves all queries.
-
-    Parameters
-    ----------
-    codes : ndarray, uint8
-        From element `at`: eight times the codes (32, 4) of a block in four dimensions.
-    queries : ndarray, int32
-        `more` elements after each of `of` (QUERIES,), int64: a query (8, 4) in these dimensions, int8, by the four.
-    before : ndarray, int32
-        From element `start`, and for each further query `step` elements later: what is added to (32,).
-    scores : ndarray, int32
-        From element `to`, and for each further query `apart` elements later: where the sums (32,) are written.
-    limits : ndarray, shape (QUERIES,), int32
-    above : ndarray, shape (QUERIES,), uint32
-        Where the bits are written. All of them together are returned.
+    """Code of `_add_products` for these types: adds the products of some queries with a block of codes, in 32
+    dimensions, to scores, and says by a bit for each code, the lowest for the first, which sums are above a limit.
+    NumPy has no expression that compilers turn into that instruction. A code that was read serves all queries.
     """
     del typing
     number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)
@@ -148,15 +132,7 @@ _add_products: Any = intrinsic(_generate_scores)
 
 @compiled(makes_arrays=False)
 def _order_largest(scores: Any, names: Any, first: Any, count: Any, wanted: Any) -> Any:
-    """Move the `wanted` largest of `count` scores, and their names, to the front; return the least of these.
-
-    Parameters
-    ----------
-    scores, names : ndarray, int32
-        From element `first` on.
-    count : int
-        At least `wanted`, which is at least 1.
-    """
+    """Move the `wanted` largest of `count` scores, and their names, to the front; return the least of these."""
     low, high, rank = first, first + count - 1, first + wanted - 1
     while low < high:
         pivot = scores[(low + high) >> 1]
@@ -220,24 +196,10 @@ def _least_of_largest(scores: Any, wanted: Any) -> Any:
 def nearest_lists(
     codes: NDArray[np.uint8], biases: NDArray[np.int32], queries: NDArray[np.int32], wanted: int, lists: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Choose the lists whose centres are nearest to each query.
-
-    Parameters
-    ----------
-    codes, biases : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
-        Of the centres, in b blocks.
-    queries : ndarray, shape (n, d / 4), int32
-        Bytes with a sign, by the four.
-    wanted : int
-        How many lists, at least 1. As the least near of them is found among the best of every four, some more are
-        chosen, up to the width of `lists`.
-    lists : ndarray, shape (n, w), int32
-        Filled with their numbers, the nearest first, the others in no order; w at least 1.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        How many lists of each query were chosen: at least one.
+    """Choose at least `wanted` lists whose centres are nearest to each query, and say how many, (n,): as the least near
+    is found among the best of every four, some more are, up to the width of `lists` (n, w), filled with their numbers,
+    the nearest first. `codes`, `biases` (b 32 d,): of the centres, in b blocks; `queries` (n, d / 4): bytes with a
+    sign, by the four.
     """
     number, most = lists.shape
     there, groups = len(biases), 4 * queries.shape[1] // GROUP
@@ -282,13 +244,8 @@ def nearest_lists(
 
 @compiled()
 def _by_list(lists: Any, chosen: Any, number: Any, first: Any, last: Any) -> Any:
-    """The queries that chose each list, among the choices of each query from the first to before the last.
-
-    Returns
-    -------
-    starts : ndarray, shape (number + 1,), int64
-        First query of each list.
-    queries : ndarray, int32
+    """The queries that chose each list, among the choices of each query from the first to before the last; and where
+    those of each list begin.
     """
     starts = np.zeros(number + 1, np.int64)
     for query in range(len(chosen)):
@@ -332,25 +289,10 @@ def scan_lists(
 ) -> None:
     """Find the points of largest scores in the lists of each query.
 
-    The nearest list of a query sets a bound for the others: the score of its `sure`-th best point.
-    its own reach. All lists are read in their order, for all queries that chose them.
-
-    Parameters
-    ----------
-    codes, biases, names : ndarray, shape (b 32 d,), uint8, and (b 32,), int32
-        Of the points, in b blocks, and their numbers; -1 for padding, whose bias is `NONE`.
-    ends : ndarray, shape (L + 1,), int64
-        Before which block each list begins, and the last one ends.
-    queries : ndarray, shape (n, d / 4), int32
-        Bytes with a sign, by the four.
-    lists, chosen : ndarray
-        From `nearest_lists`.
-    sure : int
-        How many points of the nearest list are found in any case, at least 1.
-    wanted : int
-        How many points are found at most, at least `sure`.
-    found : ndarray, shape (n, wanted), int32
-        Filled with their numbers, in no order; -1 if there are fewer.
+    The nearest list of a query sets a bound for the others: the score of its `sure`-th best point, its own reach. All
+    lists are read in their order, for all queries that chose them. `codes`, `biases`, `names` (b 32 d,): of the points,
+    in b blocks; names -1 for padding, whose bias is `NONE`. `ends` (L + 1,): before which block each list begins.
+    `found` (n, wanted) is filled with numbers, in no order, and -1.
     """
     number, all_lists, groups = len(queries), len(ends) - 1, 4 * queries.shape[1] // GROUP
     asked = queries.reshape(-1)

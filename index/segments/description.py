@@ -52,18 +52,8 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def verify_segment(folder: Path) -> list[str]:
-    """Hash every file of a segment again.
-
-    Returns
-    -------
-    list of str
-        Names of the files that are missing or not what was written; empty for a sound segment. It needs no segment
-        that opens.
-
-    Raises
-    ------
-    Unreadable
-        The system or the disk does not give a file out, so that nothing is known of it.
+    """Hash every file of a segment again: names of those that are missing or not what was written. It needs no segment
+    that opens. Raises Unreadable if the disk does not give a file out.
     """
     folder = Path(folder)
     try:
@@ -86,13 +76,7 @@ def verify_segment(folder: Path) -> list[str]:
 
 
 def segment_bytes(folder: Path) -> dict[str, int]:
-    """Bytes of each part of a segment, as `Segment.bytes`, read from its description alone.
-
-    Raises
-    ------
-    CairnError
-        It is missing, its description is damaged, or it is of a later format.
-    """
+    """Bytes of each part of a segment, as `Segment.bytes`, read from its description alone."""
     meta = read_description(folder)
     return part_sizes(folder, meta["format"], meta["files"])
 

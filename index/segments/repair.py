@@ -42,23 +42,8 @@ def restore_segment(
     descriptor_fingerprint: str,
     known: Mapping[str, NDArray[Any]],
 ) -> list[str]:
-    """Make damaged files of a segment again, as far as its others tell what was in them.
-
-    Parameters
-    ----------
-    folder : Path
-        The segment, whose folder is there.
-    sha256 : str
-        Of the bytes of its meta.json, 64 hexadecimal digits.
-    vocabulary_fingerprint, descriptor_fingerprint : str
-        What it was made with.
-    known : mapping of str to ndarray
-        What is known from elsewhere of `image_numbers` and `notes`; either may be left out.
-
-    Returns
-    -------
-    list of str
-        Names of the files that were restored; others may still be damaged.
+    """Make damaged files of a segment again, as far as its others tell what was in them, and name those restored.
+    `sha256`: of the bytes of its meta.json; `known`: what is known from elsewhere of `image_numbers` and `notes`.
     """
     restored = []
     for left in folder.glob(f"*{_SPARE}"):  # by a process that was killed

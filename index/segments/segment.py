@@ -31,42 +31,21 @@ from index.segments.description import (
 
 @dataclass(frozen=True, slots=True)
 class ImageFeatures:
-    """The features of one image; those that a segment gives are ordered by word, their columns views of its files.
+    """The features of one image; those that a segment gives are ordered by word, their columns views of its files."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-    columns : dict of str to ndarray, shape (n, ...)
-        Row i of each belongs to `words[i]`.
-    elongation : float
-        Of the image: how many times longer than others of its breadth it is, whose lengths compare with those in its
-        columns when these are multiplied by it; 1 for nearly all.
-    """
-
-    words: NDArray[np.integer]
-    columns: dict[str, NDArray[Any]]
+    words: NDArray[np.integer]  # (n,)
+    columns: dict[str, NDArray[Any]]  # (n, ...): row i of each belongs to `words[i]`
+    # of the image: how many times longer than others of its breadth it is, whose lengths compare with those in its
+    # columns when these are multiplied by it; 1 for nearly all
     elongation: float = 1.0
 
 
 class Segment:
     """An opened segment: arrays mapped from its files, never changed. Made by `write_segment` or `Segment.open`.
 
-    Attributes
-    ----------
-    folder : Path
-    image_numbers : ndarray, shape (n,), uint32
-        Ascending.
-    offsets : ndarray, shape (n + 1,), uint64
-        Image i has the features offsets[i] to offsets[i + 1].
-    columns : dict of str to ndarray, shape (features, ...)
-    signatures : ndarray, shape (features, B), uint8, or None
-        In the order of the postings: by word, then by image, then as they were given; None if the segment has none.
-    elongations : ndarray, shape (n,), float32, or None
-        See `ImageFeatures`; None if all are 1.
-    format : int
-    vocabulary_fingerprint, descriptor_fingerprint : str
-    bytes : dict of str to int
-        Of the files, by part: images, words, postings, signatures, notes, and each column by its name.
+    Image i of `image_numbers` (n,), ascending, has the features offsets[i] to offsets[i + 1] of the `columns`;
+    `signatures` (features, B) are in the order of the postings (by word, by image, as given), None if there are none;
+    `elongations` (n,) are None if all are 1.
     """
 
     def __init__(self, folder: Path, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -94,22 +73,7 @@ class Segment:
         descriptor_fingerprint: str | None = None,
         with_notes: bool = True,
     ) -> Self:
-        """Map a segment.
-
-        Parameters
-        ----------
-        folder : Path
-        vocabulary_fingerprint, descriptor_fingerprint : str, optional
-            What it must have been made with.
-        with_notes : bool
-            Whether the notes are opened, too; they can be read without them where they are damaged.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged as far as that shows without reading it all (see `verify`), of a later format, or
-            was made with another vocabulary or descriptor.
-        """
+        """Map a segment, which must have been made with the vocabulary and descriptor of these fingerprints."""
         folder = Path(folder)
         meta = read_description(folder)
         expected = {"vocabulary": vocabulary_fingerprint, "descriptor": descriptor_fingerprint}
@@ -154,12 +118,8 @@ class Segment:
         return sum(self.bytes.values()) / self.features if self.features else 0.0
 
     def image(self, i: int) -> ImageFeatures:
-        """The features of the image at position `i` (not its number), the columns without copying them.
-
-        Raises
-        ------
-        IndexError
-            `i` is not in [0, images).
+        """The features of the image at position `i` (not its number), the columns without copying. Raises
+        IndexError.
         """
         if not 0 <= i < self.images:
             raise IndexError(f"image {i} of {self.images}")
@@ -183,69 +143,20 @@ class Segment:
         return found
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-        """The words of some images, a few nanoseconds a feature.
-
-        Parameters
-        ----------
-        positions : ndarray, shape (n,), integer
-            In [0, images), in any order.
-
-        Returns
-        -------
-        lengths : ndarray, shape (n,), int64
-            Features of each image: its rows of the columns begin at `offsets[position]`.
-        words : ndarray, shape (sum of lengths,), integer
-            Of one image after the other; ascending within each.
-
-        Raises
-        ------
-        CairnError
-            They are damaged, which `open` does not notice.
+        """Numbers of features of some images, by positions in any order, and the words of one after the other,
+        ascending within each, a few nanoseconds a feature. Rows of the columns begin at `offsets[position]`.
         """
         with self._refusing_damage():
             return self._lists.words_of(positions)
 
     def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
-        """The words of all images, a block at a time.
-
-        Parameters
-        ----------
-        most : int
-            Features in a block; more where one image has more.
-
-        Yields
-        ------
-        images : slice
-            Positions in `image_numbers`.
-        lengths, words : ndarray
-            As those of `words_of`.
-
-        Raises
-        ------
-        CairnError
-            As `words_of`.
-        """
+        """The words of all images, a block at a time: positions, and what `words_of` gives."""
         ends = self.offsets.astype(np.int64)
         for first, last in blocks_of(ends[1:] - ends[:-1], most):
             yield slice(first, last), *self.words_of(np.arange(first, last))
 
     def document_frequency(self, words: int) -> NDArray[np.int64]:
-        """In how many images of the segment each word of the vocabulary is.
-
-        Parameters
-        ----------
-        words : int
-            Size of the vocabulary.
-
-        Returns
-        -------
-        ndarray, shape (words,), int64
-
-        Raises
-        ------
-        CairnError
-            The segment has words that a vocabulary of that size has not.
-        """
+        """In how many images of the segment each word of the vocabulary is, (words,)."""
         if self._lists.words_below > words:
             raise CairnError(
                 "{folder} has words beyond the {words} of the vocabulary: run {cairn check}, then {cairn repair}.",
@@ -258,57 +169,20 @@ class Segment:
         return frequency
 
     def feature_frequency(self, words: int) -> NDArray[np.int64]:
-        """How many features of the segment have each word of the vocabulary.
-
-        Parameters
-        ----------
-        words : int
-            Size of the vocabulary, which has all words of the segment.
-
-        Returns
-        -------
-        ndarray, shape (words,), int64
-        """
+        """How many features of the segment have each word of the vocabulary, (words,)."""
         frequency = np.zeros(words, dtype=np.int64)
         with self._refusing_damage():
             self._lists.add_features(frequency)
         return frequency
 
     def postings(self, words: NDArray[np.integer] | None = None) -> Postings:
-        """The images that have some words, or any.
-
-        Parameters
-        ----------
-        words : ndarray, shape (m,), integer, optional
-            Distinct, ascending.
-
-        Returns
-        -------
-        Postings
-            Of those of the words that the segment has.
-
-        Raises
-        ------
-        CairnError
-            They are damaged, which `open` does not notice.
-        """
+        """The images that have some words (distinct, ascending), or any."""
         with self._refusing_damage():
             return self._lists.read(self._lists.find(words)[0], words)
 
     def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[WordEntries]:
-        """The features of some words, or of all, with their signatures, a block at a time: whole lists, ascending.
-
-        Parameters
-        ----------
-        most : int
-            Features in a block; more where one list is longer.
-        words : ndarray, shape (m,), integer, optional
-            Distinct, ascending.
-
-        Raises
-        ------
-        CairnError
-            As `postings`; or the segment has no signatures.
+        """The features of some words (distinct, ascending), or of all, with their signatures, a block of whole lists at
+        a time.
         """
         lists, signatures = self._signed()
         at, lengths = lists.find(words)
@@ -320,41 +194,14 @@ class Segment:
     def add_products(
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
     ) -> None:
-        """Add the inner products of several vectors over words with those of the images, in the order of the words.
-
-        Parameters
-        ----------
-        total : ndarray, shape (images, V), float64
-            Added to; contiguous.
-        words : ndarray, shape (m,), int64
-            Distinct, ascending.
-        weights : ndarray, shape (m, V), float64
-            Of each word in each vector.
-        frequency : callable
-            Gives the term frequencies of counts, of at least 0.
-
-        Raises
-        ------
-        CairnError
-            As `postings`.
+        """Add to `total` (images, V) the inner products of several vectors over `words` (m,), distinct and ascending,
+        with those of the images, in the order of the words; `frequency` gives the term frequencies of counts.
         """
         with self._refusing_damage():
             self._lists.add_products(total, words, weights, frequency)
 
     def near(self, query: AskedSignatures, first_rank: int = 0) -> NearEntries:
-        """Features of the segment that have a word of a query's feature, and nearly its signature.
-
-        Parameters
-        ----------
-        query : AskedSignatures
-        first_rank : int
-            What ranks are counted from.
-
-        Raises
-        ------
-        CairnError
-            As `signed_blocks`.
-        """
+        """Features of the segment that have a word of a query's feature, and nearly its signature."""
         lists, signatures = self._signed()
         with self._refusing_damage():
             return lists.near(lists.find(query.words)[0], query, signatures, first_rank)

@@ -40,38 +40,13 @@ def write_segment(
     notes: bytes = b"",
     elongations: Sequence[float] = (),
 ) -> "Segment":
-    """Write a segment, so that `folder` is there whole or not at all, and open it.
+    """Write a segment, so that `folder` is there whole or not at all, and open it. Raises ValueError if the arguments
+    do not fit together.
 
-    Parameters
-    ----------
-    folder : Path
-        Must not exist; its parent must.
-    image_numbers : ndarray, shape (n,), uint32
-        At least one, ascending, no two alike.
-    words : sequence of n ndarrays, shape (n_i,), int32
-        The visual words of each image's features; an image may have none.
-    columns : mapping of str to sequence of n ndarrays, shape (n_i, ...)
-        What else is kept of each feature (position, shape, descriptor). A column has one dtype and one shape a
-        feature throughout. They are stored as given: the caller chooses the width. `signature`, of unsigned bytes, is
-        kept in the order of the postings: see `Segment.signatures`.
-    vocabulary_fingerprint, descriptor_fingerprint : str
-        What the words were made with; `Segment.open` can insist on them.
-    notes : bytes
-        What else is to be known of the images; nothing is written where it is empty.
-    elongations : sequence of n float
-        Of the images, at least 1 each: see `ImageFeatures`; nothing is written where all are 1, or none is given.
-
-    Returns
-    -------
-    Segment
-        In each image the features are ordered by word, and those of one word as they were given.
-
-    Raises
-    ------
-    ValueError
-        The arguments do not fit together.
-    CairnError
-        `folder` exists.
+    `image_numbers` (n,) ascend; `words` (n_i,) and `columns` (n_i, ...) are of each image's features, which may be
+    none. Columns have one dtype and one shape a feature throughout; `signature`, of unsigned bytes, is kept in the
+    order of the postings. In each image features are ordered by word, and those of one word as they were given. `notes`
+    and `elongations` are written where they say something.
     """
     folder = Path(folder)
     numbers, words = _checked_images(image_numbers, words)

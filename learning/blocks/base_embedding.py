@@ -63,22 +63,7 @@ class EmbeddedBase:
 def learn_base_embedding(
     sources: Sequence[PatchFolder], options: EmbeddingOptions, progress: Progress = lambda step, done, of: None
 ) -> EmbeddedBase:
-    """Learn an E-block on the rows of SIFT or rootSIFT, its α and dimension by the validation pairs.
-
-    Parameters
-    ----------
-    sources : sequence of PatchFolder
-        Labelled patches.
-    options : EmbeddingOptions
-        What to learn.
-    progress : callable
-        Told the steps ``describe`` and ``embed``.
-
-    Raises
-    ------
-    CairnError
-        A source is damaged, or has nothing to learn an embedding from.
-    """
+    """Learn an E-block on the rows of SIFT or rootSIFT, its α and dimension by the validation pairs."""
     plain = LearntDescriptor(LearntModel(options.base))
     rows, first, second, match = _described(sources, "train", plain, options.footprint, progress)
     held = _described(sources, "validation", plain, options.footprint, progress)

@@ -132,33 +132,11 @@ def learn_blocks(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBlocks:
-    """Learn a descriptor made of building blocks.
-
-    With an S-block: its parameters, and those of G-, T- and N-block, by Powell's method (pipeline 1), and then an
-    E-block on its rows, if any (pipeline 3). With a T-block alone, sampled on a grid: an E-block on the samples
-    (pipeline 2), after the G-block's parameters, if they are to be learnt. What it projects has its mean taken off and
-    is normalised before and after, on which the paper is silent: see `Blocks.normalised` and `Blocks.finished`.
-
-    Learnt parameters are those of the largest area on training pairs, and are kept even where they do worse on
-    validation pairs: see `LearntBlocks.worse`.
-
-    Parameters
-    ----------
-    sources : sequence of PatchFolder
-        Labelled patches.
-    work : Path
-        Folder of what is computed on the way, where a stopped run is picked up.
-    options : BlockOptions
-        What to learn.
-    workers : int
-        Threads that describe patches; the result does not depend on it.
-    progress : callable, optional
-        Told a step (``read``, ``powell``, ``embed``), how much of it is done, and how much there is.
-
-    Raises
-    ------
-    CairnError
-        A source or the folder is damaged, or the pairs are too few for what is learnt of them.
+    """Learn a descriptor made of building blocks. With an S-block: its parameters, and those of G-, T- and N-block, by
+    Powell's method (pipeline 1), then an E-block on its rows, if any (pipeline 3). With a T-block on a grid: an E-block
+    on the samples (pipeline 2), after the G-block's parameters, if they are to be learnt. What it projects is centred
+    and normalised before and after, on which the paper is silent. Learnt parameters are those of the largest area on
+    training pairs, even where validation pairs say otherwise: `LearntBlocks.worse`.
     """
     if options.powell:
         pairs_of_each(options.powell_pairs, len(sources))  # before any work

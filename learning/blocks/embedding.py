@@ -39,24 +39,8 @@ class Moments:
         *,
         centred: bool = True,
     ) -> "Moments":
-        """Compute them.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (U, n), float32
-            Descriptors x of the patches; each patch is in a pair.
-        first, second : ndarray, shape (M,), int
-            Rows of the patches of each pair.
-        match : ndarray, shape (M,), bool
-            Whether each pair is a match.
-        centred : bool
-            Take the mean of x off: what equations 2 and 4 maximise is a variance, as the text says. Else x is taken as
-            it is, as in the equations.
-
-        Raises
-        ------
-        CairnError
-            There are no matches, or nothing else.
+        """Compute them from rows x (U, n) of patches, each in a pair; `first`, `second` (M,): rows of the patches of
+        each pair.
         """
         if not match.any() or match.all():
             raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
@@ -88,32 +72,12 @@ class Moments:
 
 
 def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -> NDArray[np.float32]:
-    """Find an E-block's projection.
+    """Find an E-block's projection W (K, n), best direction first; the first rows for a larger K are those for a
+    smaller one.
 
-    Parameters
-    ----------
-    kind : str
-        Of `EMBEDDINGS`, but none.
-    moments : Moments
-        Of the training pairs.
-    dim : int
-        Dimensions K wanted, at most n. The first rows for a larger K are those for a smaller one.
-    alpha : float
-        Part of B's power that power regularisation takes for noise (equation 21).
-
-    Returns
-    -------
-    ndarray, shape (K, n), float32
-        W, best direction first. Directions of E1 and of the orthogonal blocks are orthonormal. Those of E2, E4 and E6
-        are generalised eigenvectors, all of one wᵀ B' w, where B' is B regularised: matches differ by as much along
-        each. How long they are changes no ratio of distances, and is such that wᵀ A w = 1 for the first, so that the
-        entries of projected rows are of the order of 1. Directions in which no rows vary come last, of length 1.
-
-    Raises
-    ------
-    CairnError
-        There is no such block, there are too few dimensions, or the moments are degenerate: all rows, or those of
-        each match, are alike.
+    Directions of E1 and of the orthogonal blocks are orthonormal. Those of E2, E4 and E6 are generalised eigenvectors
+    of one wᵀ B' w, B' being B regularised, scaled so that wᵀ A w = 1 for the first. Directions in which no rows vary
+    come last, of length 1.
     """
     if kind not in EMBEDDINGS or kind == "none":
         raise CairnError(f"There is no embedding {kind!r}; choose one of {', '.join(EMBEDDINGS)}.")
@@ -143,15 +107,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
 
 def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Clip eigenvalues from below (power regularisation, equations 20 and 21).
-
-    Parameters
-    ----------
-    eigenvalues : ndarray, shape (n,)
-        Of B, falling, none below zero.
-    alpha : float
-        Part of their sum that the smallest ones may account for, to be raised to the largest of these.
-    """
+    """Clip falling eigenvalues (n,) of B, none below zero, from below (power regularisation, equations 20 and 21)."""
     tails = np.cumsum(eigenvalues[::-1])[::-1]
     noise = np.flatnonzero(tails <= alpha * tails[0])
     floor = eigenvalues[noise[0]] if len(noise) else 0.0

@@ -75,28 +75,8 @@ def load_pairs(
     seed: int = 0,
     progress: Step | None = None,
 ) -> BlockPairs:
-    """Read the patches of the sources' pairs.
-
-    Parameters
-    ----------
-    sources : sequence of PatchFolder
-        Labelled patches.
-    split : str
-        ``train`` or ``validation``.
-    size : int
-        Samples along a side that patches are resampled to.
-    limit : int
-        Largest number of pairs, the same from each source; 0: all. Half of them are matches, if there are
-        enough of either kind.
-    seed : int
-        Of what is drawn.
-    progress : callable, optional
-        Told how many patches are read, and how many there are.
-
-    Raises
-    ------
-    CairnError
-        The limit is too low for the sources, or they have no matches, or nothing else.
+    """Read the patches of the sources' pairs, at most `limit` of all, the same from each source (0: all); half of them
+    matches.
     """
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]
@@ -127,13 +107,7 @@ def load_pairs(
 
 
 def pairs_of_each(limit: int, sources: int) -> int:
-    """Pairs of each source, to have at most this many of all; 0: all of them.
-
-    Raises
-    ------
-    CairnError
-        They would be too few for a match and a non-match of each.
-    """
+    """Pairs of each source, to have at most this many of all; 0: all of them."""
     if limit and limit < 2 * sources:
         of = f"{sources} sources" if sources > 1 else "a source"
         raise CairnError(

@@ -36,20 +36,7 @@ class Trial:
 
 
 class Trials:
-    """The evaluations so far, in a file; a stopped run asks for the same ones again, and goes on from there.
-
-    Parameters
-    ----------
-    path : Path, optional
-        Their file; None: nothing is kept.
-    key : str
-        Fingerprint of everything but the parameters that the areas depend on.
-
-    Raises
-    ------
-    CairnError
-        The file is damaged.
-    """
+    """The evaluations so far, in a file; a stopped run asks for the same ones again, and goes on from there."""
 
     def __init__(self, path: Path | None = None, key: str = "") -> None:
         self._path = path
@@ -106,29 +93,9 @@ def maximise_area(
     trials: Trials | None = None,
     progress: Step | None = None,
 ) -> list[Trial]:
-    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method.
-
-    Parameters
-    ----------
-    area : callable
-        Gives the area of parameters, by name. It must always give the same for the same.
-    parameters : sequence of Parameter
-        What is learnt, and between which limits. Positive ones are searched by their logarithms, so that the step is
-        as good for a small one as for a large one.
-    start : mapping of str to float
-        Values to begin with; they are brought within the limits.
-    options : PowellOptions, optional
-        When it ends.
-    trials : Trials, optional
-        What is known already, and where evaluations are kept.
-    progress : callable, optional
-        Told how many evaluations there were, and how many there may be.
-
-    Returns
-    -------
-    list of Trial
-        All evaluations of this run, in their order. The best of them is the result: the method may end elsewhere,
-        where the number of evaluations runs out or a line's minimum lies above its beginning.
+    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and give all
+    evaluations. The best is the result: the method may end elsewhere. `area` must always give the same for the same
+    parameters.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     tried: list[Trial] = []

@@ -107,26 +107,7 @@ def learn_boosted(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBoosted:
-    """Learn a boosted descriptor.
-
-    Parameters
-    ----------
-    sources : sequence of PatchFolder
-        Labelled patches.
-    options : BoostingOptions
-        What to learn.
-    learners : WeakLearners, optional
-        To go on from, rather than to look for: the first ``options.learners`` of them are taken.
-    workers : int
-        Threads; the result does not depend on it.
-    progress : callable, optional
-        Told a step, how much of it is done, and how much there is.
-
-    Raises
-    ------
-    CairnError
-        A source is damaged; no weak learner is better than chance; the given ones are too few; memory does not do.
-    """
+    """Learn a boosted descriptor."""
     tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
     rounds: list[Round] = []
@@ -169,13 +150,7 @@ def find_learners(
     workers: int = 1,
     tell: Progress = lambda step, done, of: None,
 ) -> tuple[WeakLearners, list[Round]]:
-    """Find weak learners by AdaBoost; fewer than were asked for if no other is better than chance.
-
-    Raises
-    ------
-    CairnError
-        See `learn_boosted`.
-    """
+    """Find weak learners by AdaBoost; fewer than were asked for if no other is better than chance."""
     pairs = pair_list(sources, "train")
     boosting = Boosting(pairs.match, options.search, rng, workers)
     rounds: list[Round] = []

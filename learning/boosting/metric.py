@@ -126,20 +126,8 @@ def embed(answers: NDArray[np.int8], embedding: NDArray[np.float32]) -> NDArray[
 def similarity(
     first: NDArray[np.floating], second: NDArray[np.floating], matrix: NDArray[np.float64], form: str = "inner"
 ) -> NDArray[np.floating]:
-    """Return hᵀ A h' (equation 4), pair by pair; or -½ (h - h')ᵀ A (h - h').
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (M, P)
-        h of either patch.
-    matrix : ndarray, shape (P, P) or (P,)
-        A, or its diagonal.
-    form : str
-        One of `FORMS`.
-
-    Returns
-    -------
-    ndarray, shape (M,)
+    """hᵀ A h' (equation 4) of pairs, h (M, P); or -½ (h - h')ᵀ A (h - h'). `matrix` (P, P) is A, or (P,) its
+    diagonal.
     """
     if form == "distance":
         first = first - second
@@ -159,26 +147,9 @@ def learn_metric(
     rng: np.random.Generator,
     progress: Step = lambda done, of: None,
 ) -> BoostedMetric:
-    """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights.
-
-    That epoch's A is taken whose embedding into the wanted dimensions does best on the validation pairs, as it is the
-    embedding that is asked for. A constant beside f, as in `boosted_search.SearchOptions.offset`, is put where the loss
-    is least, that of each batch for itself.
-
-    Parameters
-    ----------
-    train, validation : PairResponses
-        To learn from; to tell when to stop and which epoch's A to take.
-    weights : ndarray, shape (P,)
-        α.
-    dim : int
-        d, from 1 to P.
-    options : MetricOptions
-        How.
-    rng : Generator
-        Orders the pairs.
-    progress : callable, optional
-        Told how many epochs are done, and how many there are at most.
+    """Learn A by stochastic gradient descent from the diagonal matrix of AdaBoost's weights α (P,). That epoch's A is
+    taken whose embedding into the wanted dimensions does best on the validation pairs. A constant beside f
+    (`boosted_search.SearchOptions.offset`) is put where the loss of each batch is least.
     """
     begin = options.start * weights.astype(np.float64)
     matrix = begin if options.diagonal else np.diag(begin)
@@ -270,21 +241,8 @@ def _with_eigenvalues(
 
 
 def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Factorise A = B W Bᵀ (equation 6), keeping the eigenvalues of largest magnitude.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (P, P) or (P,)
-        A symmetric matrix, or the diagonal of one.
-    dim : int
-        d, from 1 to P.
-
-    Returns
-    -------
-    factor : ndarray, shape (P, d), float64
-        B: eigenvectors times the root of their eigenvalues' magnitude, the largest first.
-    signs : ndarray, shape (d,), float64
-        The diagonal of W: 1 or -1.
+    """Factorise a symmetric A = B W Bᵀ (equation 6): B (P, d), eigenvectors times the root of their eigenvalues'
+    magnitude, the largest first; and the diagonal of W (d,), 1 or -1. A (P,) is a diagonal.
     """
     if not 1 <= dim <= len(matrix):
         raise ValueError(f"{len(matrix)} weak learners are embedded into 1 to so many dimensions, not {dim}")
@@ -301,20 +259,9 @@ def factorise(matrix: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64
 def embedding_of(
     matrix: NDArray[np.float64], dim: int, covariance: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:
-    """Return an embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1.
-
-    A negative eigenvalue would take away from a distance, which none does; `MetricOptions.positive` leaves none. Fewer
-    than ``dim`` rows come out where fewer eigenvalues are positive.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (P, P) or (P,)
-        A symmetric matrix, or the diagonal of one.
-    dim : int
-        d, from 1 to P.
-    covariance : ndarray, shape (P, P), optional
-        Of the answers h: the principal axes of A^½ h are kept. Without it Bᵀ is given, A's largest eigenvalues
-        (equations 6 and 8), as if the answers had nothing to do with each other.
+    """Embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1: fewer than
+    ``dim`` rows where fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the principal axes
+    of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the answers were independent.
     """
     if covariance is None:
         factor, signs = factorise(nearest_positive(matrix), dim)

@@ -46,19 +46,7 @@ class Round:
 
 
 class Boosting:
-    """AdaBoost's state: the similarity of each pair so far.
-
-    Parameters
-    ----------
-    match : ndarray, shape (N,), bool
-        Labels; both kinds must be there.
-    options : LearnerSearchOptions
-        How to look.
-    rng : Generator
-        Draws samples.
-    workers : int
-        Threads; the result does not depend on it.
-    """
+    """AdaBoost's state: the similarity of each pair so far. `match` (N,) bool: labels; both kinds must be there."""
 
     def __init__(
         self, match: NDArray[np.bool_], options: LearnerSearchOptions, rng: np.random.Generator, workers: int = 1

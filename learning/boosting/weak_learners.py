@@ -100,15 +100,8 @@ class PairLevels:
 def draw_boxes(
     responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Draw boxes (C, 4) int32 and their channels (C,) int32.
-
-    Sides are drawn first, each length as likely as any other, then where the box lies. Those of grey values hold one
-    sample: thresholded intensities, as boosted similarity sensitive coding has them.
-
-    Raises
-    ------
-    CairnError
-        No box has such sides.
+    """Draw boxes (C, 4) int32 and their channels (C,) int32: first sides, each length as likely as any other, then
+    where the box lies. Those of grey values hold one sample: thresholded intensities.
     """
     size = responses_of.patch_size
     smallest, largest = options.smallest, options.largest or size
@@ -125,13 +118,7 @@ def draw_boxes(
 def draw_candidates(
     pairs: PairList, responses_of: ResponseOptions, options: CandidateOptions, rng: np.random.Generator
 ) -> WeakLearnerCandidates:
-    """Draw candidates, and lay their levels over the range that responses have on some of the patches.
-
-    Raises
-    ------
-    CairnError
-        See `draw_boxes`.
-    """
+    """Draw candidates, and lay their levels over the range that responses have on some of the patches."""
     boxes, channels = draw_boxes(responses_of, options, rng)
     rows = np.sort(rng.permutation(len(pairs))[:_SAMPLE])
     patches = pairs.patches(rows, responses_of.patch_size)[0]
@@ -183,13 +170,7 @@ def pair_levels(
     workers: int = 1,
     progress: Step = lambda done, of: None,
 ) -> PairLevels:
-    """Evaluate candidates on pairs, some pairs at a time.
-
-    Raises
-    ------
-    CairnError
-        There are more candidates than `most_candidates`; or a patch cannot be read.
-    """
+    """Evaluate candidates on pairs, some pairs at a time."""
     number = len(pairs)
     fewer = most_candidates(number)
     if len(candidates) > fewer:

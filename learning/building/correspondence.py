@@ -72,19 +72,8 @@ class Detections:
         )
 
     def transfer(self, homography: NDArray[np.floating]) -> "Detections":
-        """Project into another image: the centre by the homography, the frame by its Jacobian there.
-
-        Scale so changes by the root of the local change of area, orientation as the patch's x axis turns.
-
-        Parameters
-        ----------
-        homography : ndarray, shape (3, 3)
-            Maps (x, y, 1) of this image to the other.
-
-        Returns
-        -------
-        Detections
-            In the other image; NaN where the homography sees a point from behind, or at infinity.
+        """Project into another image by a homography (3, 3): the centre by it, the frame by its Jacobian there, so that
+        scale changes by the root of the local change of area. NaN where a point is seen from behind, or at infinity.
         """
         h = np.asarray(homography, np.float64)
         projected = self.centres @ h[:, :2].T + h[:, 2]
@@ -100,21 +89,9 @@ class Detections:
 
 
 def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.float64]:
-    """How far pairs of detections in the same image are from agreeing, in units of the rule.
-
-    Parameters
-    ----------
-    first, second : Detections
-        N each, compared row by row.
-    rule : MatchRule
-        The units.
-
-    Returns
-    -------
-    ndarray, shape (N,), float64
-        The largest of the three differences, each divided by what the rule allows: more than 2 is a non-match, at most
-        1 a match if `is_match` allows it. Orientations are left out if either side has no orientations; NaN where
-        either lies nowhere.
+    """How far pairs of detections in the same image are from agreeing, (N,): the largest of the three differences, each
+    divided by what the rule allows. More than 2 is a non-match, at most 1 a match if `is_match` allows it; NaN where
+    either lies nowhere. Orientations count where both sides have them.
     """
     worst = np.maximum(_distance(first, second) / rule.pixels, np.abs(first.octaves - second.octaves) / rule.octaves)
     if first.oriented and second.oriented:
@@ -124,22 +101,9 @@ def disagreement(first: Detections, second: Detections, rule: MatchRule) -> NDAr
 
 
 def is_match(first: Detections, second: Detections, rule: MatchRule) -> NDArray[np.bool_]:
-    """Return which pairs of detections in the same image are matches.
-
-    They agree by the rule (`disagreement` of at most 1), the distance of their centres is small for their patches, and
-    upright patches are not turned against each other by more than orientations may differ: the content of such a pair
-    is the same, but its patches are not alike.
-
-    Parameters
-    ----------
-    first, second : Detections
-        N each, compared row by row.
-    rule : MatchRule
-        The rule.
-
-    Returns
-    -------
-    ndarray, shape (N,), bool
+    """Which pairs of detections in the same image are matches, (N,): their `disagreement` is at most 1, their centres
+    are near for their patches, and upright patches are not turned against each other by more than orientations may
+    differ.
     """
     match = disagreement(first, second, rule) <= 1
     if not (first.oriented and second.oriented):
@@ -158,19 +122,8 @@ def _distance(first: Detections, second: Detections) -> NDArray[np.float64]:
 
 
 def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find all pairs that are no non-match: at most twice the rule apart.
-
-    Parameters
-    ----------
-    first, second : Detections
-        In the same image.
-    rule : MatchRule
-        The rule.
-
-    Returns
-    -------
-    tuple of ndarray, shape (M,)
-        Rows of `first` and of `second` (int64), sorted by their `disagreement`.
+    """All pairs at most twice the rule apart, that is no non-matches: rows of `first` and of `second`, by
+    `disagreement`.
     """
     there, here = (np.flatnonzero(np.isfinite(one.centres).all(axis=1)) for one in (first, second))
     if not len(there) or not len(here):
@@ -188,22 +141,8 @@ def near_pairs(first: Detections, second: Detections, rule: MatchRule) -> tuple[
 
 
 def assign_points(reference: Detections, found: Detections, rule: MatchRule) -> NDArray[np.int64]:
-    """Return which reference detection each detection of an image shows again.
-
-    Parameters
-    ----------
-    reference : Detections
-        Of the reference image, projected into this one.
-    found : Detections
-        Of this image.
-    rule : MatchRule
-        The rule.
-
-    Returns
-    -------
-    ndarray, shape (len(found),), int64
-        The row of `reference` that agrees best, if by the rule they match; `ALONE` where it is a non-match with all of
-        them; `AMBIGUOUS` where neither holds, and where another detection matches the same one better.
+    """The row of `reference` that each detection of an image shows again, the one that agrees best if they match;
+    `ALONE` where it is a non-match with all; `AMBIGUOUS` else, and where another detection matches the same one better.
     """
     a, b = near_pairs(reference, found, rule)
     assigned = np.full(len(found), ALONE, np.int64)

@@ -55,13 +55,7 @@ class DetectionOptions:
 
 
 def read_full(path: Path) -> Photo:
-    """Read a photo at its full size.
-
-    Raises
-    ------
-    CairnError
-        It cannot be read; the sentence names it.
-    """
+    """Read a photo at its full size."""
     try:
         return read_photo(path, ImageOptions(max_side=0))
     except CairnError as error:
@@ -84,19 +78,8 @@ def keypoint_space(photo: Photo) -> ScaleSpace:
 
 
 def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, NDArray[np.uint8]]:
-    """Detect, and cut the patches that lie wholly inside the photo; the others are dropped.
-
-    Parameters
-    ----------
-    photo : Photo
-        At full size.
-    options : DetectionOptions
-        What is detected.
-
-    Returns
-    -------
-    tuple of Detections, ndarray (N, 64, 64) uint8
-        The strongest first.
+    """Detect, and cut the patches (N, 64, 64) that lie wholly inside the photo, the strongest first; others are
+    dropped.
     """
     if options.detector in POINTS:
         space = keypoint_space(photo)
@@ -111,22 +94,7 @@ def detect(photo: Photo, options: DetectionOptions) -> tuple[Detections, NDArray
 
 
 def cut(photo: Photo, space: ScaleSpace, found: Detections) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Cut the patches that lie wholly inside a photo.
-
-    Parameters
-    ----------
-    photo : Photo
-        At full size.
-    space : ScaleSpace
-        Its scale space.
-    found : Detections
-        N of them.
-
-    Returns
-    -------
-    tuple of ndarray (K,) int64, ndarray (K, 64, 64) uint8
-        Which of the detections they are, and their patches.
-    """
+    """Cut the patches that lie wholly inside a photo; give also which of the detections they are."""
     kept = np.flatnonzero(inside(found, photo.grey.shape))
     patches = extract_patches(space, found.centres[kept], found.frames[kept], PATCH)
     return kept, np.clip(np.rint(patches), 0, 255).astype(np.uint8)

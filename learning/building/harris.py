@@ -22,20 +22,8 @@ class HarrisOptions:
 
 
 def harris_corners(grey: NDArray[np.float32], options: HarrisOptions | None = None) -> NDArray[np.float64]:
-    """Find corners at all scales, each by itself: the largest of its surroundings at its scale.
-
-    Parameters
-    ----------
-    grey : ndarray, shape (H, W), float32
-        A photo.
-    options : HarrisOptions, optional
-        What is a corner.
-
-    Returns
-    -------
-    ndarray, shape (N, 4), float64
-        Centre x, y, integration scale (pixels) and cornerness. The strongest first; one at several scales comes
-        several times.
+    """Corners (N, 4) of a grey photo (H, W) at all scales: x, y, integration scale (pixels) and cornerness, the
+    strongest first. Each is the largest of its surroundings at its scale; one at several scales comes several times.
     """
     options = options or HarrisOptions()
     scales = options.first * 2 ** (np.arange(round(options.octaves * options.levels) + 1) / options.levels)

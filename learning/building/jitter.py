@@ -27,24 +27,8 @@ class JitterOptions:
 
 
 def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: int) -> Detections:
-    """Return detections that miss by chance, and never by more than a match allows.
-
-    Parameters
-    ----------
-    exact : Detections
-        N, where they should be: those of another image, transferred. Of a slanted frame its area and the turn of its
-        x axis are taken, as a detector of points would find it.
-    rule : MatchRule
-        What a match allows.
-    options : JitterOptions
-        How far they miss.
-    number : int
-        Of the image, so that each has misses of its own.
-
-    Returns
-    -------
-    Detections
-        N, in the same order; NaN where the exact ones are, or are slanted too much.
+    """Detections that miss by chance, and never by more than a match allows, in the same order; NaN where the exact
+    ones are, or are slanted too much.
     """
     rng = np.random.default_rng([options.seed, number])
     count = len(exact)

@@ -64,26 +64,7 @@ def build_from_sequences(
     progress: Progress = lambda step, done, of: None,
     noise: JitterOptions | None = None,
 ) -> BuildReport:
-    """Build a set from image sequences with known homographies.
-
-    Parameters
-    ----------
-    out : Path
-        Folder to write; must not exist, or be empty.
-    folders : list of Path
-        See `read_sequences`.
-    detection, rule, splits : options, optional
-        What is detected, what matches, and how many pairs are wanted.
-    progress : callable, optional
-        Told about the steps ``detect`` and ``write``.
-    noise : JitterOptions, optional
-        Detect in the first images alone; in the others the same points are taken with synthetic jitter.
-
-    Raises
-    ------
-    CairnError
-        `out` is not empty, a folder is no sequence, an image cannot be read, or nothing matches.
-    """
+    """Build a set from image sequences with known homographies; `out` must not exist, or be empty."""
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
     if noise is not None and detection.detector not in POINTS:
         raise CairnError(
@@ -119,26 +100,8 @@ def build_from_points(
     splits: SplitOptions | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> BuildReport:
-    """Build a set from given correspondences.
-
-    Parameters
-    ----------
-    out : Path
-        Folder to write; must not exist, or be empty.
-    file, photos, pattern, min_angle
-        The correspondences, the photos' folder and which are used, and the smallest angle between the viewing
-        directions of a match, degrees: see `read_points` and `label_points`.
-    rule : MatchRule, optional
-        What is too near for a non-match.
-    splits : SplitOptions, optional
-        How many pairs are wanted.
-    progress : callable, optional
-        Told about the steps ``detect`` and ``write``.
-
-    Raises
-    ------
-    CairnError
-        `out` is not empty, the file is no such file, a photo is missing or cannot be read, or no pair is left.
+    """Build a set from given correspondences; `out` must not exist, or be empty. See `read_points` and
+    `label_points`.
     """
     rule = rule or MatchRule()
     given = read_points(file, min_angle)

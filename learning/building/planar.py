@@ -40,38 +40,12 @@ def label_sequences(
     progress: Progress,
     noise: JitterOptions | None = None,
 ) -> Labelled:
-    """Detect in the images of sequences, and label by the homographies.
+    """Detect in the images of sequences, and label by the homographies; patches (N, 64, 64) are written to `pixels`.
 
-    The detections of a sequence's first image are its points. A detection of another image belongs to the one that it
-    matches best, to none (and is a point of its own, for non-matches) where it is a non-match with all, and is
-    dropped in between (`assign_points`). Matches are the pairs of patches of one point that also match each other by
-    the rule, in the pixels of the later image. Non-matches are pairs of one sequence that are non-matches in the
-    pixels of its first image.
-
-    Parameters
-    ----------
-    sequences : list of Sequence
-        At least one.
-    options : DetectionOptions
-        What is detected.
-    rule : MatchRule
-        What matches.
-    pixels : file
-        The patches (N, 64, 64) uint8 are written here.
-    progress : callable
-        Told about the images.
-    noise : JitterOptions, optional
-        Detect nothing in the other images, but take the first one's detections there, jittered (`jitter`).
-
-    Returns
-    -------
-    Labelled
-        Grouped by sequence.
-
-    Raises
-    ------
-    CairnError
-        An image cannot be read.
+    A detection of a sequence's first image is a point; one of another image belongs to the point that it matches best,
+    to none where it is a non-match with all, and is dropped in between (`assign_points`). Matches are patches of one
+    point that also match by the rule in the later image; non-matches are non-matches in the first image of one
+    sequence.
     """
     images = sum(len(sequence.images) for sequence in sequences)
     views: list[_View] = []

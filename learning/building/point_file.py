@@ -31,22 +31,7 @@ class PointFile:
 
 
 def read_points(path: Path, min_angle: float = 0.0) -> PointFile:
-    """Read a file of correspondences.
-
-    Parameters
-    ----------
-    path : Path
-        ``.npz`` with ``names`` (P,) stems of photos; for N keypoints ``image`` (number of its name), ``x``, ``y``,
-        ``size`` and ``angle`` (OpenCV's: pixels, degrees) and ``point``; ``pairs`` (M, 2) numbers of keypoints that
-        match; and, where pairs are chosen by it, ``pair_angle`` (M,), degrees between the viewing directions.
-    min_angle : float
-        Leave out pairs with a smaller angle, degrees.
-
-    Raises
-    ------
-    CairnError
-        It is missing, damaged, or says what cannot be.
-    """
+    """Read a file of correspondences, without pairs of a smaller angle than `min_angle` degrees."""
     names = ("names", "image", "x", "y", "size", "angle", "point", "pairs") + (("pair_angle",) if min_angle > 0 else ())
     try:
         with open_archive(Path(path), _LARGEST_FILE) as archive:
@@ -90,35 +75,9 @@ def _check_range(path: Path, name: str, numbers: NDArray[np.int64], limit: int) 
 def label_points(
     file: PointFile, folder: Path, pattern: str, rule: MatchRule, pixels: BinaryIO, progress: Progress
 ) -> Labelled:
-    """Cut the patches of keypoints that are in a pair, and label them by their points.
-
-    Matches are the given pairs. Non-matches are pairs of different points, unless two keypoints of these points are
-    within twice the rule of each other in some photo.
-
-    Parameters
-    ----------
-    file : PointFile
-        Keypoints and matches.
-    folder : Path
-        Folder of the photos.
-    pattern : str
-        Which photos are used, by their stems, with ``*`` and ``?``.
-    rule : MatchRule
-        What is too near for a non-match.
-    pixels : file
-        The patches (N, 64, 64) uint8 are written here.
-    progress : callable
-        Told about the photos.
-
-    Returns
-    -------
-    Labelled
-        Of one group; photos are numbered as they are used.
-
-    Raises
-    ------
-    CairnError
-        No photo has such a name, or one is missing or cannot be read.
+    """Cut the patches of keypoints that are in a pair, write them to `pixels`, and label them by their points. Matches
+    are the given pairs. Non-matches are pairs of different points, unless keypoints of these are within twice the rule
+    of each other in some photo.
     """
     wanted = [number for number, name in enumerate(file.names) if fnmatchcase(name, pattern)]
     if not wanted:

@@ -9,21 +9,8 @@ _ROUNDS = 50  # of drawing non-matches, before it is taken that there are no mor
 
 
 def split_points(points: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Divide points at random, in proportion to the splits' sizes.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N,), int
-        The point of each patch.
-    sizes : sequence of int
-        Pairs wanted of each split; one that wants none gets no point.
-    rng : Generator
-        Decides.
-
-    Returns
-    -------
-    ndarray, shape (N,), int64
-        The split of each patch: that of its point.
+    """Divide points at random, in proportion to the splits' sizes: the split (N,) of each patch, by the point (N,) it
+    shows.
     """
     distinct, of_patch = np.unique(points, return_inverse=True)
     bounds = np.rint(np.cumsum(sizes) / np.sum(sizes) * len(distinct)).astype(np.int64)
@@ -43,25 +30,8 @@ def draw_non_matches(
     wanted: int,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw pairs of patches that do not match.
-
-    Parameters
-    ----------
-    candidates : ndarray, shape (K,), int64
-        Numbers of the patches to draw from.
-    groups : ndarray, shape (N,), int
-        The group of every patch; pairs are of one group.
-    different : callable
-        Says of pairs (A,), (A,) of numbers which are non-matches (A,), bool.
-    wanted : int
-        How many pairs.
-    rng : Generator
-        Decides.
-
-    Returns
-    -------
-    ndarray, shape (M, 2), int64
-        Distinct pairs, in either order; fewer than wanted only if nearly none are left.
+    """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer than wanted only if nearly none
+    are left.
     """
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     _, start, of_candidate, count = np.unique(

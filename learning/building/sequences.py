@@ -23,25 +23,7 @@ class Sequence:
 
 
 def read_sequences(folder: Path) -> list[Sequence]:
-    """Find the sequences in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Either one sequence, ``img1.*``, ``img2.*``, … with ``H1to2p``, … that map img1 to imgN (Mikolajczyk et al.,
-        *A Comparison of Affine Region Detectors*, IJCV 2005), or pairs: ``1/NAME.*``, ``2/NAME.*`` and ``h/NAME.txt``
-        that maps the first to the second (Mishkin, Matas, Perdoch, *MODS*, CVIU 2015). A homography is nine numbers.
-
-    Returns
-    -------
-    list of Sequence
-        In the order of their names.
-
-    Raises
-    ------
-    CairnError
-        It is neither, lacks an image or a homography, or a homography cannot be used.
-    """
+    """Find the sequences in a folder, in the order of their names."""
     folder = Path(folder)
     if not folder.is_dir():
         raise CairnError(f"There is no folder {folder}: name a folder with img1, img2, … and H1to2p, ….")

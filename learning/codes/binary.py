@@ -38,24 +38,7 @@ def random_projections(bits: int, dim: int, rng: np.random.Generator) -> NDArray
 
 
 def learn_binary(rows: NDArray[np.float32], bits: int, *, method: str = "frame", seed: int = 0) -> BinaryCode:
-    """Learn a binary code: the mean of training rows, and a random frame.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, m), float32
-        The descriptor of training patches.
-    bits : int
-        Bits q of a code.
-    method : str
-        One of `METHODS`.
-    seed : int
-        Of the frame.
-
-    Raises
-    ------
-    CairnError
-        There are no rows, they are not finite, or q is less than m or too large.
-    """
+    """Learn a binary code of training rows (N, m): their mean, and a random frame."""
     if rows.ndim != 2 or not len(rows):
         raise CairnError("A binary code needs rows to learn their mean from: there are none.")
     if method == "spread":
@@ -75,27 +58,9 @@ def centred_code(mean: NDArray[np.floating], bits: int, *, method: str = "frame"
 def spread_code(
     mean: NDArray[np.floating], covariance: NDArray[np.floating], bits: int, *, seed: int = 0
 ) -> BinaryCode:
-    """Make a binary code by a Parseval tight frame, with the thresholds of its bits spread out.
-
-    Signs alone tell directions from the mean and nothing of lengths, however many bits there are. Beyond two bits a
-    dimension more is better spent on lengths: a bit's threshold is a quantile of what its vector gives on training
-    rows, a different one for each bit, times 1 - 2m / q. Up to q = 2m all are zero, as in the paper.
-
-    Parameters
-    ----------
-    mean : ndarray, shape (m,)
-        Of training rows.
-    covariance : ndarray, shape (m, m)
-        Of training rows.
-    bits : int
-        Bits q of a code.
-    seed : int
-        Of the frame, and of the assignment of quantiles to bits.
-
-    Raises
-    ------
-    CairnError
-        The moments are not finite, or q is less than m or too large.
+    """Binary code by a Parseval tight frame, with the thresholds of its bits spread out. Signs alone tell directions
+    from the mean and nothing of lengths, so beyond two bits a dimension a bit's threshold is a quantile of what its
+    vector gives on training rows, different for each bit, times 1 - 2m / q; up to q = 2m all are zero, as in the paper.
     """
     if not np.isfinite(covariance).all():
         raise CairnError("A binary code needs finite rows: some of these are not.")

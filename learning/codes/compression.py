@@ -27,13 +27,7 @@ class CompressionOptions:
 
     @property
     def chosen_method(self) -> str:
-        """The method, where it was left open too.
-
-        Raises
-        ------
-        CairnError
-            This kind of code has no such method.
-        """
+        """The method, where it was left open too."""
         methods = binary.METHODS if self.kind == "binary" else product.METHODS
         if self.method is not None and self.method not in methods:
             raise CairnError(f"A {self.kind} code has no method {self.method!r}: choose one of {', '.join(methods)}.")
@@ -46,30 +40,7 @@ def compress_model(
     patches: PatchSet | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> LearntModel:
-    """Compress a learnt descriptor.
-
-    Parameters
-    ----------
-    model : LearntModel
-        As it was learnt, without a code.
-    options : CompressionOptions
-        Kind and size of the code.
-    patches : PatchSet, optional
-        To learn the code from. Without, the mean and covariance in the descriptor's file stand for its training
-        patches, and Gaussian rows of the same moments are drawn from them.
-    progress : callable
-        Called with "describe", and how many patches of how many have been described.
-
-    Returns
-    -------
-    LearntModel
-        The same with a code, which its provenance names together with its parent.
-
-    Raises
-    ------
-    CairnError
-        The descriptor has a code already, or no moments and there are no patches, or such a code cannot be made of it.
-    """
+    """Compress a learnt descriptor: the same with a code, which its provenance names together with its parent."""
     if model.code is not None:
         raise CairnError("The descriptor is compressed already: compress the one that it was made of.")
     method = options.chosen_method

@@ -45,27 +45,8 @@ class ProductOptions:
 
 
 def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOptions()) -> ProductCode:
-    """Learn a product quantiser.
-
-    A part of one dimension, as nearly all are where there are more bytes than dimensions, is a scalar quantiser; what
-    is left of the bits then is not used.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, m), float32
-        The descriptor of training patches; some 50 rows for each of the 256 codewords, or more.
-    options : ProductOptions
-        Bits and method.
-
-    Returns
-    -------
-    ProductCode
-        Of at most `options.bits` bits.
-
-    Raises
-    ------
-    CairnError
-        There are fewer rows than codewords, or they are not finite.
+    """Learn a product quantiser of at most `options.bits` bits from rows (N, m), some 50 for each of the 256 codewords
+    or more. A part of one dimension is a scalar quantiser.
     """
     rows = np.ascontiguousarray(rows, np.float32)
     if rows.ndim != 2 or len(rows) < WORDS or not rows.shape[1]:
@@ -90,25 +71,10 @@ def learn_product(rows: NDArray[np.float32], options: ProductOptions = ProductOp
 
 
 def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Turn rows to principal axes, dealt to parts such that the products of variances are alike.
-
-    The error of an ideal quantiser of a part of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d): least in sum, for parts
-    of the same d and bits, where the products are the same. So the axes are dealt in falling order of variance, each to
-    the part whose product is the least, of those that are not full.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, m), float32
-        Training rows.
-    parts : int
-        From 1 to m.
-
-    Returns
-    -------
-    rotation : ndarray, shape (m, m), float32
-        Orthogonal: the axes as columns, part after part.
-    sizes : ndarray, shape (parts,), int32
-        Length of each part: at most m / parts, rounded up.
+    """Rotation (m, m) to principal axes, dealt to parts such that the products of variances are alike, and the parts'
+    lengths. The error of an ideal quantiser of d dimensions is d (Π σ²)^(1/d) 2^(-2 bits / d): least in sum where the
+    products are the same. So axes are dealt by falling variance, each to the part whose product is least and that is
+    not full.
     """
     with one_thread():
         covariance = np.cov(rows.T, dtype=np.float64).reshape(rows.shape[1], -1)
@@ -132,23 +98,7 @@ def balanced_rotation(rows: NDArray[np.float32], parts: int) -> tuple[NDArray[np
 def rows_of_moments(
     mean: NDArray[np.floating], covariance: NDArray[np.floating], number: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """Draw Gaussian rows in place of training rows, from their moments.
-
-    Parameters
-    ----------
-    mean : ndarray, shape (m,)
-        Of the training rows.
-    covariance : ndarray, shape (m, m)
-        Of the same.
-    number : int
-        Rows wanted.
-    rng : numpy.random.Generator
-        Draws them.
-
-    Returns
-    -------
-    ndarray, shape (number, m), float32
-    """
+    """Draw Gaussian rows (number, m) float32 in place of training rows, from their mean and covariance."""
     with one_thread():
         variances, axes = np.linalg.eigh(np.asarray(covariance, np.float64))
         # Rounding can leave a variance of zero a little below it.

@@ -56,21 +56,8 @@ class CandidatePool:
     def select(
         self, weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Return the regions that weights of rings select.
-
-        Parameters
-        ----------
-        weights : ndarray, shape (N,)
-            Non-negative; those that are zero select nothing.
-
-        Returns
-        -------
-        ndarray, shape (R, 3), float32
-            Regions x, y, σ, in samples from the patch's centre. Rings that coincide come once.
-        ndarray, shape (R,), float32
-            The weight of each region: its ring's, summed over those that coincide.
-        ndarray, shape (R,), int32
-            The ring of each, counted from 0 in the order of the regions.
+        """Regions x, y, σ (R, 3) that non-negative weights of rings (N,) select, in samples from the patch's centre;
+        the weight (R,) of each, summed over rings that coincide; and its ring (R,), from 0 in the order of the regions.
         """
         grid = np.asarray(weights, np.float64).reshape(len(self.sigmas), len(self.columns))
         merged = np.zeros((len(self.sigmas), self.groups.max() + 1))
@@ -91,15 +78,9 @@ class CandidatePool:
 
 
 def candidate_pool(options: PoolOptions | None = None) -> CandidatePool:
-    """Build the pool: ρ, α and σ sampled uniformly, regions of equal ρ and σ grouped by symmetry.
-
-    Of the 32 regions of equal ρ and σ, the flips about the vertical, the horizontal and the diagonals map those at
-    0, π/2, π, 3π/2 onto each other, those at the odd multiples of π/4, and three groups of eight: five rings.
-
-    Raises
-    ------
-    ValueError
-        The number of angles is not a multiple of 8.
+    """Build the pool: ρ, α and σ sampled uniformly, regions of equal ρ and σ grouped by symmetry. Of the 32 of equal ρ
+    and σ, the flips about the vertical, the horizontal and the diagonals make five rings: those at multiples of π/2, at
+    odd multiples of π/4, and three groups of eight. Raises ValueError unless the number of angles is a multiple of 8.
     """
     options = options or PoolOptions()
     if options.angles % 8:

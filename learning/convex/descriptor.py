@@ -92,31 +92,7 @@ def learn_descriptor(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
-    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2).
-
-    Parameters
-    ----------
-    sources : sequence of PatchFolder
-        Labelled patches.
-    work : Path
-        Folder of what is computed on the way. A stopped run is picked up there, and another wanted dimension found
-        among the models that are there.
-    options : LearningOptions
-        What to learn.
-    pooling : Pooling, optional
-        With the stage "projection": the pooling regions whose descriptor is projected.
-    tests : sequence of Path
-        Folders of labelled patches that all models tried are measured on in the end; none is chosen by them.
-    workers : int
-        Processes; the result does not depend on it, unless time runs out.
-    progress : callable, optional
-        Told a step, how much of it is done, and how much there is.
-
-    Raises
-    ------
-    CairnError
-        A source is damaged; nothing fits into the wanted dimensions; the folder is damaged.
-    """
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2)."""
     check_pooling(options.stage, options.base, pooling)
     learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)

@@ -68,20 +68,7 @@ Kind = TypeVar("Kind", bound=RecordFields)
 
 
 class ModelRecords(Generic[Kind]):
-    """The models tried so far, in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is missing.
-    kind : type
-        Dataclass of the records.
-
-    Raises
-    ------
-    CairnError
-        What is there is damaged, or of another kind.
-    """
+    """The models tried so far, in a folder."""
 
     def __init__(self, folder: Path, kind: type[Kind]) -> None:
         self.folder = folder

@@ -30,18 +30,8 @@ _TOLERANCE = 1e-6  # of the basis, relative to its largest singular value
 
 
 class RingDistances:
-    """Computes ψ for pairs of patches.
-
-    Parameters
-    ----------
-    pool : CandidatePool
-        N rings.
-    options : ChannelOptions
-        How patches become channels.
-    pairs : int
-        Of all that are computed. If ψ of so many would take more than 8 GB in half precision, and the pool is not
-        the usual one, each entry is kept in a byte, to within 3% (`rows.in_bytes`): what adds up a dozen rings comes
-        out to within a percent.
+    """Computes ψ for pairs of patches. If ψ of so many `pairs` would take more than 8 GB in half precision, and the
+    pool is not the usual one, each entry is kept in a byte, to within 3% (`rows.in_bytes`).
     """
 
     def __init__(self, pool: CandidatePool, options: ChannelOptions, pairs: int = 0) -> None:
@@ -118,28 +108,7 @@ def write_ring_distances(
     workers: int = 1,
     progress: Step | None = None,
 ) -> list[NDArray[np.float16 | np.uint8]]:
-    """Compute ψ for the pairs of a patch set, block by block, on disk.
-
-    Parameters
-    ----------
-    source : Patches
-        The patches.
-    first, second : ndarray, shape (M,), int
-        Numbers of the patches of each pair.
-    folder : Path
-        Blocks that are there already are taken as they are: it must be of the same pairs, pool and options.
-    distances : RingDistances
-        Pool and options.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told the pairs done and their number.
-
-    Returns
-    -------
-    list of ndarray, shape (at most 4,096, N), float16 or uint8
-        As `RingDistances.dtype` says; mapped from the disk.
-    """
+    """Compute ψ for the pairs of a patch set, in blocks (at most 4,096, N) on disk."""
     folder.mkdir(parents=True, exist_ok=True)
     starts = range(0, len(first), BLOCK)
     paths = [folder / f"{start // BLOCK:06d}.npy" for start in starts]

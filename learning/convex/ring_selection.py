@@ -96,23 +96,8 @@ def learn_weights(
     gamma: float,
     options: SelectionOptions,
 ) -> Selection:
-    """Minimise equation 6 over the whole pool.
-
-    Parameters
-    ----------
-    train : RankedPairs
-        ψ of the training pairs.
-    means : tuple of ndarray, shape (N,)
-        Mean ψ of the positive and of the negative ones.
-    mu, gamma : float
-        μ₁ and γ in the units of `WeightUnits`.
-    options : SelectionOptions
-        Norm and steps.
-
-    Returns
-    -------
-    Selection
-        Whose weights may all be zero.
+    """Minimise equation 6 over the whole pool, given the mean ψ (N,) of positive and negative pairs; weights may all be
+    zero.
     """
     units = WeightUnits.of(*means, options.balanced)
     positive, negative = train.positive.scaled(units.scale), train.negative.scaled(units.scale)
@@ -165,19 +150,7 @@ def refine(
 def largest_contributions(
     pool: CandidatePool, contribution: NDArray[np.float64], orientations: int, dim: int
 ) -> NDArray[np.int64]:
-    """Return the rings (K,), rising, that contribute most to distances within a limit of dimensions.
-
-    Parameters
-    ----------
-    pool : CandidatePool
-        The rings. Those that coincide are kept or dropped together, and the first of them alone adds dimensions.
-    contribution : ndarray, shape (N,)
-        Weight times mean ψ of negative pairs.
-    orientations : int
-        Dimensions of a region.
-    dim : int
-        At most.
-    """
+    """Rings (K,), rising, that contribute most (weight times mean ψ of negative pairs) within a limit of dimensions."""
     first = np.unique(pool.columns, return_index=True)[1]
     same = (np.arange(len(pool.sigmas))[:, None] * len(pool.columns) + first[pool.columns]).reshape(-1)
     sizes = np.where(same == np.arange(len(pool)), pool.sizes * orientations, 0)

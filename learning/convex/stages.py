@@ -35,21 +35,7 @@ def check_pooling(stage: str, base: str, pooling: Pooling | None) -> None:
 
 
 class Learner(ABC, Generic[Kind]):
-    """One run: learns each stage, and gives the record of the model that it has chosen.
-
-    Parameters
-    ----------
-    work : Path
-        Folder of the run.
-    kind : type
-        Of its records.
-    stage, hours
-        See `hours_of_stages`.
-    workers : int
-        Processes.
-    tell : callable
-        Told a step, how much of it is done, and how much there is.
-    """
+    """One run: learns each stage, and gives the record of the model that it has chosen."""
 
     def __init__(self, work: Path, kind: type[Kind], stage: str, hours: float, workers: int, tell: Progress) -> None:
         self.workers = workers
@@ -77,23 +63,8 @@ class Learner(ABC, Generic[Kind]):
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the stages that are wanted, one upon the other.
-
-    Parameters
-    ----------
-    learner : Learner
-        What learns each.
-    stage : str
-        One of `STAGES`.
-    base : str
-        One of `retrieval.descriptors.learnt.BASES`.
-    pooling : Pooling or None
-        With the stage "projection": the pooling regions whose descriptor is projected.
-
-    Returns
-    -------
-    LearntModel, record or None, record or None
-        The descriptor, and of each stage the model that was chosen, where it was learnt.
+    """Learn the stages that are wanted, one upon the other: the descriptor, and the model chosen of each stage
+    learnt.
     """
     chosen: Kind | None = None
     projected: Kind | None = None

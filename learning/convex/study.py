@@ -16,23 +16,8 @@ Trial = tuple[str, Callable[[], list[tuple[Kind, NDArray[np.float64]]]]]
 
 
 class Study(Generic[Kind]):
-    """The grids of one run.
-
-    Parameters
-    ----------
-    records : ModelRecords
-        Folder of the models. Those that are there are not learnt again.
-    hours : dict of str to float
-        By stage, how long after the study began no further model of it is begun; 0: no limit.
-    workers : int
-        Models that are learnt side by side, in processes.
-    progress : callable
-        Told a stage, how many settings of its grid are done, and how many there are.
-
-    Attributes
-    ----------
-    tried : list of records
-        The models of all grids so far, those that were there among them.
+    """The grids of one run. `hours`: by stage, how long after the study began no further model of it is begun; 0: no
+    limit.
     """
 
     def __init__(self, records: ModelRecords[Kind], hours: dict[str, float], workers: int, progress: Progress) -> None:
@@ -44,22 +29,7 @@ class Study(Generic[Kind]):
         self._began = perf_counter()
 
     def learn(self, stage: str, grid: Sequence[Trial[Kind]], enough: Callable[[list[Kind]], bool]) -> list[Kind]:
-        """Learn the models of a grid that are not there yet, as long as there is time.
-
-        Parameters
-        ----------
-        stage : str
-            ``pooling`` or ``projection``.
-        grid : sequence of Trial
-            Its settings, in the order in which they are learnt.
-        enough : callable
-            Told the models of the stage so far, of earlier grids too: whether to stop where time has run out.
-
-        Returns
-        -------
-        list of records
-            All models of the grid that are there, setting by setting.
-        """
+        """Learn the models of a grid that are not there yet, as long as there is time; give all that are there."""
         missing = [trial for trial in grid if not self.records.of(trial[0])]
         done = len(grid) - len(missing)
         self._tell(stage, done, len(grid))

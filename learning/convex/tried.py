@@ -43,13 +43,7 @@ class TestPairs:
 
     @classmethod
     def open(cls, folder: Path) -> "TestPairs":
-        """Read those of a folder: its test pairs, or the file that published results are of.
-
-        Raises
-        ------
-        CairnError
-            They are missing, damaged, or all of one kind.
-        """
+        """Read those of a folder: its test pairs, or the file that published results are of."""
         patches, name, pairs = _pairs_of(folder)
         used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
         read = [patches.read(used[start : start + _READ]) for start in range(0, len(used), _READ)]
@@ -104,27 +98,8 @@ def measure_tried(
     workers: int = 1,
     progress: Progress,
 ) -> list[Tested]:
-    """Measure models on test pairs, folder by folder; what a stopped run has measured is taken.
-
-    Parameters
-    ----------
-    tried : sequence of Record
-        The models.
-    model_of : callable
-        Gives each as it describes patches; None for one that describes nothing.
-    folders : sequence of Path
-        Labelled patches, of different names.
-    work : Path
-        Folder of the run.
-    workers : int
-        Models that are measured side by side, in processes.
-    progress : callable
-        Told the step ``test``, how many models are measured, and how many there are.
-
-    Raises
-    ------
-    CairnError
-        A folder is damaged, or has nothing to test on; two have one name; what is kept is damaged.
+    """Measure models on test pairs, folder by folder; what a stopped run has measured is taken. `model_of` gives None
+    for a model that describes nothing.
     """
     check_tests(folders)
     kept = _read(work / TESTED)

@@ -57,22 +57,8 @@ class RowMoments:
 
 
 def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
-    """Fit a whitening.
-
-    Parameters
-    ----------
-    moments : RowMoments
-        Of the rows to be whitened.
-    spread : ndarray, shape (n, n), float64
-        S, the mean of θθᵀ over the differences θ between matches.
-    shrinkage : float
-        S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
-
-    Returns
-    -------
-    ndarray, shape (n, n + 1), float64
-        W of `whiten`, the direction of most variance first, and the centre W μ. The first m rows are the
-        whitening to m dimensions.
+    """Fit a whitening to S (n, n), the mean of θθᵀ over the differences θ between matches: W of `whiten`, the direction
+    of most variance first, and the centre W μ, (n, n + 1). The first m rows are the whitening to m dimensions.
     """
     n = len(spread)
     with one_thread():
@@ -106,19 +92,7 @@ def learn_whitening(
     key: str,
     setting: WhiteningSetting,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
-    """Learn a whitening from labelled pairs.
-
-    Parameters
-    ----------
-    train, validation : DifferencePairs
-        The positive ones of the former are brought near each other; both kinds of the latter tell the error.
-    moments, spread
-        Of the rows of all training pairs, and of the positive ones; see `fit_whitening`.
-    key : str
-        Fingerprint of all that the model depends on.
-    setting : WhiteningSetting
-        Which one.
-    """
+    """Learn a whitening from labelled pairs."""
     began = perf_counter()
     parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
     seen = whiten(train.positive.descriptors, parameters)

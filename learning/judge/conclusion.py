@@ -70,31 +70,8 @@ def judge_searches(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[RetrievalVerdict | None, str]:
-    """Judge a descriptor that was learnt from mined matches by what searches find, if its photos are available.
-
-    Parameters
-    ----------
-    source : PhotoSource, optional
-        What was mined: a collection is searched, and of nothing else the photos are at hand.
-    matches : MinedMatches
-        What was learnt from.
-    model : LearntModel
-        What was learnt.
-    work : Path
-        Folder of what is indexed; see `judge`.
-    options : JudgeOptions
-        See `judge`.
-    held_out : float
-        How the image pairs were divided, with the seed; see `MinedMatches.pair_split`.
-    workers, progress
-        See `judge`.
-
-    Returns
-    -------
-    RetrievalVerdict, or None
-        None: it was not measured.
-    str
-        Why not: the end of a sentence.
+    """Judge a descriptor that was learnt from mined matches by what searches find; None, and the end of a sentence that
+    says why, where its photos are not at hand.
     """
     if source is None or source.collection is None:
         return None, "a file of matches has no photos to search, so learn from the collection"

@@ -63,31 +63,8 @@ def judge(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrievalVerdict:
-    """Compare what searches find with a learnt descriptor and with another; see `learning.judge` for what it leans to.
-
-    Parameters
-    ----------
-    source : Collection
-        Whose photos are searched, and with whose regions; its own descriptor and vocabulary have no part in it.
-    descriptor : str
-        Name or file of the learnt descriptor.
-    learnt_from : collection of str
-        Paths of photos that it was learnt from. No scene that has one is asked for.
-    work : Path
-        Folder of what is indexed and matched, to be used again: the same with rootSIFT serves all descriptors.
-    options : JudgeOptions
-        How much is searched, and what counts as the same.
-    needed : collection of str
-        Paths of photos that must be among those that are searched, in addition to those learnt from.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told the steps of `TITLES`.
-
-    Raises
-    ------
-    CairnError
-        No photo of the collection can be read any more, or there is no such descriptor.
+    """Compare what searches find with a learnt descriptor and with another; see `learning.judge`. `needed`: photos that
+    must be searched too.
     """
     tell = progress or (lambda step, done, of: None)
     rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)

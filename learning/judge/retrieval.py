@@ -42,35 +42,7 @@ def index_with(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Index photos with a descriptor and a vocabulary of its own, unless that is done.
-
-    Parameters
-    ----------
-    descriptor : str
-        Its name, or its file.
-    photos : sequence of ImageRow
-        Photos of a collection, whose files are there.
-    options : CollectionOptions
-        All but the descriptor.
-    work : Path
-        Folder of what is kept. The collection has a name by photos, descriptor and options; a stopped run is picked up.
-    staged : Path, optional
-        Folder of features that were extracted before, which are taken where they are of this descriptor.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        As of `index_photos`.
-
-    Returns
-    -------
-    Path
-        The collection.
-
-    Raises
-    ------
-    CairnError
-        There is no such descriptor, or no photo has any feature.
-    """
+    """Index photos with a descriptor and a vocabulary of its own, unless that is done. Returns: the collection."""
     found = find_descriptor(descriptor)
     told = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
@@ -100,30 +72,7 @@ def search_boxes(
     shown: list[frozenset[int]] | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """Ask a collection for boxes.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    queries : sequence of Q BoxQuery
-        Whose image numbers may be those of another collection.
-    paths : mapping of int to str
-        The photos' files, by these numbers.
-    engines : sequence of E str
-        How photos are ranked.
-    turns : int
-        Turns at which a query is tried; 1: upright.
-    shown : list, optional
-        Is given for each query which of its positives are found, as a search calls it, by the last of the engines.
-    progress : callable, optional
-        Told how many queries are done.
-
-    Returns
-    -------
-    ndarray, shape (Q, E), float64
-        Average precisions. A photo that the collection lacks is never found.
-    """
+    """Average precisions (Q, E) of boxes that a collection is asked for. A photo that it lacks is never found."""
     precisions = np.zeros((len(queries), len(engines)))
     with Collection.open(folder) as collection:
         rows = {row.path: row for row in collection.catalogue.read(all_indexed)}

@@ -55,17 +55,7 @@ class Scenes:
 
 
 def find_scenes(links: StrictLinks, rows: Sequence[ImageRow], options: QueryOptions) -> Scenes:
-    """Make scenes of the connected components of strict links, and queries of some of their photos.
-
-    Parameters
-    ----------
-    links : StrictLinks
-        Of a collection.
-    rows : sequence of ImageRow
-        Its photos.
-    options : QueryOptions
-        What is asked for. Boxes that are too small, or that no link covers, are not.
-    """
+    """Make scenes of the connected components of strict links, and queries of some of their photos."""
     numbers = np.array([row.number for row in rows], np.int64)
     # 1 for what is sure and 0 for what is doubtful: what is related is known by the links alone.
     sure = dict.fromkeys(links.doubtful, 0) | dict.fromkeys(links.inliers, 1)

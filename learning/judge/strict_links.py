@@ -48,16 +48,7 @@ class LinkOptions:
 
 @dataclass(frozen=True)
 class StrictLinks:
-    """The strict links of a collection, and the doubtful pairs.
-
-    Attributes
-    ----------
-    inliers : dict of (int, int) to ndarray (K, 2, 2) float32
-        By pair: the centres of the inlier matches, [:, 0] in the photo of the smaller number and [:, 1] in the other,
-        in units of the photos' longer sides.
-    doubtful : frozenset of (int, int)
-        Pairs that may show the same, or are copies of one file: neither right nor wrong.
-    """
+    """The strict links of a collection, and the doubtful pairs."""
 
     # (K, 2, 2) float32: by pair: the centres of the inlier matches, [:, 0] in the photo of the smaller number and [:,
     # 1] in the other, in units of the photos' longer sides
@@ -79,28 +70,7 @@ def link_strictly(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StrictLinks:
-    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open; it keeps its descriptors, which are rootSIFT's.
-    found : mapping of (int, int) to int
-        Pairs that some search has verified, and their inliers. Pairs that have a photo in common are looked at too.
-    options : LinkOptions
-        What is beyond doubt.
-    known : Path, optional
-        File (.npz) of pairs that were matched before; those that are new are added to it.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how many pairs are done.
-
-    Raises
-    ------
-    CairnError
-        The collection keeps no descriptors, or the file is damaged.
-    """
+    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt."""
     if not collection.options.keep_descriptors:
         raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
     tell = progress or (lambda step, done, of: None)
@@ -123,19 +93,8 @@ def link_strictly(
 
 
 def candidate_pairs(found: Mapping[Pair, int], most: int) -> list[Pair]:
-    """Choose the pairs that are looked at: those found, by their inliers, then those found with one and the same photo.
-
-    Parameters
-    ----------
-    found : mapping of (int, int) to int
-        Inliers of pairs.
-    most : int
-        Pairs of each photo, at most.
-
-    Returns
-    -------
-    list of (int, int)
-        Sorted.
+    """Choose the pairs that are looked at, at most `most` of each photo: those found, by their inliers, then those
+    found with one and the same photo.
     """
     neighbours: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for (one, other), count in found.items():

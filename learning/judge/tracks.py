@@ -18,13 +18,7 @@ _APART = 0.02  # of the longer side: a track is rejected if its points in one ph
 
 
 class Tracks:
-    """The tracks of some photos.
-
-    Parameters
-    ----------
-    links : StrictLinks
-        Of a collection.
-    """
+    """The tracks of some photos."""
 
     def __init__(self, links: StrictLinks) -> None:
         sides = [_places(pair, centres) for pair, centres in links.inliers.items()]

@@ -33,25 +33,7 @@ class GainedPhoto:
 
 @dataclass(frozen=True)
 class RetrievalVerdict:
-    """What searches with a learnt descriptor find, and with the one that it is compared with.
-
-    Attributes
-    ----------
-    name : str
-        Of the latter.
-    photos : int
-        That were searched among.
-    scenes : int
-        That strict links make of them.
-    queries : int
-        Boxes in photos of those scenes that are held out.
-    learnt, other : ndarray, shape (S, E), float64
-        By held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's queries.
-    won, lost : tuple of int
-        By engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted.
-    gained : tuple of GainedPhoto
-        Some of what is found with the learnt descriptor alone.
-    """
+    """What searches with a learnt descriptor find, and with the one that it is compared with."""
 
     name: str  # of the latter
     photos: int  # that were searched among
@@ -195,17 +177,7 @@ def gains(
     numbers: Mapping[int, int],
     most: int = 12,
 ) -> list[GainedPhoto]:
-    """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are.
-
-    Parameters
-    ----------
-    queries : sequence of Q BoxQuery
-    learnt, other : sequence of Q frozenset of int
-        Positives that are found with each descriptor.
-    numbers : mapping of int to int
-        Numbers that photos have in the collection that they come from; those that have none are left out.
-    most : int
-    """
+    """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are."""
     found: dict[tuple[int, int], GainedPhoto] = {}  # by place in the scene, and by scene
     counted: Counter[int] = Counter()
     pairs = set[frozenset[int]]()  # each pair of photos is shown once

@@ -20,30 +20,7 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
-    """Read labels of a collection's photos.
-
-    Parameters
-    ----------
-    source : Path
-        One of these.
-
-        - A folder of ground truth, ``NAME_query.txt``, ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt``: photos
-          go by their stems. Queries ``NAME_1``, ``NAME_2``, … show one object where their positives overlap.
-        - A folder with a subfolder for each object, which holds its photos, or links to them, at any depth.
-        - A table: CSV in UTF-8 with commas, semicolons or tabs. The first column is a photo, by its name in the
-          collection, its path (from the working folder or the table's) or its stem; the second is its label, empty for
-          background. A first line of titles is passed over.
-    rows : sequence of ImageRow
-        The photos of the collection, as its catalogue gives them. What the source does not mention is background.
-    skip_missing : bool
-        Leave out photos that the source mentions and the collection does not have.
-
-    Raises
-    ------
-    CairnError
-        There is no such source, it makes no sense, it contradicts itself, it mentions photos that are not in the
-        collection, or no object has two photos.
-    """
+    """Read labels of a collection's photos."""
     source = Path(source)
     if source.is_dir():
         oxford = any(_GROUND_TRUTH.fullmatch(path.name) for path in _entries(source))

@@ -19,21 +19,7 @@ _LABELS = ("good", "ok", "junk")
 
 @dataclass(frozen=True)
 class GroundTruthQuery:
-    """One query and its answers. Photos go by their stems: file names without extension.
-
-    Attributes
-    ----------
-    name : str
-        Name of the query, such as ``all_souls_1``.
-    stem : str
-        The query's photo.
-    box : tuple of float
-        x0, y0, x1, y1 in pixels of the query's photo, with x0 < x1 and y0 < y1.
-    good, ok : frozenset of str
-        Photos that show the object clearly, and those that show more than a quarter of it: the positives.
-    junk : frozenset of str
-        Photos that neither earn nor cost anything.
-    """
+    """One query and its answers. Photos go by their stems: file names without extension."""
 
     name: str  # name of the query, such as ``all_souls_1``
     stem: str  # the query's photo
@@ -50,25 +36,8 @@ class GroundTruthQuery:
 
 
 def read_ground_truth(folder: Path) -> list[GroundTruthQuery]:
-    """Read every query of a folder: ``NAME_query.txt``, ``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt``.
-
-    The query file is one line ``stem x0 y0 x1 y1``, the others list one stem a line; blank lines do not count.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder; other files in it are left alone.
-
-    Returns
-    -------
-    list of GroundTruthQuery
-        In the order of their names.
-
-    Raises
-    ------
-    CairnError
-        The folder is missing or holds no query, a query lacks one of its files, or a line makes no sense. The message
-        names the file and the line.
+    """Read every query of a folder by name: ``NAME_query.txt``, one line ``stem x0 y0 x1 y1``, and ``NAME_good.txt``,
+    ``NAME_ok.txt`` and ``NAME_junk.txt``, one stem a line; blank lines do not count.
     """
     folder = Path(folder)
     if not folder.is_dir():

@@ -49,17 +49,7 @@ class ObjectLabels:
 
 @dataclass(frozen=True)
 class Labels:
-    """What is known of a collection's photos; those that are not mentioned are background and show no object.
-
-    Attributes
-    ----------
-    objects : tuple of ObjectLabels
-        A photo may show several of them; it is to be found by the queries of each, and is not issued as a query then,
-        as nothing says which of them it asks for.
-    asked : frozenset of int
-        Image numbers of the photos that a ground truth asks with. They have no part in learning, neither as queries nor
-        as photos that are searched, so that the same ground truth can measure what was learnt.
-    """
+    """What is known of a collection's photos; those that are not mentioned are background and show no object."""
 
     # a photo may show several of them; it is to be found by the queries of each, and is not issued as a query then, as
     # nothing says which of them it asks for
@@ -69,22 +59,9 @@ class Labels:
     asked: frozenset[int] = frozenset()
 
     def relevance(self, numbers: NDArray[np.integer], rng: np.random.Generator, *, most: int = ISSUED) -> Relevance:
-        """Issue the labelled photos of a database as queries (section IV.B).
-
-        Parameters
-        ----------
-        numbers : ndarray, shape (N,), int
-            Image numbers of the database, in any order. Those of `asked` are left out of it.
-        rng : Generator
-            Draws the queries of an object that has more photos than are issued.
-        most : int
-            Queries of an object, at most.
-
-        Returns
-        -------
-        Relevance
-            A query's positives are the other photos of its object, and it ignores the object's junk and itself. Objects
-            with fewer than two photos in the database have no queries; they keep their number and name.
+        """Issue the labelled photos of a database (image numbers) as queries (section IV.B), at most `most` an object;
+        those of `asked` are left out. Positives are the other photos of the object; its junk and the query itself are
+        ignored. Objects with fewer than two photos there have no queries; they keep their number and name.
         """
         database = np.setdiff1d(np.asarray(numbers, np.int64), _array(self.asked))
         shown = [np.intersect1d(database, _array(labels.positives)) for labels in self.objects]
@@ -118,24 +95,9 @@ class Labels:
 def split(
     labels: Labels, numbers: NDArray[np.int64], rng: np.random.Generator, *, share: float = 0.8
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Divide a collection's photos into those to learn from and those to test with (section V).
-
-    Parameters
-    ----------
-    labels : Labels
-        What is known of them. The photos asked with are always in the test part.
-    numbers : ndarray, shape (N,), int
-        Image numbers of the collection.
-    rng : Generator
-        Decides.
-    share : float
-        Part of the other photos that is learnt from, from 0 to 1.
-
-    Returns
-    -------
-    training, test : ndarray, int64
-        Ascending image numbers; together they are all. The share holds, but for less than one photo each, for the
-        positives of every object, for the junk, for the background and for all of them together.
+    """Divide image numbers (N,) into those to learn from and those to test with (section V), ascending. The share
+    holds, but for less than one photo each, for the positives and junk of every object, for the background, and for all
+    together.
     """
     everything = np.unique(np.asarray(numbers, np.int64))
     groups = [labels_of.positives for labels_of in labels.objects]
@@ -156,25 +118,10 @@ def split(
 def hold_out(
     relevance: Relevance, rng: np.random.Generator, *, each: int = 4, thirds: bool = True
 ) -> tuple[Relevance, Relevance]:
-    """Take a few photos an object out of the training database, to choose the best similarity by (section IV.D).
-
-    Parameters
-    ----------
-    relevance : Relevance
-        Queries and database to learn from.
-    rng : Generator
-        Decides which photos.
-    each : int
-        Photos an object, at most. No photo is taken out that is the last one which another query could find.
-    thirds : bool
-        Take at most a third of the photos that show an object, so that a small one keeps what it is learnt from. Else
-        an object of more photos than `each` gives `each` of them, and the others none (section V).
-
-    Returns
-    -------
-    training, held_out : Relevance
-        Both search the training database, in which no held-out photo is. The held-out photos are the queries of the
-        second, and in the first neither queries nor positives. Objects keep their numbers and names.
+    """Take at most `each` photos an object out of the training database, to choose the best similarity by (section
+    IV.D): no last one that a query could find. `thirds`: at most a third of an object's photos; else an object of more
+    than `each` photos gives that many, and the others none (section V). Both results search the training database;
+    held-out photos are the queries of the second, and no part of the first.
     """
     asking: dict[int, list[int]] = {}  # by the number of a photo: the queries that are to find it
     for query, positives in enumerate(relevance.positives):

@@ -18,28 +18,8 @@ from retrieval.groups.links import components, link_photos
 def verified_relevance(
     collection: Collection, *, min_inliers: int = 20, workers: int = 1, progress: Progress | None = None
 ) -> Relevance:
-    """Ask a collection with each of its photos, and take those that are verified for the ones to be found.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary. It is asked with the features that it keeps: no photo is read again.
-    min_inliers : int
-        Fewest inliers of two photos that show the same; one of them has to find the other with at least these.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how many photos have been asked with.
-
-    Returns
-    -------
-    Relevance
-        See `relate`; an object has the name of its first photo.
-
-    Raises
-    ------
-    CairnError
-        No two photos are verified by enough inliers.
+    """Ask a collection with each of its photos, and take those that are verified by `min_inliers`, either way, for the
+    ones to be found; see `relate`. An object has the name of its first photo.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -63,29 +43,9 @@ def relate(
     most: int = ISSUED,
     seed: int = 0,
 ) -> tuple[Relevance, list[int]]:
-    """Make queries of the photos that are verified with others.
-
-    Parameters
-    ----------
-    numbers : ndarray, shape (N,), int
-        Image numbers of the database.
-    inliers : mapping of (int, int) to int
-        Of pairs of its photos; pairs that have none need not be there.
-    min_inliers : int
-        See `verified_relevance`.
-    most : int
-        Photos of an object that are issued as queries, at most.
-    seed : int
-        Of which ones are.
-
-    Returns
-    -------
-    relevance : Relevance
-        Objects are the connected components of at least two photos, whose photos are queries. Each is to
-        find the photos that it is verified with. It ignores itself, the others of its component, which may well show
-        the same from too far away, and photos that fewer inliers speak for.
-    first : list of int
-        The smallest image number of each object, which are ordered by it.
+    """Make queries of the photos that are verified with others: objects are connected components of two photos and
+    more, at most `most` queries each. Each is to find the photos that it is verified with; it ignores itself, the
+    others of its component, and photos that fewer inliers speak for. Gives also the first image number of each object.
     """
     verified: defaultdict[int, set[int]] = defaultdict(set)
     doubtful: defaultdict[int, set[int]] = defaultdict(set)

@@ -77,14 +77,8 @@ class ConvexProblem(Protocol[Parameters]):
         """Regulariser R(η)."""
 
     def learn(self, features: NDArray[np.int64], matches: NDArray[np.int64]) -> Parameters:
-        """Minimise equation 16 over η by RDA.
-
-        Parameters
-        ----------
-        features : ndarray, shape (K,), int64
-            Those with b(x) = 1.
-        matches : ndarray, shape (K,), int64
-            Row of y_P(x) of each among the positives.
+        """Minimise equation 16 over η by RDA. `features` (K,) int64: those with b(x) = 1. `matches` (K,) int64: row of
+        y_P(x) of each among the positives.
         """
 
 
@@ -109,30 +103,10 @@ def alternate(
     stage: str = "",
     round: int = 0,
 ) -> Alternation[Parameters]:
-    """Minimise equation 16, the sum of its losses divided by K, by alternation.
-
-    RDA is stochastic: parameters that it finds are taken only where they lower the objective on all features, so that
-    no step raises it.
-
-    Parameters
-    ----------
-    problem : ConvexProblem
-        Features and candidates.
-    count : int
-        K.
-    distances : tuple of ndarray, shape (M,) and (L,), optional
-        Distances of all positives and of all negatives, by another descriptor, that the first y_P and b follow from.
-    initial : tuple of str and parameters, optional
-        Parameters to begin with instead, and the step of the history that they come from.
-    alternations : int
-        At most.
-    stage, round
-        Recorded in the history.
-
-    Raises
-    ------
-    ValueError
-        There are too few features, or neither distances nor parameters to begin with.
+    """Minimise equation 16, the sum of its losses divided by K, by alternation. RDA is stochastic: its parameters are
+    taken only where they lower the objective on all features, so that no step raises it. The first y_P and b follow
+    from the `distances` of positives and negatives by another descriptor. Raises ValueError if there are too few
+    features, or neither distances nor parameters to begin with.
     """
     if not 0 < count <= len(problem.positives):
         raise ValueError(f"{count} of {len(problem.positives)} features cannot be learnt from")
@@ -200,25 +174,9 @@ def nearest_batch(near: NDArray[np.float32], far: NDArray[np.float32], starts: N
 def nearest_counts(
     near: NDArray[np.floating], far: NDArray[np.floating], starts: NDArray[np.int64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Mean hinge loss of features against their nearest negatives, and how much each distance counts.
-
-    Parameters
-    ----------
-    near : ndarray, shape (B,)
-        Squared distance of each feature to its match.
-    far : ndarray, shape (M,)
-        Squared distances to its negatives, one feature's after another's.
-    starts : ndarray, shape (B,), int
-        First of each feature.
-
-    Returns
-    -------
-    float
-        Mean over the features of max(d_near - min d_far + 1, 0).
-    ndarray, shape (B,), float64
-        The loss's slope by each distance to a match.
-    ndarray, shape (M,), float64
-        Minus a subgradient by each distance to a negative: only the nearest counts.
+    """Mean hinge loss max(d_near - min d_far + 1, 0) of features against their nearest negatives, its slope (B,) by
+    each distance to a match, and minus a subgradient (M,) by each distance to a negative. `near` (B,), `far` (M,):
+    squared distances, those of one feature after another's from `starts`.
     """
     rows = GroupedRows(np.append(starts, len(far))).nearest(far)
     margins = near.astype(np.float64) - far[rows]

@@ -76,26 +76,8 @@ class Anchors:
 def draw_features(
     matches: MinedMatches, pairs: NDArray[np.int64], number: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw reference features of some image pairs, as evenly from the reference photos as they allow.
-
-    Evenly from photos and, within a photo, from its pairs: else a place of many photos, which are all pairs of each
-    other, would count by their square.
-
-    Parameters
-    ----------
-    matches : MinedMatches
-        The features.
-    pairs : ndarray, shape (K,), int
-        Image pairs.
-    number : int
-        How many features; all where there are fewer; 0: all.
-    rng : Generator
-        Decides.
-
-    Returns
-    -------
-    ndarray, shape (at most number,), int64
-        Rising.
+    """Draw reference features of image pairs, rising, as evenly from the reference photos, and within one from its
+    pairs, as they allow: else a place of many photos would count by their square. `number` 0: all.
     """
     sizes = np.array([len(matches.of_pair(int(pair))) for pair in pairs], np.int64)
     photos, of_photo = np.unique(matches.pairs[pairs, 0], return_inverse=True)

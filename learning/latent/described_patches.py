@@ -46,23 +46,8 @@ def describe_mined(
     workers: int = 1,
     progress: Step | None = None,
 ) -> Described:
-    """Describe patches of a file of matches.
-
-    Parameters
-    ----------
-    matches : MinedMatches
-        The patches.
-    numbers : ndarray, shape (V,), int
-        Which, rising; one at least.
-    describe : callable
-        Gives rows of patches (N, 31, 31).
-    path : Path, optional
-        File (.npy) that the rows are kept in and mapped from; taken as it is where it exists. Otherwise they are held
-        in memory.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told the patches done and their number.
+    """Describe patches of a file of matches. `numbers` (V,) int: which, rising; one at least. `describe`: gives rows of
+    patches (N, 31, 31).
     """
     if path is not None and path.is_file():
         return Described(numbers, load_array(path, mmap=True))

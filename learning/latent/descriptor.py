@@ -113,28 +113,7 @@ def learn_unlabelled(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Unlabelled:
-    """Learn a descriptor from mined matches (Simonyan14 sections 9 and 10.2.3).
-
-    Parameters
-    ----------
-    matches : MinedMatches
-        Features with their putative matches.
-    work : Path
-        Folder of what is computed on the way. A stopped run is picked up there.
-    options : UnlabelledOptions
-        What to learn.
-    pooling : Pooling, optional
-        With the stage "projection": the pooling regions whose descriptor is projected.
-    workers : int
-        Processes; the result does not depend on it, unless time runs out.
-    progress : callable, optional
-        Told a step, how much of it is done, and how much there is.
-
-    Raises
-    ------
-    CairnError
-        There are too few image pairs or features; nothing fits into the wanted dimensions; the folder is damaged.
-    """
+    """Learn a descriptor from mined matches (Simonyan14 sections 9 and 10.2.3)."""
     check_pooling(options.stage, options.base, pooling)
     learner = _WithoutLabels(matches, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)

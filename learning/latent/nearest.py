@@ -44,23 +44,7 @@ def find_nearest(
     count: int = 0,
     workers: int = 1,
 ) -> Nearest:
-    """Compare features with all their candidates, exactly.
-
-    Parameters
-    ----------
-    matches : MinedMatches
-        P(x) and N(x).
-    features : ndarray, shape (F,), int64
-        Reference features, rising.
-    described : Described
-        Rows of n of the features and of all their candidates; see `candidates_of`.
-    projection : ndarray, shape (m, n), optional
-        W that rows are projected by.
-    count : int
-        How many of the nearest negatives are named.
-    workers : int
-        Threads; the result does not depend on it.
-    """
+    """Compare features (rising) with all their candidates, exactly, by rows that W (m, n) projects."""
     bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
     groups = [
         features[start : min(start + _BLOCK, last)]

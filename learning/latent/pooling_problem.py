@@ -39,22 +39,8 @@ class PoolingProblem:
         balanced: bool,
         kept: NDArray[np.int64] | None = None,
     ) -> "PoolingProblem":
-        """Make it in units of the data, of all rings or of some.
-
-        Parameters
-        ----------
-        positives, negatives : tuple of GroupedRows and BlockRows
-            Those of the features, and ψ of these.
-        means : tuple of ndarray, shape (N,)
-            Mean ψ of the positives and of the negatives.
-        mu : float
-            μ₁ in the units of `ring_selection.WeightUnits`; so is γ of `averaging`.
-        averaging : AveragingOptions
-            Steps.
-        balanced : bool
-            See `ring_selection.SelectionOptions`.
-        kept : ndarray, shape (K,), int, optional
-            The rings that may have weight.
+        """Make it in units of the data, of all rings or of some. `means` (N,): mean ψ of the positives and of the
+        negatives. `kept` (K,) int: the rings that may have weight.
         """
         near, far = means if kept is None else (means[0][kept], means[1][kept])
         units = WeightUnits.of(near, far, balanced)

@@ -20,13 +20,7 @@ HELD_OUT = 0.2
 
 
 class ArrayPatches:
-    """Patches in memory, as `learning.patches.sources.Patches` has them.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), uint8
-        Grey values.
-    """
+    """Patches in memory, as `learning.patches.sources.Patches` has them. `patches` (N, S, S) uint8: grey values."""
 
     def __init__(self, patches: NDArray[np.uint8]) -> None:
         self.folder = Path("arrays")  # what they are called where a folder would be named
@@ -51,24 +45,9 @@ def are_arrays(source: object) -> bool:
 
 
 def source_of_arrays(source: Sequence[Any], *, pairs: int = 0, seed: int = 0) -> PatchFolder:
-    """Divide labelled patches into pairs to learn from and pairs to validate on.
-
-    Parameters
-    ----------
-    source : tuple
-        ``(patches, point_ids)``: patches (N, S, S), and the 3-D point that each shows (N,). Matches are all pairs of
-        one point, and as many pairs of different points are drawn; `HELD_OUT` of the points are for validation. Or
-        ``(first, second, same)``: patches (M, S, S) twice, and whether the two of each pair show the same (M,) bool;
-        `HELD_OUT` of the pairs are for validation.
-    pairs : int
-        Largest number of training pairs, and half of that for validation, drawn at random; 0: all.
-    seed : int
-        Of what is drawn.
-
-    Raises
-    ------
-    CairnError
-        Shapes or types do not fit, or there are too few pairs of one kind.
+    """Divide labelled patches, ``(patches, point_ids)`` or ``(first, second, same)``, into pairs to learn from and to
+    validate on: `HELD_OUT` of the points, or of the pairs. Of points all pairs match, and as many of different points
+    are drawn. `pairs`: largest number of training pairs, half of that for validation; 0: all.
     """
     rng = np.random.default_rng(seed)
     if len(source) == 2:
@@ -144,16 +123,8 @@ def as_labels(given: Any, number: int) -> NDArray[np.bool_]:
 
 
 def pairs_of_points(points: NDArray[np.int64], chosen: NDArray[np.int64], rng: np.random.Generator) -> PatchPairs:
-    """Pair all patches of one point, and draw the same number of pairs of different points at random.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N,), int64
-        The point that each patch shows.
-    chosen : ndarray, shape (K,), int64
-        Patches that may be paired, ascending.
-    rng : Generator
-        Draws.
+    """Pair all patches of one point, and draw the same number of pairs of different points at random. `points` (N,)
+    int64: the point that each patch shows. `chosen` (K,) int64: patches that may be paired, ascending.
     """
     order = chosen[np.argsort(points[chosen], kind="stable")]
     starts = np.flatnonzero(np.diff(points[order], prepend=-1))

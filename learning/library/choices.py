@@ -280,13 +280,7 @@ class TuningChoices:
         return replace(found, smoothing=found.smoothing * found.patch_size / usual.patch_size)
 
     def grid(self, *, projections: bool) -> dict[str, Any]:
-        """μ and γ that are asked for, by their names in `SelectionOptions` and `ProjectionOptions`.
-
-        Raises
-        ------
-        CairnError
-            One is not positive.
-        """
+        """μ and γ that are asked for, by their names in `SelectionOptions` and `ProjectionOptions`."""
         mus, gammas = (self.projection_mu, self.projection_gamma) if projections else (self.mu, self.gamma)
         if not all(0 < value < 1e6 for value in (*(mus or ()), *(gammas or ()))):
             raise CairnError("The weights of norms ({--mu}) and the slowness of steps ({--gamma}) must be above 0.")
@@ -331,13 +325,7 @@ class RunChoices:
 
 
 def is_unlabelled(sources: Sequence[Path]) -> bool:
-    """Return whether there are no labels in what is to be learnt from: it is a collection or a file of matches.
-
-    Raises
-    ------
-    CairnError
-        It is, and something else is there too.
-    """
+    """Return whether there are no labels in what is to be learnt from: it is a collection or a file of matches."""
     found = [source for source in sources if source.suffix == ".npz" or (source / OPTIONS).is_file()]
     if found and len(sources) > 1:
         raise CairnError(
@@ -361,13 +349,7 @@ class Settled:
 def settle(
     model: ModelChoices, tuning: TuningChoices, dim: int, channels: "ChannelOptions", *, whitens: bool = True
 ) -> Settled:
-    """Settle what is left open, given the usual dimensions and channels, and whether a whitening is what is usual.
-
-    Raises
-    ------
-    CairnError
-        Options do not go together, or the file of pooling regions has none.
-    """
+    """Settle what is left open, given the usual dimensions and channels, and whether a whitening is what is usual."""
     from retrieval.descriptors.learnt import load_model
 
     dim = model.dim or dim

@@ -59,34 +59,7 @@ class ImproveOptions:
 
 @dataclass(frozen=True)
 class Improvement:
-    """What came of improving the search of a collection.
-
-    Attributes
-    ----------
-    verdict : str
-        ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, besides what is in
-        use.
-    sentence : str
-        The same, and what follows from it.
-    before, after : dict
-        The descriptor in use when it began and the one that was learnt: ``descriptor``, its name; ``fingerprint``; and
-        ``map``, mean average precision in held-out searches, 0 to 1, by ``words`` alone and ``verified``, where it was
-        measured. ``after`` is None if nothing could be learnt.
-    searches : dict or None
-        What it is told by: ``photos`` searched among, held-out ``scenes``, ``queries``, and for ``words`` and
-        ``verified`` how many queries were ``won`` and ``lost``, the mean ``difference`` and its ``standard_error``.
-    gained : list of dict
-        Some photos that verified searches find with what was learnt alone: ``photo`` and ``box``, what was searched
-        with, and ``found``; numbers of photos of the collection.
-    switched : bool
-        Whether all photos are indexed with what was learnt, and it is in use.
-    dropped : list of dict
-        Photos that were left out: name and reason.
-    at : str
-        When it ended, UTC, in ISO's form.
-    seconds : dict of str to float
-        ``learn``, ``switch`` and ``total``: of this run, not of those that were stopped before.
-    """
+    """What came of improving the search of a collection."""
 
     # ``better``, ``worse``, ``same`` or ``cannot say``: what searches find with what was learnt, besides what is in use
     verdict: str
@@ -122,26 +95,7 @@ def improve(
     progress: Telling = None,
 ) -> Improvement:
     """Learn a descriptor from a collection's own photos, without labels, and take it into use where it finds more.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    options : ImproveOptions, optional
-    workers : int
-        Processes; 0: one for each core. The result does not depend on it.
-    catalogue : str, optional
-        Address of the collection's catalogue, where it is on a server.
-    progress : None, bool or callable
-        Progress: see `telling`.
-
-    Raises
-    ------
-    CollectionLocked
-        Another process improves the collection, or changes it when photos are to be indexed again.
-    CairnError
-        The collection's features are of another program, or photos cannot be read and are not to be left out. The
-        collection is what it was.
+    Raises CollectionLocked while another process improves the collection, or changes it.
     """
     options = options or ImproveOptions()
     with telling(progress, TITLES) as tell, Collection.open(folder, catalogue=catalogue) as collection:

@@ -33,23 +33,8 @@ def work_folder(work: Path | None, out: Path | None) -> Iterator[Path]:
 
 
 def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str | None = None) -> list[PatchFolder]:
-    """Open labelled patches, from folders or from arrays.
-
-    Parameters
-    ----------
-    source : path, list of paths, or tuple of arrays
-        See `learn_descriptor`.
-    pairs : int
-        Training pairs of each source, at most, drawn at random; 0: all.
-    seed : int
-        Of what is drawn.
-    pair_file : str, optional
-        Of folders: see `open_sources`.
-
-    Raises
-    ------
-    CairnError
-        A source is missing, damaged or too small, or arrays are of other shapes or types.
+    """Open labelled patches, from folders or from arrays. `pairs`: training pairs of each source, at most, drawn at
+    random; 0: all.
     """
     if are_arrays(source):
         if pair_file is not None:
@@ -59,21 +44,8 @@ def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str 
 
 
 def write_learnt(model: LearntModel, out: Path | None, paper: str | None) -> tuple[LearntDescriptor, dict[str, Any]]:
-    """Write a model that was learnt where a file is named.
-
-    Parameters
-    ----------
-    model : LearntModel
-    out : Path or None
-        File (.npz).
-    paper : str or None
-        Whose choices were all taken.
-
-    Returns
-    -------
-    LearntDescriptor
-    dict
-        Its file, name and fingerprint, as reports begin.
+    """Write a model that was learnt where a file is named. Returns: its file, name and fingerprint, as reports
+    begin.
     """
     if paper is not None:
         model.provenance["as_published"] = paper

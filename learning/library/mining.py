@@ -197,13 +197,7 @@ def mine(
 
 
 def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "PhotoSource":
-    """List the photos of a collection, or of folders and files.
-
-    Raises
-    ------
-    CairnError
-        There is nothing of a name, a collection is among several, or it is damaged.
-    """
+    """List the photos of a collection, or of folders and files."""
     from learning.mining.photo_source import PhotoSource
     from retrieval.collection.layout import OPTIONS
     from retrieval.photos.listing import list_photos

@@ -23,14 +23,7 @@ Result = TypeVar("Result")
 
 
 def published(choices: Choices) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Let a function with a parameter `as_published` take a paper's choices for keywords that are not given.
-
-    Parameters
-    ----------
-    choices : callable
-        Told the values of all parameters, gives those of the paper by their names. It may raise a CairnError if what
-        was given contradicts the paper.
-    """
+    """Let a function with a parameter `as_published` take a paper's choices for keywords that are not given."""
 
     def decorate(function: Callable[Given, Result]) -> Callable[Given, Result]:
         signature = inspect.signature(function)
@@ -62,13 +55,7 @@ _PROJECTION_GRID = {
 
 
 def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Choices of Simonyan14 for pooling regions and projections: of section 10.1, or without labels of 9 and 10.2.
-
-    Raises
-    ------
-    CairnError
-        A whitening is asked for.
-    """
+    """Choices of Simonyan14 for pooling regions and projections: of section 10.1, or without labels of 9 and 10.2."""
     from index.errors import CairnError
     from learning.library.choices import is_unlabelled
 

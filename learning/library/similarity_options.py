@@ -211,21 +211,7 @@ class SimilarityChoices:
 def similarity_options(
     asked: SimilarityChoices, *, neighbours: int, seed: int, as_published: bool
 ) -> "SimilarityOptions":
-    """Return the options of learning; what is left out is as we choose it, or as the paper does.
-
-    Parameters
-    ----------
-    asked : SimilarityChoices
-    neighbours, seed
-        See `learning.library.similarity.learn_similarity`.
-    as_published : bool
-        Whether what is left out is as the paper has it.
-
-    Raises
-    ------
-    CairnError
-        A value makes no sense.
-    """
+    """Return the options of learning; what is left out is as we choose it, or as the paper does."""
     from learning.similarity.options import SimilarityOptions
 
     base = SimilarityOptions.as_published() if as_published else SimilarityOptions()

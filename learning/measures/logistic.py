@@ -9,22 +9,9 @@ _RIDGE = 1e-5
 def fit_logistic(
     table: NDArray[np.float64], signs: NDArray[np.float64], shares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Fit a logistic regression.
-
-    Parameters
-    ----------
-    table : ndarray, shape (N, D), float64
-        A row a sample; the last column is 1.
-    signs : ndarray, shape (N,), float64
-        1 and -1.
-    shares : ndarray, shape (N,), float64, optional
-        How much each sample counts, above 0; all the same if that is left out.
-
-    Returns
-    -------
-    ndarray, shape (D,), float64
-        Weights. None but the last is negative: what speaks for something must not count against it, whatever a few
-        samples say.
+    """Fit a logistic regression to a table (N, D) whose last column is 1, and signs (N,) of 1 and -1; `shares` (N,):
+    how much each sample counts. No weight but the last is negative: what speaks for something must not count against
+    it.
     """
     from scipy.optimize import minimize
 
@@ -47,14 +34,8 @@ def held_out(
     parts: NDArray[np.integer],
     shares: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Logarithms of the odds (N,) of samples, each by the weights that the other parts give.
-
-    Parameters
-    ----------
-    table, signs, shares
-        See `fit_logistic`.
-    parts : ndarray, shape (N,), integer
-        The part that each sample is in.
+    """Logarithms of the odds (N,) of samples, each by the weights that the other parts give. `parts` (N,): the part
+    that each sample is in.
     """
     odds = np.zeros(len(table))
     for part in np.unique(parts).tolist():

@@ -11,31 +11,12 @@ from numpy.typing import NDArray
 def average_precision(
     ranking: Sequence[Hashable], positives: Collection[Hashable], junk: Collection[Hashable] = ()
 ) -> float:
-    """Return the area under the precision-recall curve by trapezoids: the figure that Oxford5K and Paris6K report.
+    """Area under the precision-recall curve by trapezoids, 0 to 1: the figure that Oxford5K and Paris6K report.
 
-    The curve starts at recall 0 and precision 1; each image that is not junk adds
-    (recall - previous recall) * (previous precision + precision) / 2. Junk takes no rank. A positive that is not in
-    the ranking counts as never found. Source: Philbin et al., CVPR 2007, whose ``compute_ap`` program this follows.
-
-    Parameters
-    ----------
-    ranking : sequence of hashable
-        Images, best first: names or numbers.
-    positives : collection of hashable
-        Images to be found.
-    junk : collection of hashable, optional
-        Images that count neither way.
-
-    Returns
-    -------
-    float
-        0 (nothing found) to 1 (every positive comes before everything else).
-
-    Raises
-    ------
-    ValueError
-        There are no positives (the figure is then undefined: leave such a query out of a mean), an image is ranked
-        twice, or an image is both positive and junk.
+    The curve starts at recall 0 and precision 1; each image that is not junk adds (recall - previous recall) *
+    (previous precision + precision) / 2. Junk takes no rank; a positive that is not ranked is never found. Source:
+    Philbin et al., CVPR 2007 (``compute_ap``). Raises ValueError if there are no positives, an image is ranked twice,
+    or it is positive and junk.
     """
     hits, size = _hits(ranking, positives, junk)
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -46,22 +27,10 @@ def average_precision(
 def average_precision_at(
     ranking: Sequence[Hashable], positives: Collection[Hashable], depth: int, junk: Collection[Hashable] = ()
 ) -> float:
-    """Return the average precision of the first images: mAP@100 of Google Landmarks is the mean of it, at 100.
-
-    The sum of the precisions at each positive among the first ``depth`` images that are not junk, over the number of
-    positives or ``depth``, whichever is less. Source: Weyand et al., CVPR 2020, section 5.1.
-
-    Parameters
-    ----------
-    ranking, positives, junk
-        As for `average_precision`.
-    depth : int
-        At least 1.
-
-    Raises
-    ------
-    ValueError
-        As `average_precision`, or the depth is less than 1.
+    """Average precision of the first images, whose mean at 100 is mAP@100 of Google Landmarks (Weyand et al., CVPR
+    2020, section 5.1): the sum of the precisions at each positive among the first ``depth`` images that are not junk,
+    over the number of positives or ``depth``, whichever is less. Raises ValueError as `average_precision`, or if depth
+    < 1.
     """
     if depth < 1:
         raise ValueError(f"a ranking counts to one image at least, not to {depth}")
@@ -105,27 +74,9 @@ def global_average_precision(right: Sequence[bool], positives: int) -> float:
 def precision_at(
     ranking: Sequence[Hashable], positives: Collection[Hashable], k: int, junk: Collection[Hashable] = ()
 ) -> float:
-    """Return the share of positives among the first k images that are not junk, as Revisited reports it.
-
-    If the last positive comes before place k, only the images up to that one count: a query of two positives that
-    are found first has a precision of 1 at 10. Source: Radenović et al., CVPR 2018, whose ``compute_map`` this follows.
-
-    Parameters
-    ----------
-    ranking, positives, junk
-        As for `average_precision`.
-    k : int
-        At least 1.
-
-    Returns
-    -------
-    float
-        0 to 1; 0 if no positive is in the ranking.
-
-    Raises
-    ------
-    ValueError
-        As `average_precision`, or k is less than 1.
+    """Share of positives among the first k images that are not junk, 0 to 1, as Revisited reports it: if the last
+    positive comes before place k, only the images up to that one count (Radenović et al., CVPR 2018, ``compute_map``).
+    Raises ValueError as `average_precision`, or if k < 1.
     """
     if k < 1:
         raise ValueError(f"precision is at one image at least, not at {k}")
@@ -138,12 +89,8 @@ def precision_at(
 
 
 def mean_average_precision(values: Iterable[float]) -> float:
-    """Return the mean over queries of their average precisions.
-
-    Raises
-    ------
-    ValueError
-        There are no values, or one is not between 0 and 1.
+    """Mean over queries of their average precisions. Raises ValueError if there are none, or one is not between 0 and
+    1.
     """
     array = np.array(list(values), np.float64)
     if not array.size:

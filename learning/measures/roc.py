@@ -7,55 +7,18 @@ from numpy.typing import NDArray
 def roc_curve(
     distances: NDArray[np.floating], match: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rates of false and of true positives at every threshold.
-
-    Parameters
-    ----------
-    distances : ndarray, shape (M,)
-        Of the two of each pair; smaller is more alike. Infinity is a distance like any other.
-    match : ndarray, shape (M,), bool
-        Whether a pair is a matching one.
-
-    Returns
-    -------
-    fpr : ndarray, shape (T,), float64
-        FP / (FP + TN) where the pairs with ``distances <= thresholds`` are taken for matches; never falls.
-    tpr : ndarray, shape (T,), float64
-        TP / (TP + FN), the recall; never falls.
-    thresholds : ndarray, shape (T,), float64
-        Minus infinity, at which nothing is taken, then each distance that occurs, ascending.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a distance is NaN, or there is no matching or no other pair.
-
-    Notes
-    -----
-    Pairs at the same distance lie on the same side of every threshold: they enter together, so that neither their
-    order nor that of a sort changes the curve.
+    """Rates of false positives (T,) and true positives (T,), which never fall, at every threshold (T,): minus infinity,
+    then each distance that occurs, ascending; pairs with ``distances <= threshold`` are taken for matches. Pairs at the
+    same distance enter together. Raises ValueError if lengths differ, a distance is NaN, or all pairs are of one kind.
     """
     true_positives, false_positives, thresholds = _counts(distances, match)
     return false_positives / false_positives[-1], true_positives / true_positives[-1], thresholds
 
 
 def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], recall: float = 0.95) -> float:
-    """Return the rate of false positives, FP / (FP + TN), at the smallest threshold whose recall is as large as wanted.
-
-    Nothing is interpolated: the threshold is a distance that occurs, and all pairs at that distance count as matches
-    (see `roc_curve`), so that the recall is reached or exceeded.
-
-    Parameters
-    ----------
-    distances, match : ndarray, shape (M,)
-        See `roc_curve`.
-    recall : float
-        Wanted TP / (TP + FN), above 0 and at most 1.
-
-    Raises
-    ------
-    ValueError
-        As `roc_curve` does, and if the recall is out of range.
+    """Rate of false positives, FP / (FP + TN), at the smallest distance whose recall, TP / (TP + FN), is as large as
+    wanted. Nothing is interpolated: pairs at that distance all count as matches. Raises ValueError as `roc_curve`, and
+    unless 0 < recall <= 1.
     """
     if not 0 < recall <= 1:
         raise ValueError(f"recall must lie above 0 and be at most 1, and is {recall}.")

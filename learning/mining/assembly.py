@@ -41,27 +41,8 @@ class KeptPair:
 
 
 class Assembly:
-    """The file to be, laid out; one image pair's sets are in memory at a time.
-
-    Parameters
-    ----------
-    chunks : list of Chunk
-        All mined.
-    photos : dict of int to MinedPhoto
-        By their place in the source.
-    pairs : list of tuple of int
-        Photos of each image pair, by its number.
-    extent : float
-        Side of the patches over that of the measurement regions.
-
-    Attributes
-    ----------
-    kept : list of KeptPair
-        In the order of their numbers.
-    photos : list of int
-        Photos of these, rising: the order in which the file has them.
-    features, positives, negatives, ambiguous, patches : int
-        Counts.
+    """The file to be, laid out; one image pair's sets are in memory at a time. `photos`, rising: the order in which the
+    file has them.
     """
 
     def __init__(
@@ -95,14 +76,8 @@ class Assembly:
         self.negatives = there - self.positives - self.ambiguous
 
     def cut_patches(self, spool: Path, staging: Staging, workers: Workers, progress: Progress) -> None:
-        """Cut the patches of all used features, one photo's after another's, and append them to a file.
-
-        What is there of a run that was stopped is kept, up to the last whole photo.
-
-        Raises
-        ------
-        CairnError
-            A photo has changed, or can no longer be read.
+        """Cut the patches of all used features, one photo's after another's, and append them to a file. What is there
+        of a run that was stopped is kept, up to the last whole photo.
         """
         ends = self._starts * _BYTES
         size = spool.stat().st_size if spool.is_file() else 0
@@ -126,21 +101,7 @@ class Assembly:
                 progress("patches", done, len(self.photos))
 
     def write(self, out: Path, spool: Path, staging: Staging, names: dict[int, str], meta: dict[str, Any]) -> None:
-        """Write the file, a piece of an array at a time.
-
-        Parameters
-        ----------
-        out : Path
-            The file.
-        spool : Path
-            What `cut_patches` wrote.
-        staging : Staging
-            Has the features.
-        names : dict of int to str
-            Of the photos.
-        meta : dict
-            Record of the file besides the counts.
-        """
+        """Write the file, a piece of an array at a time."""
         kept, total = self.kept, self.patches
         stems = np.array([names[photo] for photo in self.photos])
         places = np.array([[self._place[one.first], self._place[one.second]] for one in kept])
@@ -226,14 +187,8 @@ class _Samples:
 def cut_photo(
     photo: MinedPhoto, used: NDArray[np.bool_], features: FeatureOptions, image: ImageOptions, extent: float = 1.0
 ) -> NDArray[np.uint8]:
-    """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask.
-
-    They are ``extent`` times as large as the detector's own measurement regions, unless the options give their scale.
-
-    Raises
-    ------
-    CairnError
-        The photo can no longer be read, or has changed.
+    """Cut the patches (N, 31, 31) uint8 of some features of a photo, given by a mask. They are ``extent`` times as
+    large as the detector's own measurement regions, unless the options give their scale.
     """
     try:
         rows = Extractor(_Samples(extent), features).extract(read_photo(photo.path, image)).descriptors

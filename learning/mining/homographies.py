@@ -64,25 +64,10 @@ class PhotoMap:
 
 
 def find_map(first: PhotoPoints, second: PhotoPoints, options: MapOptions) -> PhotoMap | None:
-    """Find the map between two photos from matches of their descriptors.
-
-    Parameters
-    ----------
-    first, second : PhotoPoints
-        The photos; their descriptors compare by L2 distance.
-    options : MapOptions
-        Thresholds.
-
-    Returns
-    -------
-    PhotoMap or None
-        None if too few matches agree.
-
-    Notes
-    -----
-    Mutual nearest neighbours are verified by an affine map, as in the paper. Seen from near or at a slant, an affine
-    map fits a plane only roughly, so that regions are compared with others than their own: a projective one, fixed by
-    the matches near the affine one, gives a fifth more features a positive and a quarter fewer of them wrong ones.
+    """Find the map between two photos from matches of their descriptors; None if too few agree. Mutual nearest
+    neighbours are verified by an affine map, as in the paper, which fits a plane only roughly when it is seen from near
+    or at a slant: a projective one, fixed by the matches near the affine one, gives a fifth more features a positive
+    and a quarter fewer of them wrong ones.
     """
     limit = options.strongest or None
     rows1, rows2 = first.features.descriptors[:limit], second.features.descriptors[:limit]
@@ -113,23 +98,9 @@ def refine_map(
     agreed: NDArray[np.int64],
     options: MapOptions,
 ) -> NDArray[np.float64]:
-    """Refine an affine map of the plane.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (N, 2), float64
-        Points of all the tentative matches.
-    affine : ndarray, shape (2, 3)
-        The map that verification found.
-    agreed : ndarray, shape (K,), int
-        The matches that agree on it, within verification's own, larger tolerance.
-    options : MapOptions
-        The model and the tolerance.
-
-    Returns
-    -------
-    ndarray, shape (3, 3), float64
-        That of the projective or affine maps which the most matches agree on; the given one if none does better.
+    """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) which the most matches (N, 2)
+    agree on; the given one if none does better. `agreed` (K,): the matches that agree on it by verification's own,
+    larger tolerance.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))

@@ -60,27 +60,8 @@ def mine_pair(
     number: int = 0,
     known: NDArray[np.float64] | None = None,
 ) -> MinedPair | None:
-    """Mine one image pair.
-
-    Parameters
-    ----------
-    first, second : PhotoPoints
-        The photos.
-    scale : float
-        Measurement region over detected region.
-    options : MapOptions
-        When the photos count as showing the same plane.
-    overlaps : Overlaps
-        What is positive, and what negative.
-    number : int
-        Of the pair.
-    known : ndarray, shape (3, 3), float64, optional
-        The map, where it need not be found.
-
-    Returns
-    -------
-    MinedPair or None
-        None if they do not show the same, or no feature has a positive.
+    """Mine one image pair, by its `known` map (3, 3) if there is one; None if the photos do not show the same, or no
+    feature has a positive.
     """
     found = PhotoMap(known, 0) if known is not None else find_map(first, second, options)
     if found is None:

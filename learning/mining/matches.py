@@ -68,21 +68,8 @@ class ArrayWriter:
 
 
 def write_mined(path: Path, entries: Iterable[ArrayWriter], meta: dict[str, Any]) -> None:
-    """Write a file of mined matches, so that it is there whole or not at all; what is there is replaced.
-
-    Parameters
-    ----------
-    path : Path
-        Its folder must exist.
-    entries : iterable of ArrayWriter
-        All the arrays of the file. Only a piece at a time is held in memory.
-    meta : dict
-        Record of the file; as JSON.
-
-    Raises
-    ------
-    ValueError
-        The number of pieces of an entry differs from its shape.
+    """Write a file of mined matches, so that it is there whole or not at all. Raises ValueError if the pieces of an
+    entry do not make its shape.
     """
     # Always the same name, so that a large unfinished file that a kill leaves is written over by the next run.
     temporary = path.with_name(f".{path.name}.tmp")
@@ -142,13 +129,7 @@ class MinedMatches:
 
     @staticmethod
     def open(path: Path) -> "MinedMatches":
-        """Open a file that `cairn mine` wrote.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged, of a later format, or something else.
-        """
+        """Open a file that `cairn mine` wrote."""
         path = Path(path)
         with reading(path, "file of mined matches", "cairn mine"):
             with open_archive(path) as archive:
@@ -196,19 +177,8 @@ class MinedMatches:
         return range(int(first), int(last))
 
     def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`.
-
-        Parameters
-        ----------
-        share : float
-            Of the features, about, that is for validation.
-        seed : int
-            Of what is drawn.
-
-        Returns
-        -------
-        tuple of ndarray (T,), ndarray (V,), int64
-            Image pairs for training and for validation. Photos serve both only where it cannot be helped.
+        """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`. Photos
+        serve both only where it cannot be helped.
         """
         sizes = np.bincount(self.pair, minlength=len(self.pairs))
         return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))

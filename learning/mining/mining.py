@@ -100,33 +100,9 @@ def mine_matches(
     workers: Workers = 1,
     progress: Progress = lambda step, done, of: None,
 ) -> MiningReport:
-    """Mine matches from photos, and write them to a file (see `learning.mining.matches`).
-
-    Homographies are established between image pairs from matches of descriptors, or are those that views of photos are
-    rendered by. Then P(x) and N(x) of each feature x of a first photo follow from the overlap of measurement regions
-    alone, whatever they look like.
-
-    Parameters
-    ----------
-    source : PhotoSource
-        The photos.
-    out : Path
-        File (.npz) to write; replaced where it exists.
-    options : MiningOptions
-        What is mined, and how.
-    work : Path, optional
-        Folder of what is computed on the way, kept, to go on from with other options. By default one beside the file,
-        removed in the end; a run that was killed goes on from it.
-    workers : int or Pool
-        Processes, or workers that see the same files. The file is the same to the last byte with either.
-    progress : callable, optional
-        Told about the steps ``features``, ``views``, ``pairs`` and ``patches``.
-
-    Raises
-    ------
-    CairnError
-        There are not two photos, or none; or, `TooLittle`, no two overlap, or what was mined is too little to learn
-        from.
+    """Mine matches from photos, and write them to a file (see `learning.mining.matches`). Homographies are established
+    from matches of descriptors, or are those that views are rendered by; then P(x) and N(x) of each feature x of a
+    first photo follow from the overlap of measurement regions alone.
     """
     folder = work or out.with_name(f"{out.name}.mining")
     how, proposed, seen = _propose(source, options)

@@ -44,13 +44,7 @@ class PhotoSource:
 
     @staticmethod
     def open(path: Path, *, catalogue: str | None = None) -> "PhotoSource":
-        """List the photos of a collection, or of a folder.
-
-        Raises
-        ------
-        CairnError
-            There is nothing of that name, or the collection is damaged.
-        """
+        """List the photos of a collection, or of a folder."""
         if not (path / OPTIONS).is_file():
             return PhotoSource(path.resolve().name, [photo for _, photo in list_photos([path])])
         collection = Collection.open(path, catalogue=catalogue)
@@ -59,28 +53,9 @@ class PhotoSource:
         return PhotoSource(path.resolve().name, [Path(row.path) for row in rows], collection, numbers)
 
     def propose(self, how: str | None, number: int, seed: int) -> tuple[str, NDArray[np.int64]]:
-        """Propose image pairs.
-
-        Parameters
-        ----------
-        how : str, optional
-            One of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter, where the
-            source is a collection with a vocabulary.
-        number : int
-            How many pairs; 0: those of `PAIRS`.
-        seed : int
-            Of what is drawn.
-
-        Returns
-        -------
-        tuple of str, ndarray (T, 2) int64
-            How they were found, and pairs of places in `paths`, sorted; no two photos twice. Where the ranking knows
-            none they are drawn at random. Photos of a collection that somebody called no match are left out.
-
-        Raises
-        ------
-        CairnError
-            There are not two photos, or nothing to rank them by.
+        """Propose image pairs (T, 2) of places in `paths`, sorted, and say how they were found; `number` 0: those of
+        `PAIRS`. Where the ranking knows none they are drawn at random. Photos that somebody called no match are left
+        out.
         """
         ranks = self.collection is not None and self.collection.has_vocabulary
         how = how or ("ranking" if ranks else "random")
@@ -114,25 +89,9 @@ class PhotoSource:
         return pairs[[(one, other) not in rejected for one, other in named]]
 
     def choose(self, number: int, seed: int) -> NDArray[np.int64]:
-        """Choose photos to render views of.
-
-        Parameters
-        ----------
-        number : int
-            How many, or all there are; 0: see `VIEWS`.
-        seed : int
-            Of what is drawn.
-
-        Returns
-        -------
-        ndarray, shape (V,), int64
-            Places in `paths`, rising. Of a collection with a vocabulary, photos that its ranking takes to show the same
-            come together, so that of what the others show nothing is learnt.
-
-        Raises
-        ------
-        CairnError
-            There is no photo.
+        """Choose photos to render views of: places in `paths`, rising; `number` 0: see `VIEWS`. Of a collection with a
+        vocabulary, photos that its ranking takes to show the same come together, so that of what the others show
+        nothing is learnt.
         """
         if not self.paths:
             raise CairnError(f"{self.name} has no photos: add some.")

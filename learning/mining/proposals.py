@@ -29,22 +29,7 @@ class Ranker(Protocol):
 
 
 def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw different pairs of photos (Simonyan14, section 9).
-
-    Parameters
-    ----------
-    photos : int
-        How many there are.
-    number : int
-        How many pairs; all there are, where there are fewer.
-    rng : Generator
-        Decides.
-
-    Returns
-    -------
-    ndarray, shape (T, 2), int64
-        Two different photos each, either of the two first, sorted; no two photos twice.
-    """
+    """Draw pairs (T, 2) of two different photos, sorted, no two photos twice (Simonyan14, section 9)."""
     total = photos * (photos - 1) // 2
     drawn = rng.choice(total, min(number, total), replace=False) if total else np.zeros(0, np.int64)
     # Pair t is (i, j), j < i, at t = i (i - 1) / 2 + j.
@@ -56,24 +41,9 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[
 
 
 def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pair photos of a collection with those that its tf-idf index ranks highest for them.
-
-    Parameters
-    ----------
-    ranker : Ranker
-        Of the collection.
-    photos : int
-        How many it has.
-    pairs : int
-        How many pairs are wanted.
-    rng : Generator
-        Decides which photos are asked, and in which order.
-
-    Returns
-    -------
-    ndarray, shape (T, 2), int64
-        Places of a photo and of one it ranks high, sorted; no two photos twice. Half as many photos are
-        asked as pairs are wanted: each for its best other photo, then each for its second, until there are enough.
+    """Pair photos of a collection with those that its tf-idf index ranks highest for them: places (T, 2), sorted, no
+    two photos twice. Half as many photos are asked as pairs are wanted: each for its best other photo, then each for
+    its second, and so on.
     """
     asked = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
     best = dict(zip(asked, ranker.best_of(asked), strict=True))
@@ -88,20 +58,7 @@ def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generat
 
 
 def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw photos of a collection, each with those that its tf-idf index ranks highest for it.
-
-    Parameters
-    ----------
-    ranker, photos, rng
-        See `ranked_pairs`.
-    wanted : int
-        How many, all of them at most.
-
-    Returns
-    -------
-    ndarray, shape (wanted,), int64
-        Their places, rising.
-    """
+    """Draw places of photos of a collection, rising, each with those that its tf-idf index ranks highest for it."""
     chosen: dict[int, None] = {}
     for photo in rng.permutation(photos).tolist():
         if len(chosen) >= wanted:
@@ -112,14 +69,8 @@ def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator)
 
 
 class LocalRanker:
-    """Ranks photos by the index of a collection: see `Ranker`.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    numbers : ndarray, shape (P,), int
-        Image numbers of the photos, in the order of their places.
+    """Ranks photos by the index of a collection: see `Ranker`. `numbers` (P,) int: image numbers of the photos, in the
+    order of their places.
     """
 
     def __init__(self, collection: Collection, numbers: NDArray[np.integer]) -> None:
@@ -138,15 +89,8 @@ class LocalRanker:
 
 
 class ShardedRanker:
-    """Ranks photos by shards of a collection: see `Ranker`.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    numbers : ndarray, shape (P,), int
-        Image numbers of the photos, in the order of their places.
-    shards : Shards
+    """Ranks photos by shards of a collection: see `Ranker`. `numbers` (P,) int: image numbers of the photos, in the
+    order of their places.
     """
 
     def __init__(self, collection: Collection, numbers: NDArray[np.integer], shards: Shards) -> None:

@@ -11,32 +11,10 @@ from index.errors import CairnError
 def split_image_pairs(
     pairs: NDArray[np.integer], sizes: NDArray[np.number], share: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Divide image pairs.
-
-    Photos that are linked through pairs make groups, and groups go to one side as a whole. Only where that leaves too
-    little for validation, because one group has nearly all, that group is divided: photos that grow from one of them,
-    and the pairs among these, are for validation. Pairs across are for training then, and share a photo with it.
-
-    Parameters
-    ----------
-    pairs : ndarray, shape (K, 2), int
-        Photos of each pair.
-    sizes : ndarray, shape (K,), int
-        How much each pair weighs: its features.
-    share : float
-        Of the whole that is wanted for validation, above 0 and below 1.
-    rng : Generator
-        Decides.
-
-    Returns
-    -------
-    tuple of ndarray (T,), ndarray (V,), int64
-        Pairs for training and for validation, sorted; every pair is in one of them, and neither is empty.
-
-    Raises
-    ------
-    CairnError
-        There are fewer than two pairs.
+    """Divide image pairs (K, 2), which weigh `sizes` (K,), into those for training and those for validation, sorted,
+    neither empty. Photos that are linked through pairs go to one side. Only where one group has nearly all, that group
+    is divided: photos that grow from one of them, and the pairs among these, are for validation, and pairs across are
+    for training.
     """
     if len(pairs) < 2:
         raise CairnError(

@@ -45,26 +45,7 @@ class RenderedView:
 def write_view(
     path: Path, image: ImageOptions, target: Path, options: ViewOptions, seed: Sequence[int]
 ) -> RenderedView:
-    """Render a view of a photo, and write it as a JPEG, whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The photo.
-    image : ImageOptions
-        How it is read.
-    target : Path
-        File of the view; its folder must exist.
-    options : ViewOptions
-        How the view differs.
-    seed : sequence of int
-        Of what is drawn.
-
-    Raises
-    ------
-    CairnError
-        The photo can no longer be read.
-    """
+    """Render a view of a photo, and write it as a JPEG, whole or not at all."""
     try:
         photo = read_photo(path, image)
     except CairnError as error:

@@ -32,15 +32,7 @@ class AugmentationOptions:
 
 
 class AugmentedPatches:
-    """A patch set and its distorted copies: number `n + c * len(patches)` is copy `c` of patch `n`.
-
-    Parameters
-    ----------
-    patches : Patches
-        The patches.
-    options : AugmentationOptions
-        How copies are distorted.
-    """
+    """A patch set and its distorted copies: number `n + c * len(patches)` is copy `c` of patch `n`."""
 
     def __init__(self, patches: Patches, options: AugmentationOptions) -> None:
         self.patches = patches

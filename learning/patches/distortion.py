@@ -10,19 +10,7 @@ from retrieval.regions.geometry import rotations
 
 
 def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale: float) -> NDArray[np.float64]:
-    """Draw a linear map (2, 2) float64 of the plane.
-
-    Parameters
-    ----------
-    rng : Generator
-        Decides.
-    rotation : float
-        Standard deviation of the turn, degrees.
-    stretch : float
-        Of the logarithm of what is stretched along a random direction, and shrunk across it.
-    scale : float
-        Of the scale's logarithm.
-    """
+    """Draw a linear map (2, 2) float64 of the plane. `rotation`: standard deviation of the turn, degrees."""
     turn, axes = rotations(np.array([np.deg2rad(rotation) * rng.standard_normal(), rng.uniform(0, np.pi)]))
     along = np.exp(stretch * rng.standard_normal())
     linear = turn @ axes @ np.diag([along, 1 / along]) @ axes.T
@@ -32,20 +20,9 @@ def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale
 def expose(
     seen: NDArray[np.floating], rng: np.random.Generator, blur: float, gamma: float, noise: float
 ) -> NDArray[np.uint8]:
-    """Take a picture (H, W), 0..255, in other light, as uint8; one in two is blurred, and one in two noisy.
-
-    Parameters
-    ----------
-    seen : ndarray, shape (H, W), float32
-        The picture.
-    rng : Generator
-        Decides.
-    blur : float
-        Standard deviation of the blur, pixels, at most.
-    gamma : float
-        Standard deviation of the logarithm of the exponent that light is taken to.
-    noise : float
-        Standard deviation of the noise, grey values, at most.
+    """Take a picture (H, W), 0..255, in other light, as uint8; one in two is blurred, and one in two noisy. `seen` (H,
+    W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most. `noise`: standard deviation of the
+    noise, grey values, at most.
     """
     light: NDArray[Any] = seen
     blurred, noisy = rng.random(2) < 0.5

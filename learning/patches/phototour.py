@@ -56,18 +56,8 @@ class PatchPairs:
 
 
 class PatchSet:
-    """A folder of labelled patches.
-
-    Attributes
-    ----------
-    folder : Path
-        Its folder.
-    points : ndarray, shape (N,), int64
-        The 3-D point that each patch shows.
-    photos : ndarray, shape (N,), int64
-        The photo that it is from.
-    pair_files : list of str
-        Names of the pair files: by split, and within one the smallest first.
+    """A folder of labelled patches. `points` (N,) int64: the 3-D point that each patch shows. `photos` (N,) int64: the
+    photo that it is from.
     """
 
     def __init__(
@@ -81,13 +71,7 @@ class PatchSet:
 
     @classmethod
     def open(cls, folder: Path) -> "PatchSet":
-        """Open a folder; bitmaps are read when their patches are.
-
-        Raises
-        ------
-        CairnError
-            ``info.txt`` or a bitmap is missing, or ``info.txt`` is damaged.
-        """
+        """Open a folder; bitmaps are read when their patches are."""
         folder = Path(folder)
         info = folder / "info.txt"
         if not info.is_file():
@@ -125,23 +109,8 @@ class PatchSet:
         return digest.hexdigest()
 
     def read(self, numbers: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """Read patches.
-
-        Parameters
-        ----------
-        numbers : ndarray, shape (K,), int
-            Numbers of patches, in any order, repeated or not; sorted ones are read fastest.
-
-        Returns
-        -------
-        ndarray, shape (K, 64, 64), uint8
-
-        Raises
-        ------
-        CairnError
-            A bitmap is damaged, or is not 1024 x 1024 pixels.
-        IndexError
-            There is no such patch.
+        """Read patches (K, 64, 64) by their numbers, in any order, repeated or not; sorted ones are read fastest.
+        Raises IndexError if there is no such patch.
         """
         numbers = np.asarray(numbers, np.int64).reshape(-1)
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= len(self)):
@@ -182,19 +151,9 @@ class PatchSet:
         return self._bitmaps[number]
 
     def pairs(self, name: str | None = None) -> PatchPairs:
-        """Read a pair file.
-
-        Parameters
-        ----------
-        name : str, optional
-            Its name; or a split, ``train``, ``validation`` or ``test``, for the largest file that ends with its number.
-            None: the largest of the first split there is: ``train`` of a set that was built here, and the largest
-            of a published one, whose files all end with 0.
-
-        Raises
-        ------
-        CairnError
-            There is no such file, or it is damaged, or contradicts ``info.txt``.
+        """Read a pair file by its name, or the largest of a split, ``train``, ``validation`` or ``test``. None: the
+        largest of the first split there is: ``train`` of a set that was built here, and of a published one, whose files
+        all end with 0, the largest.
         """
         path = self.folder / self._pair_file(name)
         first, point1, second, point2 = _read_columns(path, (0, 1, 3, 4), "two patches with their points")
@@ -229,13 +188,7 @@ class PatchSet:
 
 
 def default_pair_file(patches: PatchSet) -> str:
-    """Choose the pair file to test on: the test part of a built set, or the one that published results are of.
-
-    Raises
-    ------
-    CairnError
-        There is no such file.
-    """
+    """Choose the pair file to test on: the test part of a built set, or the one that published results are of."""
     built = [name for name in patches.pair_files if name.endswith(f"_{SPLITS.index('test')}.txt")]
     if built:
         return built[-1]  # the largest
@@ -302,18 +255,8 @@ def write_bitmaps(
     order: NDArray[np.int64] | None = None,
     progress: Step = lambda done, of: None,
 ) -> None:
-    """Write patches as bitmaps.
-
-    Parameters
-    ----------
-    folder : Path
-        Must exist.
-    patches : ndarray, shape (N, 64, 64), uint8
-        May be memory-mapped: one bitmap's worth is copied at a time.
-    order : ndarray, shape (M,), int, optional
-        Which are written, and in which order; None: all as they are.
-    progress : callable, optional
-        Told how many bitmaps are done, and how many there are.
+    """Write patches (N, 64, 64), which may be memory-mapped, as bitmaps, one bitmap's worth at a time; `order` (M,):
+    which, and in which order.
     """
     order = np.arange(len(patches)) if order is None else order
     total = bitmaps_of(len(order))
@@ -340,24 +283,8 @@ def write_interest(folder: Path, photos: NDArray[np.int64], geometry: NDArray[np
 def write_pairs(
     folder: Path, split: int, first: NDArray[np.int64], second: NDArray[np.int64], points: NDArray[np.int64]
 ) -> str:
-    """Write a pair file.
-
-    Parameters
-    ----------
-    folder : Path
-        Must exist.
-    split : int
-        0, 1, 2: train, validation, test.
-    first, second : ndarray, shape (M,), int
-        Numbers of patches.
-    points : ndarray, shape (N,), int
-        The point of every patch, as in ``info.txt``.
-
-    Returns
-    -------
-    str
-        Its name, ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two numbers in the names of the
-        published sets' files each give all their pairs.)
+    """Write a pair file, and give its name: ``m50_P_N_S.txt`` for P matches, N non-matches and the split S. (The two
+    numbers in the names of the published sets' files each give all their pairs.)
     """
     one, two = points[first], points[second]
     matches = int((one == two).sum())

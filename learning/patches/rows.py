@@ -25,13 +25,7 @@ def values_of(rows: NDArray[np.floating | np.uint8]) -> NDArray[np.floating]:
 
 
 class ArrayRows:
-    """Rows in memory.
-
-    Parameters
-    ----------
-    array : ndarray, shape (M, N)
-        One row a pair.
-    """
+    """Rows in memory. `array` (M, N): one row a pair."""
 
     def __init__(self, array: NDArray[np.float32]) -> None:
         self._array = array
@@ -49,14 +43,8 @@ class ArrayRows:
 
 
 class BlockRows:
-    """Rows in blocks, as `ring_distances.write_ring_distances` leaves them on disk.
-
-    Parameters
-    ----------
-    blocks : list of ndarray, shape (any, N), floating or uint8
-        At least one row in all; of bytes where they are `in_bytes`.
-    scale : ndarray, shape (N,), optional
-        What each column is multiplied by as it is read.
+    """Rows in blocks, as `ring_distances.write_ring_distances` leaves them on disk. `blocks` (any, N) uint8: at least
+    one row in all; of bytes where they are `in_bytes`. `scale` (N,): what each column is multiplied by as it is read.
     """
 
     def __init__(
@@ -118,14 +106,8 @@ class BlockRows:
 
 
 class DifferenceRows:
-    """Differences of the descriptors of pairs, made as they are read.
-
-    Parameters
-    ----------
-    descriptors : ndarray, shape (U, n), float32
-        Of the patches.
-    first, second : ndarray, shape (M,), int
-        Rows of the patches of each pair.
+    """Differences of the descriptors of pairs, made as they are read. `descriptors` (U, n) float32: of the patches.
+    `first`, `second` (M,) int: rows of the patches of each pair.
     """
 
     def __init__(self, descriptors: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]) -> None:
@@ -157,15 +139,7 @@ class DifferenceRows:
 def squared_distances(
     take: Callable[[NDArray[np.integer]], NDArray[np.float32]], first: NDArray[np.integer], second: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Squared distances (M,) float32 of pairs of rows, some at a time.
-
-    Parameters
-    ----------
-    take : callable
-        Gives rows (K, n) float32 by their numbers.
-    first, second : ndarray, shape (M,), int
-        Numbers of the rows of each pair; one at least.
-    """
+    """Squared distances (M,) float32 of pairs of rows (K, n), which `take` gives by their numbers, some at a time."""
     parts = [
         np.square(take(first[start : start + _PAIRS]) - take(second[start : start + _PAIRS])).sum(1)
         for start in range(0, len(first), _PAIRS)

@@ -55,29 +55,9 @@ class PatchFolder:
 def open_sources(
     folders: Sequence[Path], *, pairs: int = 0, held_out: float = 0.2, seed: int = 0, pair_file: str | None = None
 ) -> list[PatchFolder]:
-    """Open folders in the PhotoTour layout.
-
-    A set that `cairn patches build` made has pairs for validation, of other points than those for training. A published
-    one has none: a share of its largest file is held out then (Simonyan14 10.1.2: 100,000 of 500,000).
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        The sets.
-    pairs : int
-        Largest number of training pairs of each set, and half of that for validation, drawn at random; 0: all.
-    held_out : float
-        Share of a published set's pairs for validation.
-    seed : int
-        Of what is drawn.
-    pair_file : str, optional
-        Pair file of each set to learn from, all of it. Of a published set, validation pairs then are drawn from the
-        others of its largest file, as many as would be held out of that; where there are none, a share is held out.
-
-    Raises
-    ------
-    CairnError
-        A set is missing or damaged, or lacks matches or non-matches.
+    """Open folders in the PhotoTour layout. A set that `cairn patches build` made has pairs for validation; of a
+    published one a share of its largest file is held out (Simonyan14 10.1.2: 100,000 of 500,000). `pairs`: largest
+    number of training pairs of each set, and half of that for validation, drawn at random; 0: all.
     """
     sources = []
     for folder in folders:
@@ -132,22 +112,8 @@ def describe_patches(
     progress: Step | None = None,
     footprint: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32.
-
-    Parameters
-    ----------
-    patches : Patches
-        The set.
-    numbers : ndarray, shape (K,), int
-        Numbers of the patches; one at least.
-    describe : callable
-        Gives rows of patches (N, size, size).
-    size : int
-        Samples along a side that `describe` takes.
-    progress : callable, optional
-        Told how many are described, and how many there are.
-    footprint : float
-        Share of a patch's side, about its middle, that is described.
+    """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32; `describe` takes patches (N, size,
+    size).
     """
     rows = np.empty((0, 0), np.float32)
     with one_thread():

@@ -86,31 +86,9 @@ def find_closeups(
     number: int = 3,
     seed: int = 0,
 ) -> list[Closeup]:
-    """Choose features that show well what was mined, each of another image pair.
-
-    Image pairs are drawn at random. Those of photos that no other close-up shows are preferred, and features that have
-    all three kinds of matches, texture, and a round region of a good size to look at.
-
-    Parameters
-    ----------
-    matches : MinedMatches
-        What was mined.
-    photos : dict of str to Path, or sequence of Path
-        The photos, by their names in ``matches``, or to be named by their stems. Left out are photos that are missing
-        or cannot be read, that are smaller than when they were mined, and those that share their name with another.
-    measurement_scale : float
-        Measurement region over detected region.
-    image : ImageOptions
-        How photos are read.
-    number : int
-        Of close-ups, at most.
-    seed : int
-        Of what is drawn.
-
-    Returns
-    -------
-    list of Closeup
-        Fewer, or none, if not enough image pairs have both their photos.
+    """Choose features that show well what was mined, each of another image pair drawn at random; fewer if not enough
+    pairs have both their photos. Photos that no other close-up shows are preferred, and features that have all three
+    kinds of matches, texture, and a round region of a good size.
     """
     paths = _paths_by_place(matches, photos)
     read: dict[int, Photo | None] = {}
@@ -146,18 +124,8 @@ def project_matches(
     kinds: Sequence[str],
     homography: NDArray[np.floating],
 ) -> tuple[PutativeMatch, ...]:
-    """Project matches into the reference photo, and tell their overlap with a feature there (Simonyan14, section 9).
-
-    Parameters
-    ----------
-    region : ndarray, shape (5,)
-        Measurement region of the feature, ``x, y, a, b, c``.
-    targets : ndarray, shape (M, 5)
-        Measurement regions of its matches in the target photo.
-    kinds : sequence of str
-        What each of them is.
-    homography : ndarray, shape (3, 3)
-        From the reference photo to the target photo.
+    """Project matches (M, 5) into the reference photo, and tell their overlap with the region ``x, y, a, b, c`` of a
+    feature there (Simonyan14, section 9). `homography`: from the reference photo to the target photo.
     """
     projected = transfer_ellipses(targets, np.linalg.inv(homography))
     overlaps = _overlaps(region, projected)

@@ -22,17 +22,8 @@ _PLACES = 36  # around an ellipse, where its label can stand
 
 
 def closeup_figure(closeup: Closeup) -> "Figure":
-    """Draw a close-up: reference photo with projections on the left, target photo on the right.
-
-    Parameters
-    ----------
-    closeup : Closeup
-        What `find_closeups` found.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Without the photos' names, which may hold any characters.
+    """Draw a close-up: reference photo with projections on the left, target photo on the right, without the photos'
+    names, which may hold any characters.
     """
     figure = new_figure(12.5, 7.5)
     left, right = figure.subplots(1, 2)

@@ -24,17 +24,8 @@ _LOOKS = {  # of each step: marker, colour, what is said about it
 
 
 def history_figure(history: Sequence[LogEntry]) -> "Figure":
-    """Draw objective and recall against the steps, a column for each stage.
-
-    Parameters
-    ----------
-    history : sequence of LogEntry
-        In the order in which it happened, at least one.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The line of the objective is broken where a round begins, for it is another objective then.
+    """Draw objective and recall against the steps, a column for each stage. The line of the objective is broken where a
+    round begins, for it is another objective then.
     """
     stages = list(dict.fromkeys(entry.stage for entry in history))
     figure = new_figure(6.5 * len(stages), 7.4)

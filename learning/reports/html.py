@@ -12,20 +12,7 @@ _SUFFIXES = (".html", ".htm")
 
 
 def check_html(path: Path, kind: str) -> None:
-    """Refuse a path to which no page can be written, before the work that it is to show.
-
-    Parameters
-    ----------
-    path : Path
-        HTML file; may exist.
-    kind : str
-        What the page is called, such as ``report``.
-
-    Raises
-    ------
-    CairnError
-        It is no name of an HTML file, a folder, or in a folder that does not exist.
-    """
+    """Refuse a path to which no page can be written, before the work that it is to show."""
     path = Path(path)
     if path.suffix.lower() not in _SUFFIXES:
         raise CairnError(f"{path.name} is no name for a {kind}: let it end with .html.")

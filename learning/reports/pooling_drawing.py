@@ -13,20 +13,8 @@ if TYPE_CHECKING:
 
 
 def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], radius: float) -> "Figure":
-    """Draw pooling regions as circles of radius σ, coloured by weight, next to each pixel's contribution (Fig. 4).
-
-    Parameters
-    ----------
-    regions : ndarray, shape (R, 3)
-        x, y and σ, in pixels from the patch's centre.
-    weights : ndarray, shape (R,)
-        Learnt weights, not negative.
-    radius : float
-        Half the patch's side, in pixels.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    """Draw pooling regions x, y, σ (R, 3), in pixels from the patch's centre, as circles of radius σ, coloured by
+    weight, next to each pixel's contribution (Fig. 4). `radius`: half the patch's side.
     """
     figure = new_figure(10.5, 4.6)
     from matplotlib.cm import ScalarMappable
@@ -56,20 +44,9 @@ def pooling_figure(regions: NDArray[np.float32], weights: NDArray[np.float32], r
 def pixel_contribution(
     regions: NDArray[np.floating], weights: NDArray[np.floating], radius: float
 ) -> NDArray[np.float64]:
-    """Return the share of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right).
-
-    Each Gaussian has unit mass on the patch, as in pooling: a small region gives much to few pixels.
-
-    Parameters
-    ----------
-    regions, weights, radius
-        See `pooling_figure`.
-
-    Returns
-    -------
-    ndarray, shape (S, S), float64
-        S the whole number next to twice the radius; the centre of pixel 0 lies at (1 - S) / 2. The sum is 1, or 0
-        where all the weights are.
+    """Share (S, S) of each pixel in a descriptor: the weighted mean of the regions' Gaussians (Fig. 4, right), each of
+    unit mass on the patch; the sum is 1, or 0 where all the weights are. S is the whole number next to twice the
+    radius; the centre of pixel 0 lies at (1 - S) / 2.
     """
     size = max(1, round(2 * radius))
     total = np.sum(weights, dtype=np.float64)

@@ -63,33 +63,9 @@ def write_report(
     tried: Sequence[dict[str, Any]],
     closeups: Sequence[Closeup],
 ) -> None:
-    """Write a report, so that it is there whole or not at all. The same content gives the same file.
-
-    Parameters
-    ----------
-    path : Path
-        HTML file; replaced where it exists.
-    title : str
-        Of the report.
-    verdict : str
-        Whether the learnt descriptor is better than rootSIFT, in a sentence.
-    facts : dict of str to str
-        Training data, the settings, and recall on validation features, by label.
-    model : LearntModel
-        What was learnt; its pooling regions are drawn where it has any.
-    history : sequence of LogEntry
-        What the alternation went through; may be empty.
-    tried : sequence of dict
-        The models tried, in the order in which they are listed. The columns are the keys of all of them: ``stage``,
-        ``share``, ``mu``, ``gamma``, ``dim``, ``recall`` and ``validation`` are known, and others are headed by
-        themselves. Recall is a share, None if it was not measured. A model with a true ``chosen`` is marked.
-    closeups : sequence of Closeup
-        Of `learning.reports.closeup.find_closeups`; may be empty.
-
-    Raises
-    ------
-    CairnError
-        See `check_report`; or the file cannot be written.
+    """Write a report, so that it is there whole or not at all; the same content gives the same file. `tried`: models as
+    they are listed; the columns are the keys of all of them, of which ``stage``, ``share``, ``mu``, ``gamma``, ``dim``,
+    ``recall`` (None: not measured) and ``validation`` are known, and ``chosen`` marks one.
     """
     check_report(path)
     parts = [

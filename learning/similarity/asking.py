@@ -22,25 +22,7 @@ from retrieval.search.searcher import Searcher
 def ask_ground_truths(
     collection: Collection, folders: Sequence[Path], photos: Sequence[Path] = (), *, skip_missing: bool = False
 ) -> MeasuredQueries:
-    """Describe the queries of ground truths, upright, as `cairn evaluate retrieval --turns 1` does.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    folders : sequence of Path
-        Ground truths in the layout of Oxford5K. Queries without positives are left out.
-    photos : sequence of Path
-        Folders of query photos that are not in the collection.
-    skip_missing : bool
-        Leave out queries whose photos are nowhere.
-
-    Raises
-    ------
-    CairnError
-        A ground truth is missing or makes no sense, no query has a positive, or a query's photo cannot be found or told
-        from another one.
-    """
+    """Describe the queries of ground truths, upright, as `cairn evaluate retrieval --turns 1` does."""
     queries = [query for folder in folders for query in read_ground_truth(folder) if query.positives]
     if not queries:
         raise CairnError(f"No query of {', '.join(map(str, folders))} has a positive.")

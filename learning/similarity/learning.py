@@ -60,35 +60,8 @@ def learn_similarity(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntSimilarity:
-    """Learn a sparse similarity matrix from what photos are to be found by which.
-
-    Some photos are held out, and decide which iteration is best (section IV.D); the same number of them is made with
-    them. If objects have too few photos to hold any out, the last iteration counts.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Of the photos, without a similarity.
-    vocabulary : str
-        Fingerprint of its vocabulary.
-    pairs : WordPairs
-        Which different words may mean the same: see `index.similarity.nearest_pairs`.
-    relevance : Relevance
-        Queries that are in the database themselves, their positives, and what is ignored.
-    options : SimilarityOptions, optional
-        What is learnt, and how long.
-    test : MeasuredQueries, optional
-        Measured at each iteration, as in Fig. 6; they decide nothing. The photos that they ask with are not to be in
-        `relevance`: see `Relevance.without`.
-    workers : int
-        Threads; the result does not depend on it.
-    progress : callable, optional
-        Told how far each step is: "gradients" and "iterations", each twice where photos are held out.
-
-    Raises
-    ------
-    CairnError
-        No photo has a positive, or no photo is left that is no positive.
+    """Learn a sparse similarity matrix from what photos are to be found by which. Some are held out, and decide which
+    iteration is best (section IV.D); if objects have too few photos to hold any out, the last iteration counts.
     """
     options = options or SimilarityOptions()
     tell = progress or (lambda step, done, of: None)

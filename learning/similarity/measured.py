@@ -33,17 +33,7 @@ class MeasuredQueries:
 
 
 class RankingMeasure:
-    """Mean average precision of queries that search photos.
-
-    Parameters
-    ----------
-    queries, vectors : csr_matrix, shape (Q, K) and (N, K), float32
-        Unit tf-idf vectors of the queries and of the photos that are searched.
-    positives, ignored : sequence of Q lists of int
-        Places of photos among the N: those to be found, and those that take no rank.
-    pairs : WordPairs
-        What the parameters are of.
-    """
+    """Mean average precision of queries that search photos."""
 
     def __init__(
         self,
@@ -97,19 +87,7 @@ class RankingMeasure:
 
 
 class CollectionMeasure(RankingMeasure):
-    """The same of test queries, whose photos are others than those that are learnt from.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Of the collection, without a similarity.
-    queries : MeasuredQueries
-        At least one.
-    pairs : WordPairs
-        What the parameters are of.
-    workers : int
-        Threads; the result does not depend on it.
-    """
+    """The same of test queries, whose photos are others than those that are learnt from."""
 
     def __init__(self, index: InvertedIndex, queries: MeasuredQueries, pairs: WordPairs, workers: int = 1) -> None:
         def found(numbers: NDArray[np.int64]) -> list[int]:

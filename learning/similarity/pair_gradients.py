@@ -34,18 +34,9 @@ class WordPairs:
 
 
 class PairGradients:
-    """∂S_ij/∂R of image pairs as rows of a sparse matrix, so that S is its product with the parameters.
-
-    S_ij = w_iᵀ R w_j is linear in R. Its derivative by R(u, u) is w_i(u) w_j(u), and by R(u, v) = R(v, u) it is
-    w_i(u) w_j(v) + w_i(v) w_j(u). Both are sparse, as images have few words in common; they are computed once, as
-    section IV.C advises.
-
-    Parameters
-    ----------
-    blocks : sequence of csr_matrix, shape (M_b, K + P), float32
-        Rows of a few thousand image pairs each.
-    workers : int
-        Threads; the result does not depend on it.
+    """∂S_ij/∂R of image pairs as rows of a sparse matrix, so that S is its product with the parameters. S_ij = w_iᵀ R
+    w_j is linear in R: its derivative by R(u, u) is w_i(u) w_j(u), by R(u, v) = R(v, u) it is w_i(u) w_j(v) + w_i(v)
+    w_j(u). Both are sparse; they are computed once, as section IV.C advises.
     """
 
     def __init__(self, blocks: "Sequence[csr_matrix]", parameters: int, workers: int = 1) -> None:
@@ -97,21 +88,7 @@ def pair_gradients(
     workers: int = 1,
     progress: Step | None = None,
 ) -> PairGradients:
-    """Compute ∂S_ij/∂R of image pairs.
-
-    Parameters
-    ----------
-    vectors : csr_matrix, shape (N, K), float32
-        w of each image.
-    pairs : WordPairs
-        Off-diagonal entries of R that are free.
-    left, right : ndarray, shape (M,), int
-        Images i and j of each pair, as rows of `vectors`; distinct, sorted by i, then j.
-    workers : int
-        Threads; the result does not depend on it.
-    progress : callable, optional
-        Told how many images i are done, and of how many.
-    """
+    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j."""
     gather = _Gather(vectors, pairs)
     images, starts = np.unique(left, return_index=True)
     bounds = [*starts.tolist(), len(left)]
@@ -134,17 +111,7 @@ def pair_gradients(
 
 
 def self_gradients(vectors: "csr_matrix", pairs: WordPairs, workers: int = 1) -> PairGradients:
-    """Compute ∂S_ii/∂R of every image: the special case in which no postings need to be read.
-
-    Parameters
-    ----------
-    vectors : csr_matrix, shape (N, K), float32
-        w of each image.
-    pairs : WordPairs
-        Off-diagonal entries of R that are free.
-    workers : int
-        Threads of what is done with the result.
-    """
+    """Compute ∂S_ii/∂R of every image: the special case in which no postings need to be read."""
     gather = _Gather(vectors, pairs)
     blocks, held = [], []
     for image in range(vectors.shape[0]):

@@ -44,22 +44,8 @@ class Triplets:
 
 
 def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
-    """Collect hard triplets from the ranked lists of the training queries, and random ones in addition.
-
-    Parameters
-    ----------
-    vectors : csr_matrix, shape (N, K)
-        Unit tf-idf vectors of the database, in its order.
-    relevance : Relevance
-        Queries that are themselves in the database, with their positives and what is ignored.
-    options : TripletOptions
-        How many.
-
-    Returns
-    -------
-    Triplets
-        Hard ones: l is no positive, and ranked by tf-idf above the positive j. Random ones: any positive j and any
-        l that is neither positive nor ignored.
+    """Collect triplets from the ranked lists of the training queries. Hard: l is no positive, and ranked by tf-idf
+    above the positive j. Random: any positive j and any l that is neither positive nor ignored.
     """
     rng = np.random.default_rng(options.seed)
     options = _shared(options, len(relevance.queries))

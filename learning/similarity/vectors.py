@@ -13,19 +13,8 @@ if TYPE_CHECKING:
 
 
 def unit_vectors(index: InvertedIndex, numbers: NDArray[np.integer]) -> "csr_matrix":
-    """Return images' tf-idf vectors, each divided by its Euclidean norm.
-
-    Parameters
-    ----------
-    index : InvertedIndex
-        Whose idf and term frequency count.
-    numbers : ndarray, shape (N,), int
-        Image numbers.
-
-    Returns
-    -------
-    csr_matrix, shape (N, K), float32
-        Sorted by word, without words of weight 0. An image that has none is an empty row.
+    """Images' tf-idf vectors, each divided by its Euclidean norm, sorted by word, without words of weight 0; an image
+    that has none is an empty row.
     """
     return word_vectors(index, (np.asarray(index.images.features(number).words) for number in numbers.tolist()))
 
