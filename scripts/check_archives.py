@@ -52,17 +52,7 @@ def wrong_wheel(names: Iterable[str]) -> Iterator[str]:
 
 
 def wrong_source(names: Iterable[str], tracked: Iterable[str] = (), known: Iterable[str] = ()) -> Iterator[str]:
-    """Say what is missing in a source distribution, or should not be there.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Files in it, relative to its folder.
-    tracked : iterable of str
-        Files that must be there.
-    known : iterable of str
-        Files that may be there too; anything may where both are empty.
-    """
+    """What is missing in a source distribution (`tracked`), or should not be there."""
     names, tracked = set(names), set(tracked)
     allowed = tracked | set(known)
     yield from (f"the source distribution lacks {name}" for name in sorted(tracked - names))

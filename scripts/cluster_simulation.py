@@ -100,18 +100,7 @@ class Waits:
 
 
 def simulate(measured: Measured, fleet: Fleet, rate: float, *, queries: int = 1500, seed: int = 0) -> Waits:
-    """Let queries come, and give how long each took.
-
-    Parameters
-    ----------
-    measured : Measured
-    fleet : Fleet
-    rate : float
-        Queries a second.
-    queries : int
-        How many; the first tenth, which finds nobody waiting, does not count.
-    seed : int
-    """
+    """Let queries come, and give how long each took."""
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(rng.exponential(1000 / rate, queries))
     rounds = _rounds(measured, fleet)

@@ -45,12 +45,8 @@ _LIMITS = {signal.SIGPROF: f"hang: {CPU_SECONDS:g} s of processor time", signal.
 
 
 def read_inputs(name: str, seed: int, runs: int, folder: Path) -> None:
-    """Read inputs of a target in this process; the folder holds the files of the last one.
-
-    Raises
-    ------
-    AssertionError
-        There is a finding, whose simplest input is the last one.
+    """Read inputs of a target in this process; the folder holds the files of the last one. Raises AssertionError for a
+    finding, whose simplest input is the last one.
     """
     import hypothesis
 
@@ -168,14 +164,7 @@ def child_command(name: str, seed: int, runs: int, folder: Path) -> list[str]:
 
 
 def fuzz(name: str, seed: int, runs: int, work: Path, deadline: float = float("inf")) -> Iterator[tuple[str, Path]]:
-    """Read inputs of a target in processes of their own, with a seed each.
-
-    Yields
-    ------
-    finding : str
-    folder : Path
-        The files that it takes.
-    """
+    """Read inputs of a target in processes of their own, with a seed each; yields findings, and their folders."""
     for number, start in enumerate(range(0, runs, BATCH)):
         folder = work / f"{name}-{seed + number}"
         command = child_command(name, seed + number, min(BATCH, runs - start), folder)

@@ -56,26 +56,13 @@ DESCRIPTORS = 25e6  # of k-means at most: 50 a word
 
 @dataclass(frozen=True)
 class Workload:
-    """Photos, and the machines that index them.
-
-    Attributes
-    ----------
-    photos : int
-    cores : int
-        Workers of one thread, each with a core.
-    features : int
-        Of a photo.
-    photo_bytes : float
-        Of a photo's file.
-    machine_cores : int
-        Of a machine of workers.
-    """
+    """Photos, and the machines that index them."""
 
     photos: int
-    cores: int
-    features: int = 2_000
-    photo_bytes: float = 3e6
-    machine_cores: int = 16
+    cores: int  # workers of one thread, each with a core
+    features: int = 2_000  # of a photo
+    photo_bytes: float = 3e6  # of a photo's file
+    machine_cores: int = 16  # of a machine of workers
 
 
 def worker_hours(load: Workload) -> float:

@@ -108,19 +108,7 @@ def some_pairs(pairs: PatchPairs, each: int, seed: int = 0) -> PatchPairs:
 def measure(
     folder: Path, names: list[str], each: int, seed: int = 0, tell: Callable[[str], None] = lambda line: None
 ) -> list[PatchReport]:
-    """Measure descriptors, peers and ours, on the test pairs of a folder.
-
-    Parameters
-    ----------
-    folder
-        A folder in the layout of PhotoTour.
-    names
-        Names of `PEERS`, or what `find_descriptor` takes.
-    each
-        At most so many matching and so many other pairs, drawn by the seed; 0 for all.
-    tell
-        Called with a line for each result.
-    """
+    """Measure descriptors, peers and ours, on the test pairs of a folder."""
     patches = PatchSet.open(folder)
     pairs = some_pairs(patches.pairs(default_pair_file(patches)), each, seed)
     reports = []

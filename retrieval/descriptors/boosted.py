@@ -120,12 +120,8 @@ class Boosted:
 
 
 def load_boosted(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Boosted:
-    """Build a descriptor from its `meta` and all arrays of a file; neither is trusted.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        Something is missing, of a wrong shape or type, out of range, or contradicts something else.
+    """Build a descriptor from `meta` and arrays of a file, neither of them trusted. Raises ValueError, KeyError or
+    TypeError if they do not fit.
     """
     if meta["kind"] not in KINDS:
         raise ValueError(f"its kind {meta['kind']!r} is unknown")

@@ -42,19 +42,8 @@ class ResponseOptions:
 
 
 def integral_images(patches: NDArray[np.float32], options: ResponseOptions) -> NDArray[np.float64]:
-    """Sum the maps of patches from the top left corner on, so that a box's sum takes four look-ups.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values; S is ``options.patch_size``.
-    options : ResponseOptions
-        What is summed.
-
-    Returns
-    -------
-    ndarray, shape (N, C + 1, S + 1, S + 1), float64
-        Of the channels, and last of what responses are divided by. Row and column 0 are 0.
+    """Sum the maps of patches (N, S, S) from the top left corner on, so that a box's sum takes four look-ups: (N, C +
+    1, S + 1, S + 1), of the channels, and last of what responses are divided by; row and column 0 are 0.
     """
     maps: NDArray[np.floating] = (
         _energies(patches, options) if options.family == "gradient" else _intensities(patches, options)
@@ -70,20 +59,8 @@ def integral_images(patches: NDArray[np.float32], options: ResponseOptions) -> N
 def responses(
     sums: NDArray[np.float64], boxes: NDArray[np.integer], channels: NDArray[np.integer]
 ) -> NDArray[np.float32]:
-    """Return the responses φ of boxes (equation 10).
-
-    Parameters
-    ----------
-    sums : ndarray, shape (N, C + 1, S + 1, S + 1), float64
-        Of `integral_images`.
-    boxes : ndarray, shape (P, 4), int
-        Rows x0, y0, x1, y1, each within the patch and not empty.
-    channels : ndarray, shape (P,), int
-        The channel of each: an orientation e.
-
-    Returns
-    -------
-    ndarray, shape (N, P), float32
+    """Responses φ (N, P) of boxes (equation 10): rows x0, y0, x1, y1 of `boxes`, each within the patch and not empty;
+    `channels` (P,): the orientation e of each.
     """
     number, maps, side, _ = sums.shape
     corners = _corners(boxes, side)

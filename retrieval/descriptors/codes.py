@@ -35,14 +35,8 @@ class Code(Protocol):
         """Bytes of a packed code."""
 
     def apply(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return rows (N, m) float32 as what their codes stand for, (N, dim) float32; N may be 0.
-
-        The squared Euclidean distance of two such rows is the distance of the codes: Hamming's, or the symmetric one.
-
-        Raises
-        ------
-        ValueError
-            The rows are of another length.
+        """Rows (N, m) as what their codes stand for, (N, dim): the squared Euclidean distance of two such rows is the
+        distance of the codes, Hamming's or the symmetric one. Raises ValueError for rows of another length.
         """
 
     def encode(self, rows: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -60,13 +54,7 @@ class Code(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BinaryCode:
-    """Signs of an expansion: β = sgn(U (Ψ - mean) - t), sgn(a) = 1 iff a > 0 (Simonyan14 equation 14, where t = 0).
-
-    Raises
-    ------
-    CairnError
-        The arrays do not fit together, or are not finite.
-    """
+    """Signs of an expansion: β = sgn(U (Ψ - mean) - t), sgn(a) = 1 iff a > 0 (Simonyan14 equation 14, where t = 0)."""
 
     mean: NDArray[np.float32]  # (m,) float32: of the descriptor, so that what is expanded is centred on zero
     frame: NDArray[np.float32]  # (q, m) float32: U, one vector of the frame a row, one bit of the code each
@@ -125,13 +113,7 @@ class BinaryCode:
 @dataclass(frozen=True, eq=False)
 class ProductCode:
     """Product quantisation (Jégou, Douze, Schmid, PAMI 2011): each part of a row is replaced by its nearest codeword.
-
     Parts need not be of one length, so nothing is padded where the number of parts does not divide m.
-
-    Raises
-    ------
-    CairnError
-        The arrays do not fit together, or are not finite.
     """
 
     centroids: NDArray[np.float32]  # (256, m) float32: the codewords of all parts, side by side
@@ -211,20 +193,7 @@ class ProductCode:
 
 
 def load_code(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Code:
-    """Build a code from what its `meta` and `arrays` gave.
-
-    Parameters
-    ----------
-    meta : mapping
-        Read from a file, and not trusted.
-    arrays : mapping of str to ndarray
-        Likewise.
-
-    Raises
-    ------
-    CairnError
-        Something is missing, of a wrong shape or type, not finite, or contradicts something else.
-    """
+    """Build a code from what its `meta` and `arrays` gave."""
     if not isinstance(meta, Mapping) or meta.get("kind") not in ("binary", "product"):
         raise CairnError(_DAMAGED.format("it is neither binary nor a product"))
     names = ("mean", "frame") if meta["kind"] == "binary" else ("centroids", "sizes")

@@ -19,22 +19,7 @@ _NAME = re.compile(r"foreign:([A-Za-z0-9._+-]{1,64}):([0-9]{1,4})(?::([a-z-]+))?
 
 
 class ForeignDescriptor:
-    """A descriptor whose rows come from files: it keeps the contract, but for describing.
-
-    Parameters
-    ----------
-    label : str
-        What people call it.
-    dim : int
-        Length of a row; of binary ones the number of bits.
-    values : str
-        One of `VALUES`.
-
-    Attributes
-    ----------
-    name : str
-        As a collection's options have it: ``foreign:LABEL:DIM``, and how entries are compared if not at unit length.
-    """
+    """A descriptor whose rows come from files: it keeps the contract, but for describing."""
 
     patch_size = 1
     extent = 1.0

@@ -10,24 +10,12 @@ from numpy.typing import NDArray
 def orientation_ramps(
     across: NDArray[np.float32], down: NDArray[np.float32], orientations: int
 ) -> Iterator[NDArray[np.float32]]:
-    """Split gradients by their orientation, in a form that takes few steps to compute.
+    """Split gradients (A, B) along x and y by their orientation: yields the magnitude m, then the ramps, each in the
+    memory of the one before.
 
-    With m the magnitude and a the angle, in steps of 2π / orientations: ramp k is m times a - k, cropped to 0..1. Of a
-    magnitude that is shared between its two nearest orientations, linearly, channel k has ramp k - 1 less ramp k, and
-    channel 0 has m less the first ramp plus the last. What is linear, as pooling is, may be done before that difference
-    is taken.
-
-    Parameters
-    ----------
-    across, down : ndarray, shape (A, B), float32
-        Gradients along x and y.
-    orientations : int
-        Number of ramps.
-
-    Yields
-    ------
-    ndarray, shape (A, B), float32
-        m, then the ramps in turn, each in the memory of the one before it.
+    With a the angle in steps of 2π / orientations, ramp k is m times a - k, cropped to 0..1. Of a magnitude that is
+    shared linearly between its two nearest orientations, channel k has ramp k - 1 less ramp k, and channel 0 m less the
+    first ramp plus the last. What is linear, as pooling is, may be done before that difference is taken.
     """
     import cv2  # here: a descriptor is named without it
 
@@ -44,22 +32,9 @@ def orientation_ramps(
 
 
 def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) -> NDArray[np.float32]:
-    """Split the gradient of patches into orientation channels.
-
-    Each pixel's magnitude is shared between its two nearest orientations, linearly (Lowe, IJCV 2004, section 6.1;
-    Simonyan14 section 3).
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values.
-    orientations : int
-        Number of channels; channel k is centred at the angle 2πk / orientations, from x towards y.
-
-    Returns
-    -------
-    ndarray, shape (orientations, N, (S-2)²), float32
-        Central differences need a neighbour on each side, so that the outermost pixels are left out.
+    """Split the gradient of patches (N, S, S) into channels (orientations, N, S - 2, S - 2): each pixel's magnitude is
+    shared linearly between its two nearest orientations (Lowe, IJCV 2004, section 6.1; Simonyan14 section 3). Central
+    differences need neighbours: the outermost pixels are left out.
     """
     across = patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]
     down = patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]
@@ -75,20 +50,8 @@ def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) ->
 
 
 def dominant_orientation(patches: NDArray[np.float32], bins: int = 36) -> NDArray[np.float32]:
-    """Estimate the dominant gradient orientation of patches.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values.
-    bins : int
-        Bins of the orientation histogram.
-
-    Returns
-    -------
-    ndarray, shape (N,), float32
-        Angles in radians, -π to π, from x towards y: the peak of the smoothed histogram, weighted by magnitude and a
-        Gaussian around the centre, refined by a parabola (Lowe, IJCV 2004, section 5).
+    """Dominant gradient orientation (N,) of patches, radians from x towards y: the peak of the smoothed histogram,
+    weighted by magnitude and a Gaussian around the centre, refined by a parabola (Lowe, IJCV 2004, section 5).
     """
     if not len(patches):
         return np.zeros(0, np.float32)

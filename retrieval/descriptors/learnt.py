@@ -93,12 +93,8 @@ class LearntModel:
 
 
 class LearntDescriptor:
-    """A learnt descriptor (Simonyan14 sections 3 and 8, and `bases`), under the contract of `descriptors.Descriptor`.
-
-    Parameters
-    ----------
-    model : LearntModel
-        Its parameters.
+    """A learnt descriptor (Simonyan14 sections 3 and 8, and `bases`), under the contract of
+    `descriptors.Descriptor`.
     """
 
     def __init__(self, model: LearntModel) -> None:
@@ -130,11 +126,7 @@ class LearntDescriptor:
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
         """Describe patches; see `descriptors.Descriptor.describe`. A coded descriptor gives what its code stands for.
-
-        Raises
-        ------
-        ValueError
-            If the patches are not (N, patch_size, patch_size).
+        Raises ValueError if the patches are not (N, patch_size, patch_size).
         """
         return self._coded(self.describe_uncoded(patches))
 
@@ -148,12 +140,8 @@ class LearntDescriptor:
         return upright, turned
 
     def encode(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.uint8]:
-        """Describe patches as packed codes (N, bytes) uint8.
-
-        Raises
-        ------
-        ValueError
-            If the patches are not (N, patch_size, patch_size), or the descriptor has no code.
+        """Describe patches as packed codes (N, bytes) uint8. Raises ValueError if the patches are not (N, patch_size,
+        patch_size), or the descriptor has no code.
         """
         if self.model.code is None:
             raise ValueError("the descriptor has no code: its rows are real numbers")
@@ -213,13 +201,7 @@ def check_model_path(path: Path) -> None:
 
 
 def save_model(path: Path, model: LearntModel) -> None:
-    """Write a descriptor file (.npz), so that it is there whole or not at all.
-
-    Raises
-    ------
-    CairnError
-        See `check_model_path`.
-    """
+    """Write a descriptor file (.npz), so that it is there whole or not at all."""
     path = Path(path)
     check_model_path(path)
     arrays = _arrays(model)
@@ -233,13 +215,7 @@ def save_model(path: Path, model: LearntModel) -> None:
 
 
 def load_model(path: Path) -> LearntModel:
-    """Read a descriptor file.
-
-    Raises
-    ------
-    CairnError
-        The file is missing, damaged, of a later format, or not a descriptor.
-    """
+    """Read a descriptor file."""
     path = Path(path)
     with reading(path, "descriptor file", "cairn learn descriptor"):
         meta, arrays = _read(path)

@@ -22,14 +22,9 @@ _MOST, _SMALLEST, _LARGEST = 8, 5, 256
 
 @dataclass(frozen=True)
 class NestedSift:
-    """rootSIFT of nested squares of a patch, one after another, under the contract of `bases.BaseModel`.
+    """rootSIFT of nested squares of a patch, one after another, under the contract of `bases.BaseModel`."""
 
-    Attributes
-    ----------
-    sides : tuple of int
-        Samples along the sides of the squares, the whole patch first: all odd, or all even.
-    """
-
+    # samples along the sides of the squares, the whole patch first: all odd, or all even
     sides: tuple[int, ...] = (31, 19)
 
     @property
@@ -79,12 +74,8 @@ class NestedSift:
 
 
 def load_nested(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NestedSift:
-    """Build the descriptor from its `meta`, which is not trusted.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        Something is missing, or out of range.
+    """Build the descriptor from its `meta`, which is not trusted. Raises ValueError, KeyError or TypeError if it does
+    not fit.
     """
     del arrays
     sides = meta["sides"]

@@ -29,19 +29,8 @@ class ChannelOptions:
 
 
 def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -> NDArray[np.float32]:
-    """Return the gradient channels of patches, divided by T(x) (Simonyan14 sections 3 and 4).
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values; S is ``options.patch_size``.
-    options : ChannelOptions
-        Smoothing, channels and the normaliser.
-
-    Returns
-    -------
-    ndarray, shape (orientations, N, S²), float32
-        Pooling is linear, so that pooling these and cropping at 1 is equation 7.
+    """Gradient channels (orientations, N, S²) of patches, divided by T(x) (Simonyan14 sections 3 and 4): pooling is
+    linear, so that pooling these and cropping at 1 is equation 7.
     """
     padded = _smooth_and_pad(patches, options.smoothing)
     channels = orientation_channels(padded, options.orientations)
@@ -57,19 +46,8 @@ def normalised_channels(patches: NDArray[np.float32], options: ChannelOptions) -
 
 
 def region_kernels(regions: NDArray[np.floating], size: int) -> NDArray[np.float32]:
-    """Unit-mass isotropic Gaussians over a patch's samples (equation 1).
-
-    Parameters
-    ----------
-    regions : ndarray, shape (R, 3)
-        Centres x, y from the patch's centre and standard deviations, in samples.
-    size : int
-        Samples along a side, S.
-
-    Returns
-    -------
-    ndarray, shape (S², R), float32
-        Each column sums to one over the samples that the patch has.
+    """Unit-mass isotropic Gaussians (S², R) over a patch's samples (equation 1), of `regions` x, y, σ in samples from
+    its centre.
     """
     across, down = axis_kernels(regions[:, 0], regions[:, 2], size), axis_kernels(regions[:, 1], regions[:, 2], size)
     return np.asarray(np.einsum("rv,ru->vur", down, across).reshape(size * size, -1).astype(np.float32))
@@ -96,22 +74,7 @@ def respond(pooled: NDArray[np.float32], power: float) -> NDArray[np.float32]:
 
 
 def pool(channels: NDArray[np.float32], kernels: NDArray[np.float32], power: float = 1.0) -> NDArray[np.float32]:
-    """Pool normalised channels over regions, and crop at 1 (equation 7).
-
-    Parameters
-    ----------
-    channels : ndarray, shape (C, N, S²), float32
-        Of `normalised_channels`.
-    kernels : ndarray, shape (S², R), float32
-        Of `region_kernels`.
-    power : float
-        See `ChannelOptions`.
-
-    Returns
-    -------
-    ndarray, shape (N, R * C), float32
-        Region by region, the channels of one together.
-    """
+    """Pool normalised channels (C, N, S²) over regions, and crop at 1 (equation 7): (N, R * C), region by region."""
     orientations, number, pixels = channels.shape
     pooled = channels.reshape(-1, pixels) @ kernels
     pooled = respond(pooled, power)

@@ -10,15 +10,9 @@ _FAINTEST = 0.1  # grey values: the standard deviation is never taken to be less
 
 
 class RawPixels:
-    """Grey values normalised for bias and gain, for the sum of squared differences (SSD; Brown11 section VI.B).
-
-    A row is the patch's grey values less their mean, of unit length: the squared distance of two is 2 - 2 ρ, ρ being
-    their correlation.
-
-    Parameters
-    ----------
-    patch_size : int
-        Samples along a patch's side; 32 for the 1,024 dimensions of Trzcinski12, figure 4.
+    """Grey values normalised for bias and gain, for the sum of squared differences (SSD; Brown11 section VI.B). A row
+    is the patch's grey values less their mean, of unit length: the squared distance of two is 2 - 2 ρ, ρ being their
+    correlation.
     """
 
     extent = 1.0
@@ -31,12 +25,8 @@ class RawPixels:
         self.fingerprint = fingerprint({}, {"descriptor": "ssd", "patch": self.patch_size, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `Descriptor.describe`.
-
-        Raises
-        ------
-        ValueError
-            If the patches are not (N, patch_size, patch_size).
+        """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, patch_size,
+        patch_size).
         """
         grey = check_patches(patches, self.patch_size).reshape(len(patches), self.dim)
         rows: NDArray[np.float32] = grey - grey.mean(axis=1, keepdims=True)

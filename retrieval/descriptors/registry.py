@@ -27,38 +27,14 @@ _SHIPPED = Path(__file__).parents[2] / "data" / "models"
 
 
 def model_file(name: str, folder: Path | None = None) -> Path | None:
-    """Return the file of a learnt descriptor, by its name or its own path; None for the others.
-
-    Parameters
-    ----------
-    name : str
-        See `find_descriptor`.
-    folder : Path, optional
-        What a relative path is relative to; the working folder otherwise.
-    """
+    """Return the file of a learnt descriptor, by its name or its own path; None for the others."""
     if name in MODELS:
         return _SHIPPED / f"{name}.npz"
     return (folder or Path()) / name if name.endswith(".npz") else None
 
 
 def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
-    """Look a descriptor up by its name, or read it from its file.
-
-    Parameters
-    ----------
-    name : str
-        A name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote;
-        building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; the name of one
-        of another program, as a collection of such features has it (see `retrieval.descriptors.foreign`); or the name
-        or place of an extension (`index.extensions`).
-    folder : Path, optional
-        What a relative path is relative to; the working folder otherwise.
-
-    Raises
-    ------
-    CairnError
-        The name is unknown, its file is missing or damaged, or an extension is missing or cannot be loaded.
-    """
+    """Look a descriptor up by its name, or read it from its file."""
     if name in DESCRIPTORS:
         return DESCRIPTORS[name]()
     file = model_file(name, folder)

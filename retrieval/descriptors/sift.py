@@ -10,17 +10,9 @@ _ORIENTATIONS = 8
 
 
 class Sift:
-    """SIFT on rectified patches (Lowe, IJCV 2004, section 6; the layout of VLFeat's `vl_covdet`).
-
-    The 4x4 grid of bins spans the patch such that the outer bins' linear tails end at its border: a bin is a fifth of
-    the patch. Magnitudes are weighted by a Gaussian of two bins, rows are normalised, clipped at 0.2, normalised again.
-
-    Parameters
-    ----------
-    root : bool
-        Give rootSIFT: L1-normalised, then the square root of each entry (Arandjelović & Zisserman, CVPR 2012).
-    patch_size : int
-        Samples along a patch's side.
+    """SIFT on rectified patches (Lowe, IJCV 2004, section 6; the layout of VLFeat's `vl_covdet`). The 4x4 grid of bins
+    spans the patch such that the outer bins' linear tails end at its border: a bin is a fifth of the patch. Magnitudes
+    are weighted by a Gaussian of two bins, rows are normalised, clipped at 0.2, normalised again.
     """
 
     dim = 128
@@ -38,12 +30,8 @@ class Sift:
         self.fingerprint = fingerprint({}, {"descriptor": self.name, "patch": patch_size, "bins": 4, "version": 1})
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `Descriptor.describe`.
-
-        Raises
-        ------
-        ValueError
-            If the patches are not (N, patch_size, patch_size).
+        """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, patch_size,
+        patch_size).
         """
         from retrieval.descriptors.sift_kernels import pool_gradients  # here: Numba takes its time to load
 

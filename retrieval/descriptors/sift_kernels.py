@@ -119,21 +119,11 @@ def _pool(
 
 @compiled(array(FLOAT32, 3), array(FLOAT32, 2), written(FLOAT32, 2))
 def pool_gradients(patches: NDArray[np.float32], weights: NDArray[np.float32], rows: NDArray[np.float32]) -> None:
-    """Sum the gradients of patches over bins of place and orientation.
+    """Sum the gradients of patches (N, S, S) over bins of place and orientation into `rows` (N, 8 B²).
 
-    A magnitude is shared linearly between the two orientations next to its angle. With m the magnitude and a the angle,
-    ramp k is m times a - k, cropped to 0..1: orientation k has ramp k - 1 less ramp k, and the first has m less the
-    first ramp plus the last. The difference is taken after the sums over place.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values.
-    weights : ndarray, shape (B, S), float32
-        Weights of the samples in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that
-        follow each other.
-    rows : ndarray, shape (N, 8 B²), float32
-        Output of the sums.
+    A magnitude is shared linearly between the two orientations next to its angle by ramps, as in
+    `gradients.orientation_ramps`; the difference is taken after the sums over place. `weights` (B, S): of the samples
+    in the bins along an axis: 0 at both ends, and elsewhere not 0 in one bin or in two that follow each other.
     """
     bins, size = weights.shape
     flat = patches.reshape(len(patches), size * size)

@@ -33,13 +33,7 @@ class Surf:
         self._weights = np.outer(weight, weight).astype(np.float32)
 
     def describe(self, patches: NDArray[np.uint8 | np.float32]) -> NDArray[np.float32]:
-        """Describe patches; see `Descriptor.describe`.
-
-        Raises
-        ------
-        ValueError
-            If the patches are not (N, 42, 42).
-        """
+        """Describe patches; see `Descriptor.describe`. Raises ValueError if the patches are not (N, 42, 42)."""
         patches = check_patches(patches, self.patch_size)
         rows = np.empty((len(patches), self.dim), np.float32)
         for start in range(0, len(patches), _CHUNK):
@@ -61,17 +55,8 @@ class Surf:
 
 
 def haar_responses(patches: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Haar responses at the points of patches: grey values right of each less those left of it, and below less above.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), float32
-        Grey values.
-
-    Returns
-    -------
-    ndarray, ndarray, shape (N, S / 2 - 1, S / 2 - 1), float32
-        d_x and d_y of boxes of 4 x 4 samples, means of either half.
+    """Haar responses d_x, d_y (N, S / 2 - 1, S / 2 - 1) at points of patches, of boxes of 4 x 4 samples, means of
+    either half: grey values right less left, and below less above.
     """
     size = patches.shape[1] // _STEP
     quarters = patches.reshape(len(patches), size, _STEP, size, _STEP).mean(axis=(2, 4))

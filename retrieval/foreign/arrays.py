@@ -24,25 +24,10 @@ def entry_of(
     columns_first: bool = False,
     is_binary: bool = False,
 ) -> Entry:
-    """Make sense of the arrays of one photo.
-
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-        One of ``keypoints`` (N, 2 to 4: x, y, scale, angle in radians), ``frames`` (N, 5: x, y, a, b, c of an ellipse;
-        or N, 6: x, y, a11, a12, a21, a22) and ``lafs`` (N, 2, 3 or 1, N, 2, 3, as kornia has them); ``descriptors``
-        (N, D) or (D, N), and maybe ``scores`` (N,) and ``image_size`` (2,: width, height).
-    origin : float
-        Coordinate of the centre of the top-left pixel.
-    columns_first : bool
-        Whether square arrays of descriptors are (D, N).
-    is_binary : bool
-        Whether descriptors are packed bits.
-
-    Raises
-    ------
-    CairnError
-        Arrays are missing, or of another shape, or have what is no number: the reason alone.
+    """Make sense of the arrays of one photo: one of ``keypoints`` (N, 2 to 4: x, y, scale, angle in radians),
+    ``frames`` (N, 5: x, y, a, b, c of an ellipse; N, 6: x, y, a11, a12, a21, a22) and ``lafs`` (N, 2, 3 or 1, N, 2, 3:
+    kornia's); ``descriptors`` (N, D) or (D, N); maybe ``scores`` (N,) and ``image_size`` (width, height). `origin`:
+    coordinate of the centre of the top-left pixel.
     """
     with np.errstate(all="ignore"):  # what is far too large is refused
         geometry, centres, linear = _geometry(arrays)

@@ -25,55 +25,28 @@ from retrieval.regions.detectors.registry import FOREIGN
 
 
 class WholeExtractor(Protocol):
-    """What an extension of the kind ``extractor`` offers.
+    """What an extension of the kind ``extractor`` offers."""
 
-    Attributes
-    ----------
-    name : str
-        What people call its descriptors.
-    dim : int
-        Length of a descriptor; of packed bits their number.
-    geometry : str
-        What is known of a keypoint: ``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``.
-    fingerprint : str
-        Another one whenever it would give other features, such as by another model.
-    """
-
-    name: str
-    dim: int
-    geometry: str
-    fingerprint: str
+    name: str  # what people call its descriptors
+    dim: int  # length of a descriptor; of packed bits their number
+    geometry: str  # what is known of a keypoint: ``points``, ``scales``, ``oriented``, ``ellipses`` or ``affine``
+    fingerprint: str  # another one whenever it would give other features, such as by another model
 
     def extract(self, image: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Find and describe the keypoints of an image.
 
-        Parameters
-        ----------
-        image : ndarray, shape (H, W) or, if the extension has ``colour = True``, (H, W, 3), uint8
-            Grey, or RGB; upright, and reduced to the collection's ``max_side``.
-
-        Returns
-        -------
-        dict of str to ndarray
-            ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the
-            top-left one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared
-            at unit length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher
-            the better. N may be 0.
+        `image` (H, W) uint8: grey, or RGB; upright, and reduced to the collection's ``max_side``. Returns:
+        ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the top-left
+        one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared at unit
+        length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher the better.
+        N may be 0.
         """
         ...
 
 
 class ComputedExtractor(ForeignExtractor):
-    """Gives photos the features that an extension computes.
-
-    The extension is found when it is first needed, in each process.
-
-    Parameters
-    ----------
-    descriptor : ForeignDescriptor
-        What they are described by.
-    options : FeatureOptions
-        With the place and the fingerprint of the extension.
+    """Gives photos the features that an extension computes. The extension is found when it is first needed, in each
+    process.
     """
 
     reads_files = False
@@ -92,13 +65,7 @@ class ComputedExtractor(ForeignExtractor):
         return True
 
     def extension(self) -> WholeExtractor:
-        """Find what computes.
-
-        Raises
-        ------
-        CairnError
-            It is missing, cannot be loaded, or computes other features than the collection's.
-        """
+        """Find what computes."""
         if self._extension is None:
             place = str(self.options.extractor)
             found = find_extractor(place).load()
@@ -150,13 +117,7 @@ def find_extractor(name: str) -> Extension:
 
 
 def extracted_by(name: str) -> tuple[ForeignDescriptor, FeatureOptions]:
-    """Return the descriptor of an extension, by its name or place, and what is known of its keypoints.
-
-    Raises
-    ------
-    CairnError
-        There is no such extension, it cannot be loaded, or it says of itself what cannot be.
-    """
+    """Return the descriptor of an extension, by its name or place, and what is known of its keypoints."""
     extension = find_extractor(name)
     made: WholeExtractor = extension.load()
     values, geometry = getattr(made, "values", UNIT), f"{FOREIGN}{made.geometry}"

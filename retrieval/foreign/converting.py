@@ -19,22 +19,7 @@ _LARGEST = 65_504.0  # what float16 holds
 
 
 def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry:
-    """Return features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
-
-    Parameters
-    ----------
-    entry : Entry
-        As the file has it.
-    width, height : int
-        Of the upright photo.
-    orientation : int
-        Of the stored one, as its EXIF says: 1 to 8.
-
-    Raises
-    ------
-    CairnError
-        The picture was another, or a keypoint lies outside the photo: the reason alone.
-    """
+    """Features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it."""
     stored = (width, height) if orientation < 5 else (height, width)
     # Versions of a program differ in this: a size that is the upright photo's alone tells that it was turned.
     was_turned = entry.size and _is_of(entry.size, (width, height)) and not _is_of(entry.size, stored)
@@ -100,25 +85,8 @@ def _upright(entry: Entry, stored: tuple[int, int], orientation: int) -> Entry:
 def features_of(
     entry: Entry, descriptor: ForeignDescriptor, geometry: str, width: int, height: int, most: int = 0
 ) -> Features:
-    """Return the features of a photo.
-
-    Parameters
-    ----------
-    entry : Entry
-        As `placed` gives it.
-    descriptor : ForeignDescriptor
-        What the collection's are.
-    geometry : str
-        What is known of the collection's keypoints, one of `GEOMETRIES`.
-    width, height : int
-        Of the photo, pixels.
-    most : int
-        Features at most, the best by their scores and spread over the photo, or the first; 0: all.
-
-    Raises
-    ------
-    Unfit
-        The features are of another kind or dimension than the collection's.
+    """Features of a photo of some size in pixels; the `most` best by their scores, spread over the photo, or the first
+    (0: all). Raises Unfit if they are of another kind or dimension than the collection's.
     """
     if not len(entry):
         return Features(
@@ -150,12 +118,8 @@ def features_of(
 
 
 def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.float16]:
-    """Descriptors (N, D) as a collection keeps them: at unit length, as bits of -1 and 1, or as they are.
-
-    Raises
-    ------
-    Unfit
-        They are not what the collection's are.
+    """Descriptors (N, D) as a collection keeps them: at unit length, as bits of -1 and 1, or as they are. Raises
+    Unfit.
     """
     if descriptor.values == BITS:
         rows = unpacked(rows)
@@ -180,22 +144,9 @@ def rows_of(rows: NDArray[Any], descriptor: ForeignDescriptor) -> NDArray[np.flo
 
 
 def described_as(entry: Entry, label: str, values: str | None) -> ForeignDescriptor | None:
-    """Tell from features what descriptor they are of; None if these do not tell.
-
-    Parameters
-    ----------
-    entry : Entry
-        Features of some photo.
-    label : str
-        What people call it.
-    values : str, optional
-        How entries are to be compared, one of `VALUES`; None: bits where the file says so, whole numbers from 0 to 255
-        as they are, and all others at unit length.
-
-    Raises
-    ------
-    CairnError
-        They can be none: there is no such dimension, they are not bits, or may be bits or numbers.
+    """Tell from features what descriptor they are of; None if they do not tell. `values`: one of `VALUES`, how entries
+    are compared; by default bits where the file says so, whole numbers from 0 to 255 as they are, and all others at
+    unit length.
     """
     rows = entry.descriptors
     if not len(entry) or (rows.dtype != np.bool_ and not rows.any()):

@@ -44,63 +44,36 @@ CREATE TABLE two_view_geometries (pair_id INTEGER PRIMARY KEY NOT NULL, rows INT
 
 @dataclass(frozen=True)
 class ExportedPhoto:
-    """A photo as it is stored, whatever its EXIF says of turns, and its features.
+    """A photo as it is stored, whatever its EXIF says of turns, and its features."""
 
-    Attributes
-    ----------
-    name : str
-        Path within the folder of photos, with slashes.
-    width, height : int
-        Pixels.
-    keypoints : ndarray, shape (N, 2), float32
-        The centre of the top-left pixel at (0, 0).
-    linear : ndarray, shape (N, 2, 2), float32, or None
-        Maps from the unit circle to the regions; None if only places are known.
-    descriptors : ndarray, shape (N, D), or None
-        None where they are not kept.
-    """
-
-    name: str
+    name: str  # path within the folder of photos, with slashes
+    # pixels
     width: int
     height: int
-    keypoints: NDArray[np.float32]
+    keypoints: NDArray[np.float32]  # (N, 2) float32: the centre of the top-left pixel at (0, 0)
+    # (N, 2, 2) float32: maps from the unit circle to the regions; None if only places are known
     linear: NDArray[np.float32] | None
-    descriptors: NDArray[np.floating] | None
+    descriptors: NDArray[np.floating] | None  # (N, D): None where they are not kept
 
 
 @dataclass(frozen=True)
 class ExportedPair:
-    """Two photos that are matched.
+    """Two photos that are matched."""
 
-    Attributes
-    ----------
-    first, second : str
-        Their names.
-    matches : ndarray, shape (K, 2), int32
-        Tentative matches: row of the keypoints of the first, row of those of the second.
-    inliers : ndarray, shape (M, 2), int32
-        Those that agree with the geometry; none where there is none.
-    fundamental, homography : ndarray, shape (3, 3), float64, or None
-        Of pixels of the two photos as they are stored, the centre of the top-left one at (0, 0); a homography is there
-        where a plane or a turn of the camera explains the inliers.
-    """
-
+    # their names
     first: str
     second: str
+    # (K, 2) int32: tentative matches: row of the keypoints of the first, row of those of the second
     matches: NDArray[np.int32]
-    inliers: NDArray[np.int32]
+    inliers: NDArray[np.int32]  # (M, 2) int32: those that agree with the geometry; none where there is none
+    # (3, 3) float64: of pixels of the two photos as they are stored, the centre of the top-left one at (0, 0); a
+    # homography is there where a plane or a turn of the camera explains the inliers
     fundamental: NDArray[np.float64] | None = None
     homography: NDArray[np.float64] | None = None
 
 
 def write_pairs(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    """Write pairs of names, two a line, as hloc and COLMAP's lists of matches have them.
-
-    Raises
-    ------
-    CairnError
-        A name has a space, which would part it in two; or the file cannot be written.
-    """
+    """Write pairs of names, two a line, as hloc and COLMAP's lists of matches have them."""
     lines = []
     for pair in pairs:
         for name in pair:
@@ -142,14 +115,9 @@ def write_hloc(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[Expo
     """Write features and matches into one HDF5 file in hloc's layout, which takes it for both.
 
     A photo is the group of its name, with ``keypoints`` (N, 2), ``image_size`` and maybe ``descriptors`` (D, N); a pair
-    is the group ``FIRST/SECOND``, slashes in the names written as ``-``, with ``matches0`` (N,) int32, the keypoint of
-    the second for each of the first, or -1, and ``matching_scores0`` (N,) float16: 1 for a match that agrees with the
-    geometry, 0.5 for another one, 0 for none.
-
-    Raises
-    ------
-    CairnError
-        The file is there already or cannot be written, or the optional package that writes HDF5 is missing.
+    is the group ``FIRST/SECOND``, slashes in names written as ``-``, with ``matches0`` (N,) int32, the keypoint of the
+    second for each of the first or -1, and ``matching_scores0`` (N,) float16: 1 for a match that agrees with the
+    geometry, 0.5 for another, 0 for none.
     """
     require_h5py()
     import h5py
@@ -172,16 +140,9 @@ def write_hloc(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[Expo
 
 
 def write_colmap(path: Path, photos: Iterable[ExportedPhoto], pairs: Iterable[ExportedPair]) -> None:
-    """Write a database of COLMAP's, whose mapper can begin with it.
-
-    Each photo has a camera of its own (simple radial, its focal length guessed), and keypoints with their shapes;
-    descriptors are there where they have 128 entries, as COLMAP can compare no others. Each pair has its matches; those
-    with enough inliers have their geometry, too.
-
-    Raises
-    ------
-    CairnError
-        The file is there already, or cannot be written.
+    """Write a database of COLMAP's, whose mapper can begin with it. Each photo has a camera of its own (simple radial,
+    its focal length guessed), and keypoints with their shapes; descriptors are there where they have 128 entries, as
+    COLMAP compares no others. Pairs have their matches, and with enough inliers their geometry.
     """
     with _whole(path) as temporary, contextlib.closing(sqlite3.connect(temporary)) as database, database:
         database.executescript(_SCHEMA)

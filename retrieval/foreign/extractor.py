@@ -32,19 +32,7 @@ class DescribedPhoto(Photo):
 
 
 class ForeignExtractor(Extractor):
-    """Gives photos the features that a file has of them.
-
-    Parameters
-    ----------
-    descriptor : ForeignDescriptor
-        What they are described by.
-    options : FeatureOptions
-        What is known of keypoints, in the place of the detector.
-    source : FeatureSource, optional
-        Source of features; without it, there are no features.
-    roots : sequence of Path
-        Folders that are indexed: see `names_of`.
-    """
+    """Gives photos the features that a file has of them."""
 
     is_foreign = reads_files = True
 

@@ -21,16 +21,10 @@ _ARRAYS = ("keypoints", "descriptors", "scores", "image_size", "scales", "oris",
 
 @dataclass(frozen=True)
 class HlocFile:
-    """A file of hloc's: ``keypoints`` (N, 2), ``descriptors`` (D, N), and maybe ``scores``, ``scales`` and ``oris``.
-
-    Keypoints are in pixels of the photo, the centre of the top-left one at (0, 0): hloc adds 0.5 when it fills COLMAP's
-    database. It takes photos as they are stored, whatever their EXIF says of turns; before its pull request 373 it
-    took them turned, which ``image_size`` tells of quarter turns. ``oris`` are degrees.
-
-    Raises
-    ------
-    CairnError
-        The optional package that reads HDF5 is missing.
+    """A file of hloc's: ``keypoints`` (N, 2), ``descriptors`` (D, N), maybe ``scores``, ``scales`` and ``oris``
+    (degrees). Keypoints are in pixels, the centre of the top-left one at (0, 0). It takes photos as they are stored,
+    whatever EXIF says of turns; before its pull request 373 it turned them, which ``image_size`` tells of quarter
+    turns.
     """
 
     path: Path

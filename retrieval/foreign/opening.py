@@ -19,14 +19,8 @@ _LOOKED_AT = 1000  # photos in which features are looked for that tell what they
 
 
 def open_features(path: Path) -> FeatureSource:
-    """Open the features of photos: a folder of `.npz` files or one of them, hloc's HDF5 file, or COLMAP's database.
-
-    An extension that recognises the path comes first.
-
-    Raises
-    ------
-    CairnError
-        There is nothing, or nothing that is known.
+    """Open the features of photos: a folder of `.npz` files or one of them, hloc's HDF5 file, or COLMAP's database. An
+    extension that recognises the path comes first.
     """
     for extension in extensions("features"):
         form = extension.load()
@@ -69,31 +63,8 @@ def identify(
     values: str | None = None,
     max_features: int = 0,
 ) -> tuple[ForeignDescriptor, FeatureOptions]:
-    """Tell what features of photos are, by the first that there are.
-
-    Parameters
-    ----------
-    source : FeatureSource
-        Path of the features.
-    photos : sequence of Path
-        Photos, and folders of photos.
-    label : str, optional
-        What people call the descriptor; the name of the file or folder otherwise.
-    values : str, optional
-        How entries are compared, one of `VALUES`: see `described_as`.
-    max_features : int
-        Features of a photo at most; 0: all.
-
-    Returns
-    -------
-    descriptor : ForeignDescriptor
-    options : FeatureOptions
-        What is known of keypoints.
-
-    Raises
-    ------
-    CairnError
-        No photo has features that can be used.
+    """Tell what features of photos are, by the first that there are, and what is known of keypoints. `label`: what
+    people call the descriptor; by default the name of the file or folder.
     """
     roots, error = roots_of(photos), None
     found = list_photos(photos)

@@ -55,30 +55,8 @@ def augment_photos(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Let photos borrow features of those that they are linked with, stored next to the collection's segments.
-
-    Only photos whose neighbours have changed since the last run are looked at. A run that is stopped has kept what it
-    has done, as far as whole segments were written.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    links : mapping of (int, int) to Link
-        By the two numbers, ascending.
-    options : BorrowOptions, optional
-    progress : callable, optional
-        Told how many photos are done with.
-
-    Returns
-    -------
-    int
-        Photos that were looked at.
-
-    Raises
-    ------
-    CairnError
-        Another process is looking for links in the collection, or a segment is damaged.
+    """Let photos borrow features of those that they are linked with, next to the segments; give how many were looked
+    at: those whose neighbours have changed since the last run. A run that is stopped keeps whole segments.
     """
     options = options or BorrowOptions()
     with lock_links(collection.folder):

@@ -21,43 +21,18 @@ class BorrowOptions:
 
 @dataclass(frozen=True)
 class Located:
-    """Features by word and place.
+    """Features by word and place."""
 
-    Attributes
-    ----------
-    words : ndarray, shape (n,), integer
-    centres : ndarray, shape (n, 2), float
-        In units of the longer side of the photo that they are placed in.
-    """
-
-    words: NDArray[np.integer]
-    centres: NDArray[np.floating]
+    words: NDArray[np.integer]  # (n,)
+    centres: NDArray[np.floating]  # (n, 2) float: in units of the longer side of the photo that they are placed in
 
 
 def borrow(
     own: Located, neighbours: Sequence[Located], size: tuple[float, float], options: BorrowOptions
 ) -> list[NDArray[np.int64]]:
-    """Choose the features that a photo borrows.
-
-    Only what lies strictly inside the photo is visible in it (Arandjelović & Zisserman, *Three things everyone should
-    know to improve object retrieval*, CVPR 2012, section 5: spatial database-side feature augmentation). Beyond the
-    paper, what the photo has itself at the same place is left out, and so is what a better neighbour has there; and
-    what most neighbours agree on comes first, as far as there is room: it will be found again.
-
-    Parameters
-    ----------
-    own : Located
-        Features of the photo.
-    neighbours : sequence of Located
-        Those of photos that it is linked with, the best first, where they map to in it.
-    size : tuple of float
-        Width and height of the photo, in units of its longer side.
-    options : BorrowOptions
-
-    Returns
-    -------
-    list of ndarray, shape (m,), int64
-        Features of each neighbour, ascending.
+    """Choose the features, ascending, that a photo borrows of each neighbour: what lies strictly inside it (spatial
+    database-side feature augmentation; Arandjelović & Zisserman, CVPR 2012, section 5). Beyond the paper, what the
+    photo or a better neighbour has at the same place is left out, and what most neighbours agree on comes first.
     """
     from scipy.spatial import cKDTree
 

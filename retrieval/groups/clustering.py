@@ -6,28 +6,12 @@ Pair = tuple[int, int]
 
 
 def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int = 2) -> list[set[int]]:
-    """Divide the nodes of a graph into clusters, from those edges on whose ends have most neighbours in common.
+    """Divide the nodes of a graph into clusters of two and more, the largest first, from those edges on whose ends have
+    most neighbours in common; the order of the edges makes no difference.
 
     Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
-    least. So an edge between two albums that is there by mistake changes neither, while photos of one thing, which see
-    each other many times over, come together whatever the order in which they were taken. A single node joins a cluster
-    by edges to two of its nodes: a photo of two paintings, side by side, does not make one album of theirs.
-
-    Parameters
-    ----------
-    links : mapping of (int, int) to float
-        Strength of each edge, by its two nodes, ascending: of edges with equally many common neighbours the stronger
-        comes first.
-    agreement : float
-        Least part of the nodes of the smaller cluster that have an edge to the larger.
-    fewest : int
-        Fewest such nodes, and fewest nodes of the larger cluster at the other ends, for clusters that large.
-
-    Returns
-    -------
-    list of set of int
-        Clusters of two nodes or more; the largest first, equal ones by their smallest node. The same graph gives the
-        same clusters, in whatever order its edges come.
+    least. So an edge between two albums by mistake changes neither. A single node joins by edges to two nodes: a photo
+    of two paintings does not make one album of theirs.
     """
     neighbours: dict[int, set[int]] = {}
     for one, other in links:

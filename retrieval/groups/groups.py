@@ -101,34 +101,9 @@ def group_photos(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> FoundGroups:
-    """Find the groups of a collection, and keep them in it.
-
-    What each photo was verified with is kept too, in the catalogue: a run that was interrupted goes on, and only
-    photos that were added since are asked with again. Photos that somebody called no match are neither linked nor near
-    duplicates of each other, unless their files are the same, byte for byte.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    options : GroupOptions, optional
-        How groups are formed.
-    workers : int
-        Processes; the result does not depend on it.
-    asker : callable, optional
-        Asks with photos, where processes of this machine do not: see `link_photos`.
-    progress : callable, optional
-        Told how many photos have been asked with.
-
-    Returns
-    -------
-    FoundGroups
-        No group at all where no photos are linked. Photos that are hidden are left out.
-
-    Raises
-    ------
-    CairnError
-        Another process is looking for groups in the collection.
+    """Find the groups of a collection, and keep them in it, with what each photo was verified with: an interrupted run
+    goes on, and only new photos are asked with again. Photos that somebody called no match are neither linked nor near
+    duplicates, unless their files are the same. Hidden photos are left out.
     """
     options = options or GroupOptions()
     with sealed_afterwards(collection):
@@ -183,20 +158,8 @@ def group_photos(
 
 
 def read_groups(collection: Collection, *, hidden: bool = False) -> FoundGroups:
-    """Read the groups that `group_photos` has kept; photos that were removed or called no match since are left out.
-
-    Parameters
-    ----------
-    collection : Collection
-    hidden : bool
-        With photos that are hidden.
-
-    Raises
-    ------
-    NotGrouped
-        It was never run.
-    CairnError
-        The file is damaged.
+    """Read the groups that `group_photos` has kept, without photos removed or called no match since. Raises
+    NotGrouped.
     """
     path = collection.folder / FILE
     if not path.is_file():
@@ -240,31 +203,8 @@ def form_groups(
     registered: Mapping[tuple[int, int], Registered] | None = None,
     grey: Several[int] = (),
 ) -> tuple[FoundGroup, ...]:
-    """Divide photos into groups: clusters of their links that one wrong link does not join.
-
-    Parameters
-    ----------
-    rows : mapping of int to ImageRow
-        By their numbers, the photos of `links` and of `copies`, and whatever others. Those of one content are in one
-        group, whatever verification finds in them.
-    links : mapping of (int, int) to Link
-        By the two numbers, ascending.
-    options : DuplicateOptions
-        What counts as a near duplicate.
-    copies : collection of Copy
-        Photos that are one picture, perhaps turned or mirrored: in one group, and near duplicates.
-    rejected : collection of (int, int)
-        Pairs, ascending, that are no near duplicates of each other whatever others say of them: those of one content
-        are.
-    registered : mapping of (int, int) to Registered, optional
-        Linked photos whose pixels are those of one picture: near duplicates. Without it those are whose map says so.
-    grey : collection of int
-        Photos without colours: none of them is the original of one that has colours.
-
-    Returns
-    -------
-    tuple of Group
-        The group of most photos first, equal ones by their smallest number.
+    """Divide photos into groups, clusters of their links that one wrong link does not join, that of most photos first.
+    `registered`: near duplicates by pixels; by default those whose map says so.
     """
     first_of = _first_of_content(rows)
     same = {(first, number) for number, first in first_of.items() if number != first}

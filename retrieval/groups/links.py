@@ -71,36 +71,8 @@ def link_photos(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Link]:
-    """Ask a collection with each of its photos, by the features that it keeps: no photo is read again.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    min_inliers : int
-        Fewest inliers of a link; one of the two photos has to find the other with at least these.
-    keep : bool
-        Keep each photo's links in the catalogue as they are found. Photos that it knows are not asked with again, so
-        that a run that was interrupted goes on, and one after photos were added asks with those alone: what the others
-        find among the new ones is then known from the new ones. Links of another vocabulary, or of more inliers than
-        are asked for, are forgotten.
-    workers : int
-        Processes; the result does not depend on it.
-    asker : callable, optional
-        Asks with photos, where processes of this machine do not: see `ask_shards`.
-    progress : callable, optional
-        Told how many photos have been asked with.
-
-    Returns
-    -------
-    dict of (int, int) to Link
-        By the two image numbers, ascending: of the two directions the one with more inliers. Pairs that somebody called
-        no match are left out, though they are kept.
-
-    Raises
-    ------
-    CairnError
-        Fewer than one inlier is asked for, or another process is looking for links to keep.
+    """Ask a collection with each of its photos, by the features that it keeps. Links are by the two image numbers,
+    ascending, of the direction with more inliers, at least `min_inliers`. Pairs called no match are kept, but left out.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -245,20 +217,8 @@ def decode_links(number: int, contents: bytes, only: int | None = None) -> list[
 def found_numbers(
     photos: Iterable[tuple[int, bytes]], fewest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
-    """Read which photos some photos found with enough inliers, without the maps.
-
-    Parameters
-    ----------
-    photos : iterable of (int, bytes)
-        Their numbers, and what `encode_links` gave of each.
-    fewest : int
-        Inliers.
-
-    Returns
-    -------
-    asked, found : ndarray, shape (L,), int64
-        Numbers, in the order in which they are kept.
-    inliers : ndarray, shape (L,), int32
+    """Which photos some photos found with enough inliers, without the maps: `asked`, `found` and `inliers` (L,), as
+    they are kept.
     """
     whole = [(number, contents[: len(contents) // _LINK.itemsize * _LINK.itemsize]) for number, contents in photos]
     links = np.frombuffer(b"".join(contents for _, contents in whole), _LINK)
@@ -269,15 +229,7 @@ def found_numbers(
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
-    """Connected components of a graph of numbers, by their smallest numbers.
-
-    Parameters
-    ----------
-    pairs : iterable of (int, int)
-        Numbers that are joined.
-    numbers : iterable of int, optional
-        Numbers that need not be in a pair: those that are not are components of their own.
-    """
+    """Connected components of a graph of numbers, by their smallest numbers."""
     ends = np.array(list(pairs), np.int64).reshape(-1, 2)
     nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
     one, other = places[: ends.size].reshape(-1, 2).T

@@ -76,19 +76,8 @@ class Copy:
 
 
 def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook | None:
-    """Take a photo's look.
-
-    Parameters
-    ----------
-    picture : ndarray, shape (H, W) or (H, W, 3), uint8
-        The upright photo, at any size from some 64 pixels on; RGB where it has colours.
-    aspect : float, optional
-        Width over height of the photo, where the picture is a rounded reduction of it.
-
-    Returns
-    -------
-    Look or None
-        None if it shows next to nothing, as a blank page does: such photos are all alike.
+    """Take a photo's look from an upright picture of some 64 pixels or more, RGB where it has colours; None if it shows
+    next to nothing, as a blank page does.
     """
     grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
@@ -110,19 +99,8 @@ def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook |
 
 
 def find_copies(looks: Mapping[int, PhotoLook], options: LookOptions | None = None) -> list[Copy]:
-    """Find the photos that are one picture, whatever their size, turn and colours.
-
-    Parameters
-    ----------
-    looks : mapping of int to Look
-        By the photos' numbers.
-    options : LookOptions, optional
-        Thresholds.
-
-    Returns
-    -------
-    list of Copy
-        A pair is in it once, with the turn at which the two are most alike; `one` is the smaller number.
+    """Find the photos that are one picture, whatever their size, turn and colours: each pair once, the smaller number
+    first, with the turn at which they are most alike.
     """
     options = options or LookOptions()
     numbers = sorted(looks)

@@ -50,16 +50,9 @@ class SeenObject:
 
 
 class PhotoObjects:
-    """Objects of photos of one collection. Several threads may ask at once.
-
-    Which photos point to one is read of all links, in the background where there are many, once and after each run of
-    `cairn group`; it is kept, 16 bytes a link. Until then an answer is what a photo's own links tell, and those of the
-    photos in them, or what was known before that run.
-
-    Parameters
-    ----------
-    collection : Collection
-    options : ObjectOptions, optional
+    """Objects of photos of one collection. Several threads may ask at once. Which photos point to one is read of all
+    links, in the background where there are many, after each run of `cairn group`, and kept, 16 bytes a link. Until
+    then an answer is what a photo's own links tell, and those of the photos in them.
     """
 
     def __init__(self, collection: Collection, options: ObjectOptions | None = None) -> None:
@@ -173,25 +166,8 @@ def _pages(catalogue: Catalogue) -> Iterator[list[tuple[int, bytes]]]:
 def seen_objects(
     row: ImageRow, links: Iterable[Link], rows: Mapping[int, ImageRow], options: ObjectOptions | None = None
 ) -> list[SeenObject]:
-    """Find the parts of a photo that linked photos show.
-
-    The region is the frame of the linked photo, mapped to this one and clipped to it. Regions that overlap enough
-    are one object, which has the region of the photo of the most inliers.
-
-    Parameters
-    ----------
-    row : ImageRow
-        The photo.
-    links : iterable of Link
-        Between it and others, in either direction, those of the most inliers first; one for each photo.
-    rows : mapping of int to ImageRow
-        The others, by their numbers: a link to one that is not there does not count.
-    options : ObjectOptions, optional
-
-    Returns
-    -------
-    list of SeenObject
-        Those that most photos show first.
+    """Find the parts of a photo that linked photos show, those that most show first: the frame of the linked photo,
+    mapped and clipped. Regions that overlap enough are one object, with the region of most inliers.
     """
     options = options or ObjectOptions()
     width, height = row.width, row.height

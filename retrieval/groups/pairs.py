@@ -54,26 +54,8 @@ def choose_pairs(
     asker: Asker | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[int, int]]:
-    """Choose pairs of photos: each with the others that are most like it, by its features as they are indexed.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    options : PairOptions
-    workers, asker, progress
-        See `link_photos`, which verifies.
-
-    Returns
-    -------
-    list of (int, int)
-        Numbers, the smaller first, each pair once, ascending. Hidden photos are left out, and so are pairs that
-        somebody called no match.
-
-    Raises
-    ------
-    CairnError
-        The collection has no photos yet.
+    """Choose pairs of photos, ascending, the smaller number first: each with the others most like it, by its features
+    as indexed. Hidden photos and pairs that somebody called no match are left out.
     """
     with collection.catalogue.reading() as session:
         hidden, rejected = hidden_photos(session), rejected_pairs(session)
@@ -106,16 +88,8 @@ def choose_pairs(
 
 
 class PairMatcher:
-    """Matches pairs of photos of a collection by what it keeps of their features.
-
-    By their descriptors where it keeps them; or else by words, and by signatures where features have them.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    pairs : sequence of (int, int)
-        Numbers of the photos.
+    """Matches pairs of photos of a collection by what it keeps of their features. By their descriptors where it keeps
+    them; or else by words, and by signatures where features have them.
     """
 
     def __init__(self, collection: Collection, pairs: Sequence[tuple[int, int]]) -> None:

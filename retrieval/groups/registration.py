@@ -79,25 +79,8 @@ def register_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[tuple[int, int], Registered]:
-    """Find the linked photos that are one picture, or a part of one, or one with a rim, by their thumbnails.
-
-    Parameters
-    ----------
-    links : iterable of Link
-    rows : mapping of int to ImageRow
-        The photos of the links, by their numbers.
-    cache : Path
-        Folder of the thumbnails, see `thumbnail`: they are made where they are missing.
-    options : DuplicateOptions
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how many pairs have been compared.
-
-    Returns
-    -------
-    dict of (int, int) to Registered
-        By the two numbers, ascending. Photos that cannot be read now are in none.
+    """Find the linked photos that are one picture, a part of one, or one with a rim, by their thumbnails. Photos that
+    cannot be read are in none.
     """
     wanted = []
     for link in links:
@@ -150,23 +133,10 @@ def _is_one(tiles: NDArray[np.float64], options: DuplicateOptions) -> bool:
 def register(
     one: NDArray[np.float32], other: NDArray[np.float32], affine: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float] | None:
-    """Register two pictures whose map is nearly known, by their enhanced correlation (Evangelidis and Psarakis, 2008).
-
-    Parameters
-    ----------
-    one, other : ndarray, shape (H, W), float32
-        Grey values, 0..255.
-    affine : ndarray, shape (2, 3)
-        From the one to the other, in units of their longer sides, with the corner of the top-left pixel at (0, 0).
-
-    Returns
-    -------
-    tiles : ndarray, shape (N,)
-        Correlations of the two within each tile of what both show that shows something.
-    around : float
-        Part of what the one that shows more shows alone that is plain, by area: 1 for a rim of one colour.
-
-    None where they cannot be registered, or show next to nothing in common.
+    """Register two pictures (grey, 0..255) whose map is nearly known, by their enhanced correlation (Evangelidis and
+    Psarakis, 2008). `affine` (2, 3): from the one to the other, in units of their longer sides, the corner of the
+    top-left pixel at (0, 0). Gives correlations (N,) within each tile of what both show that shows something, and which
+    part of what one shows alone is plain, by area: 1 for a rim of one colour.
     """
     units = max(one.shape), max(other.shape)
     pixels = np.empty((2, 3))

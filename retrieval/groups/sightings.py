@@ -29,24 +29,7 @@ def see_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[int, PhotoLook]:
-    """Take the looks of photos.
-
-    Parameters
-    ----------
-    rows : iterable of ImageRow
-        The photos. Of those of one content only the first is looked at.
-    cache : Path
-        Folder of the thumbnails that the looks are taken from, see `thumbnail`: they are made where they are missing.
-    workers : int
-        Processes.
-    progress : callable, optional
-        Told how many photos have been looked at.
-
-    Returns
-    -------
-    dict of int to Look
-        By the photos' numbers; without those that show next to nothing, or cannot be read now.
-    """
+    """Take the looks of photos, by their numbers, without those that show next to nothing, or cannot be read."""
     # The rows of a large collection are not kept.
     wanted: dict[str, tuple[int, Callable[[], PhotoLook | None]]] = {}
     for row in rows:

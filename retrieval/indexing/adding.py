@@ -57,45 +57,10 @@ def index_photos(
 ) -> IndexReport:
     """Add photos to a collection, and bring up to date what it knows of those that are in it.
 
-    A photo whose content is known, and whose file is no longer where it was, has moved: it keeps its number. A photo of
-    the collection whose file has gone from the folders that are given is marked as missing, and stays searchable.
-
-    Parameters
-    ----------
-    collection : Collection
-        The collection to add to. Its vocabulary is made from these photos if it has none.
-    paths : sequence of Path
-        Photos and folders of photos.
-    vocabulary : Path, optional
-        A collection, or the vocabulary folder of one, whose vocabulary is taken instead of making one.
-    again : bool
-        Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
-    exclude, include : sequence of str
-        Patterns of what is passed over in folders, or taken all the same, from now on: see `Passing`.
-    workers : int
-        Processes; the result does not depend on it.
-    preparer : Preparer, optional
-        Prepares the photos, by default with `workers` processes of this machine.
-    time_limit : float, optional
-        Seconds, counted from when the new photos are known, after which no further photo is begun. The features of
-        those that are done are kept, and the next run goes on with them; every run does at least one more. The
-        vocabulary is not broken off.
-    max_pages : int, optional
-        Pages of a file that are taken, beside those that are in the collection already.
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    IndexReport
-        Photos that could not be read are in it, with the reason; none of them stops the run.
-
-    Raises
-    ------
-    CairnError
-        Another process is adding to the collection, a path does not exist, the vocabulary does not fit, no photo of
-        the sample has any feature to make one from, features come from another program and it is not known where they
-        are or they are of another kind, or the time limit is not more than 0.
+    A photo whose content is known, and whose file has gone from where it was, has moved: it keeps its number. One whose
+    file has gone from the folders that are given is marked as missing, and stays searchable. Photos that cannot be read
+    stop nothing: the report has the reasons. After `time_limit` seconds, from when the new photos are known, no further
+    photo is begun; the next run goes on, and every run does at least one more.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
@@ -188,29 +153,7 @@ def _refuse_undescribed(collection: Collection, files: list[FoundFile]) -> None:
 def make_vocabulary(
     collection: Collection, paths: Sequence[Path], *, workers: int = 1, progress: Progress | None = None
 ) -> IndexReport:
-    """Make the vocabulary of a collection from photos that are not added to it, unless it has one.
-
-    Parameters
-    ----------
-    collection : Collection
-        Its options say how many of the photos are drawn.
-    paths : sequence of Path
-        Photos and folders of photos.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how far each step is.
-
-    Returns
-    -------
-    IndexReport
-        Photos that cannot be used at all are in it, with the reason.
-
-    Raises
-    ------
-    CairnError
-        Another process is changing the collection, a path does not exist, or no photo of the sample has any feature.
-    """
+    """Make the vocabulary of a collection, unless it has one, from photos that are not added to it."""
     report = IndexReport()
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked():
@@ -260,13 +203,9 @@ def _make_vocabulary(
     extracted: Callable[[FoundFile, Staged], None],
     tell: Progress,
 ) -> bool:
-    """Make the vocabulary from a random sample of the photos, or of those of a folder, streamed from disk.
-
-    Returns
-    -------
-    bool
-        False if none of the photos has any feature to make one from. All of them are then recorded as failed, so
-        that none is lost: those that can be read go in with the next run that adds photos that show something.
+    """Make the vocabulary from a random sample of the photos, or of those of a folder, streamed from disk; False if
+    none has any feature. All are then recorded as failed, so that none is lost: they go in with the next run that adds
+    photos that show something.
     """
     options = collection.options
     rng = np.random.default_rng(options.seed)

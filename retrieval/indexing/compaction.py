@@ -64,27 +64,10 @@ class CompactReport:
 def compact(
     collection: Collection, options: CompactOptions | None = None, progress: Progress | None = None
 ) -> CompactReport:
-    """Merge a collection's segments, without what was removed. Searches find the same, to the last bit.
-
-    Of segments of format 1 that holds for words and scores alone: their geometry is rounded to coarser steps, so that
-    what is verified may differ in a few inliers.
-
-    One merged segment after the other takes the place of those that it was made of, so that little more room is needed
-    than for one, and a run that is stopped has done no harm; searches go on meanwhile. What stopped runs of indexing
-    and retraining have left to go on from is removed.
-
-    Parameters
-    ----------
-    collection : Collection
-    options : CompactOptions, optional
-    progress : callable, optional
-        Told the step's name, the features that are done with, and how many there are.
-
-    Raises
-    ------
-    CairnError
-        Another process is changing the collection, or a segment is damaged: what is damaged is never written again
-        under a checksum that says otherwise.
+    """Merge a collection's segments, without what was removed. Searches find the same, to the last bit (of segments of
+    format 1 words and scores alone: their geometry is rounded to coarser steps). Merged segments take the place of
+    others one after the other: little room is needed, a run that is stopped has done no harm, searches go on. What
+    stopped runs have left to go on from is removed.
     """
     options = options or CompactOptions()
     tell = progress or (lambda step, done, of: None)
@@ -140,23 +123,10 @@ def _compact_augmentation(collection: Collection) -> None:
 
 
 class TierMerger:
-    """Merges segments of about one size once there are ten, or as many as fit, as log-structured stores do.
-
-    So a collection that grows by one batch after the other has few segments at all times, and what is added is written
-    again a few times only. As in `compact`, format 1 becomes format 2. What was removed stays, and can come back, until
-    `compact`. A run that is stopped has done no harm. Merging is never needed: where a segment is damaged, its tier
-    stays as it is until `cairn repair` has mended it, and if there is not enough room or memory, none is merged.
-
-    Parameters
-    ----------
-    collection : Collection
-        With its lock held.
-    options : CompactOptions, optional
-
-    Attributes
-    ----------
-    notes : list of str
-        What was not merged, and why: a sentence each.
+    """Merges segments of about one size once there are ten, or as many as fit, as log-structured stores do: few
+    segments at all times, and what is added is written again a few times only. As in `compact`, format 1 becomes format
+    2. What was removed stays, and can come back, until `compact`. Merging is never needed: a tier with a damaged
+    segment, or without room or memory, stays as it is.
     """
 
     def __init__(self, collection: Collection, options: CompactOptions | None = None) -> None:
@@ -167,13 +137,7 @@ class TierMerger:
         self._is_short = False
 
     def merge(self) -> None:
-        """Merge the tiers that are full.
-
-        Raises
-        ------
-        CairnError
-            The catalogue, or the vocabulary, cannot be used.
-        """
+        """Merge the tiers that are full."""
         while not self._is_short and (found := _full_tier(self._rows(), self._options)):
             tier, rows = found
             try:

@@ -27,25 +27,7 @@ def create_described(
     catalogue: str | None = None,
 ) -> Collection:
     """Create a collection of photos whose features are in files, or open the one that is there, to add such photos.
-
     `index_photos` then takes their features from there, and so does a query.
-
-    Parameters
-    ----------
-    folder, options, catalogue
-        See `Collection.create`; what options say of descriptor and regions does not count, but for how many features a
-        photo has at most.
-    features : Path
-        The features: see `open_features`.
-    photos : sequence of Path
-        Photos, and folders of photos, as `index_photos` gets them.
-    label, values : str, optional
-        See `identify`.
-
-    Raises
-    ------
-    CairnError
-        There are no such features, or none that can be used, or the collection has features of its own.
     """
     source = _open_many(features)
     if _has_vocabulary(folder, catalogue):
@@ -110,22 +92,7 @@ def _roots(collection: Collection) -> Iterator[Path]:
 
 
 def use_features(collection: Collection, source: FeatureSource, photos: Sequence[Path] = ()) -> None:
-    """Let an open collection take the features of photos that it does not have from a source.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open.
-    source : FeatureSource
-        Source of features.
-    photos : sequence of Path
-        Photos, and folders of photos, that are indexed; none for queries.
-
-    Raises
-    ------
-    CairnError
-        The collection has features of its own.
-    """
+    """Let an open collection take the features of photos that it does not have from a source."""
     descriptor = collection.descriptor
     if collection.options.features.extractor is not None:
         raise CairnError(

@@ -296,23 +296,9 @@ class _Changes:
 
 
 class _Pages:
-    """The pages of files that have several, each of which is a photo: see `retrieval.metadata.pages`.
-
-    A file that is what it was has the pages that it had, which are in the collection before the photo that stands for
-    it is: it is opened again where one of them could not be read, and in folders that no run has looked through for
-    pages, as earlier versions took one page of each file.
-
-    Parameters
-    ----------
-    collection : Collection
-    paths : sequence of Path
-        What is indexed.
-    again : bool
-        Whether all files are looked at again.
-    known : KnownPhotos
-        Of which no page is left out.
-    most : int or None
-        Pages of a file that are taken; a later run with more takes the others.
+    """The pages of files that have several, each of which is a photo: see `retrieval.metadata.pages`. A file that is
+    what it was has the pages that it had. It is opened again where one could not be read, and in folders that no run
+    has looked through for pages, as earlier versions took one page of each file.
     """
 
     def __init__(

@@ -37,21 +37,8 @@ _DIED = "workers of the cluster died while they read it"
 
 
 class ClusterPreparer:
-    """Prepares photos on the workers of a cluster: see `Preparer`. The result is, to the bit, that of one machine.
-
-    Workers read the photos by their paths, which must lead to the same files on all machines.
-
-    Parameters
-    ----------
-    collection : Collection
-    cluster : Cluster
-    storage : Storage
-        Storage in which workers find the collection's files, or to which they are sent.
-
-    Raises
-    ------
-    CairnError
-        The collection's features are those of another program.
+    """Prepares photos on the workers of a cluster, to the bit as one machine: see `Preparer`. Their paths must lead to
+    the same files on all machines.
     """
 
     def __init__(self, collection: Collection, cluster: Cluster, storage: Storage) -> None:

@@ -62,13 +62,7 @@ class Preparer(Protocol):
 
 
 class LocalPreparer:
-    """Prepares photos on this machine: see `Preparer`.
-
-    Parameters
-    ----------
-    collection : Collection
-    workers : int or Pool
-    """
+    """Prepares photos on this machine: see `Preparer`."""
 
     def __init__(self, collection: Collection, workers: Workers) -> None:
         self._collection = collection

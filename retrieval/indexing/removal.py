@@ -30,40 +30,8 @@ def remove_photos(
     for_good: bool = False,
     dry_run: bool = False,
 ) -> list[str]:
-    """Take photos out of a collection: all that are asked for, or none.
-
-    It takes one transaction, and may be done while photos are added; they stay in their segments, as tombstones, until
-    these are merged.
-
-    Parameters
-    ----------
-    collection : Collection
-    names : sequence of str
-        Names of photos.
-    missing : bool
-        Also those whose files were gone when they were last looked for, and are gone still.
-    gone : sequence of Path
-        Folders that are gone for good: with `missing`, photos of other folders that are not there are no reason to take
-        them out, but a drive that is not connected.
-    folder : str, optional
-        Also those whose names lie in this folder, or in one below it.
-    for_good : bool
-        Keep them out when their folders are indexed again, wherever their files are then; see `exclusions`. A `folder`
-        stays out with whatever is put into it later.
-    dry_run : bool
-        Change nothing.
-
-    Returns
-    -------
-    list of str
-        Names of the photos that were removed, or would have been, in order.
-
-    Raises
-    ------
-    PhotoNotFound
-        There is no photo of one of the names.
-    CairnError
-        There is no collection in the folder, no photo is named, or a folder of missing photos is not there.
+    """Take photos out of a collection, all that are asked for or none, in one transaction; give their names, in order.
+    They stay in their segments, as tombstones, until these are merged. Raises PhotoNotFound.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")

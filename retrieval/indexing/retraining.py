@@ -81,27 +81,10 @@ def retrain(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> RetrainReport:
-    """Make a new vocabulary from the photos that a collection holds now, and give every feature its word of it.
-
-    The features come from the descriptors that the collection keeps, else from the photos themselves; with another
-    descriptor always from the photos. Searches go on with the old vocabulary; the new one, with its descriptor and all
-    its segments, takes over in one transaction. A run that is stopped is picked up by another with the same options.
-
-    Parameters
-    ----------
-    collection : Collection
-    options : RetrainOptions, optional
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how far each step is.
-
-    Raises
-    ------
-    CairnError
-        Another process is changing the collection, a segment is damaged, nothing is there to make a vocabulary from, or
-        photos can no longer be read (and `drop_missing` is not set). There is no such descriptor, or features are of
-        another program.
+    """Make a new vocabulary from the photos that a collection holds now, and give every feature its word of it. The
+    features come from the descriptors that the collection keeps, else from the photos, as with another descriptor
+    always. Searches go on with the old vocabulary until all of the new one takes over in one transaction. A run that is
+    stopped is picked up by another with the same options.
     """
     options = options or RetrainOptions()
     report = RetrainReport()

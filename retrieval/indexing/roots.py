@@ -17,12 +17,8 @@ from retrieval.photos.listing import count_by_root, is_away
 
 
 def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
-    """List the folders that photos were indexed with, in order: paths of photos without their names.
-
-    Returns
-    -------
-    list of (str, int, bool)
-        Folder, number of photos, and whether it is there with anything in it: its drive may not be connected.
+    """Folders that photos were indexed with, in order, the number of photos, and whether each is there with anything in
+    it: its drive may not be connected.
     """
     return [(folder, photos, not is_away(folder)) for folder, photos in count_by_root(collection.catalogue.places())]
 
@@ -30,30 +26,9 @@ def list_roots(collection: Collection) -> list[tuple[str, int, bool]]:
 def move_root(
     collection: Collection, old: Path, new: Path, progress: Progress | None = None
 ) -> tuple[list[str], list[str]]:
-    """Say that the photos below a folder are in another one now, in the same order of folders.
-
-    A file of the size and time that were noted is taken for the photo, as indexing does; another one is read, and taken
-    where its content is the same.
-
-    Parameters
-    ----------
-    collection : Collection
-    old, new : Path
-        The folder as it was, or one above or below it, and where it is now.
-    progress : callable, optional
-        Called with "look", how many photos were looked for, and of how many.
-
-    Returns
-    -------
-    moved : list of str
-        Names of the photos that were found there.
-    left : list of str
-        Names of those that were not, or whose place there another photo has: they stay as they are.
-
-    Raises
-    ------
-    CairnError
-        No photo lies below the old folder, the new one is not there, or none of the photos is in it.
+    """Say that the photos below a folder, or one above or below it, are in another one now, in the same order of
+    folders. A file of the size and time that were noted is taken for the photo; another is read, and taken where its
+    content is the same. Gives names of photos found there, and of those left, which stay as they are.
     """
     tell = progress or (lambda step, done, of: None)
     before, after = Path(os.path.realpath(old)), Path(os.path.realpath(new))
@@ -82,13 +57,7 @@ def move_root(
 
 
 def name_from(collection: Collection, folder: Path) -> dict[str, str]:
-    """Call the photos below a folder by their paths from there; return the new names by those that they had.
-
-    Raises
-    ------
-    CairnError
-        No photo lies below the folder.
-    """
+    """Call the photos below a folder by their paths from there; give the new names by those that they had."""
     top = Path(os.path.realpath(folder))
     places = ((number, path) for number, _, path in collection.catalogue.places())
     rows = _rows_below(collection, places, top)

@@ -112,30 +112,9 @@ class _Earlier:
 def back_up(
     collection: Collection, target: Path, *, link: bool = False, progress: Progress | None = None
 ) -> BackupReport:
-    """Copy a collection to a folder, or bring the copy of it there up to date; then read all of that again.
-
-    Other processes may change the collection meanwhile: the backup is of one moment. It has the catalogue as an SQLite
-    file in its folder, wherever the collection has it. Thumbnails, jobs, and the work of stopped runs are left out.
-
-    Parameters
-    ----------
-    collection : Collection
-    target : Path
-        A new or empty folder, or an unchanged backup of this collection.
-    link : bool
-        Link segments and vocabulary instead of copying them.
-    progress : callable, optional
-        Told the step's name, the megabytes that are done, and how many there are.
-
-    Returns
-    -------
-    BackupReport
-
-    Raises
-    ------
-    CairnError
-        The folder is something else's, the collection is damaged, or the disk is full: what an earlier run has
-        completed is still there.
+    """Copy a collection to a folder, or bring the copy there up to date; then read all of that again. The backup is of
+    one moment, whatever other processes change meanwhile. It has the catalogue as an SQLite file, wherever the
+    collection has it. Thumbnails, jobs, and the work of stopped runs are left out.
     """
     start = time.perf_counter()
     _refuse_nested(collection.folder, target)
@@ -467,13 +446,7 @@ class _Backup:
 
 
 def _look(target: Path, collection: Collection, identity: str) -> _Earlier:
-    """What an earlier run has left in a folder.
-
-    Raises
-    ------
-    CairnError
-        The folder is neither new, nor empty, nor an unchanged backup of this collection.
-    """
+    """What an earlier run has left in a folder."""
     if not target.exists():
         return _Earlier()
     if not target.is_dir():

@@ -66,25 +66,8 @@ _SQLITE = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 
 
 def check_collection(folder: Path, *, catalogue: str | None = None, progress: Progress | None = None) -> CheckReport:
-    """Read every file of a collection, and compare it with what was written.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection, which need not be one that opens.
-    catalogue : str, optional
-        SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
-    progress : callable, optional
-        Told how far it is.
-
-    Returns
-    -------
-    CheckReport
-
-    Raises
-    ------
-    CairnError
-        There is no collection, its catalogue is elsewhere or cannot be reached, or a part is of a later version.
+    """Read every file of a collection, and compare it with what was written. `catalogue`: SQLAlchemy address; by
+    default the SQLite file in the folder.
     """
     start = time.perf_counter()
     if not any((folder / name).exists() for name in (OPTIONS, FILE, SEAL, SEGMENTS)):
@@ -188,13 +171,7 @@ class _Check:
             self._open_catalogue()
 
     def _open_on_server(self, address: str) -> str:
-        """Open the catalogue in a database; if that is the collection's, and cannot be opened, give what is wrong.
-
-        Raises
-        ------
-        CairnError
-            It is no address, its server does not answer, it is of a later version, or another collection's.
-        """
+        """Open the catalogue in a database; if that is the collection's, and cannot be opened, give what is wrong."""
         try:
             self._open_catalogue()
         except (LaterVersion, WrongCatalogueError):

@@ -19,14 +19,8 @@ _TILES = re.compile(rf"{CACHE}/{TILES}/[0-9a-f]{{64}}\.zip")
 
 
 def check_caches(findings: Findings, address: str | None) -> None:
-    """Check all caches of a collection, after all else.
-
-    Parameters
-    ----------
-    findings : Findings
-        What was found already: what is computed from the postings is compared with them where all else is sound.
-    address : str, optional
-        SQLAlchemy address of the catalogue; the SQLite file in the folder otherwise.
+    """Check all caches of a collection, after all else: what is computed from the postings is compared with them where
+    all else is sound.
     """
     _check_statistics(findings, address)
     _check_augmentation(findings)

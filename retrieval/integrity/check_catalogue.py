@@ -38,22 +38,8 @@ class Finding:
 
 
 def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Finding:
-    """Check an SQLite file by the seal or, if that is of another moment, by SQLite's own means.
-
-    The file is opened for reading only, so that damage in it is not made worse, or hidden.
-
-    Parameters
-    ----------
-    file : Path
-    seal_file : Path
-        The collection's seal.
-    tell : callable
-        Called with numbers of bytes that were read.
-
-    Raises
-    ------
-    CairnError
-        The system or the disk does not give the file out, so that nothing is known of it.
+    """Check an SQLite file by the seal or, if that is of another moment, by SQLite's own means. It is opened for
+    reading only, so that damage in it is not made worse, or hidden.
     """
     for left in reversed(range(_LOOKS)):
         kept = sound_seal(seal_file)

@@ -14,26 +14,8 @@ from retrieval.integrity.report import Findings, size_of
 
 
 def check_static(findings: Findings, seal: Seal | None, vocabulary: str | None) -> dict[str, str | None]:
-    """Check options, descriptor and vocabulary.
-
-    Parameters
-    ----------
-    findings : Findings
-        What is found is reported there.
-    seal : Seal, optional
-        What the files should be.
-    vocabulary : str, optional
-        Folder of the vocabulary in use; None if there is no vocabulary.
-
-    Returns
-    -------
-    dict of str to str
-        Fingerprints of the `vocabulary` and the `descriptor`; None of what there is not, or is damaged.
-
-    Raises
-    ------
-    CairnError
-        A file is of a later version.
+    """Check options, descriptor and vocabulary; give the fingerprints of `vocabulary` and `descriptor`, None of what is
+    not there or damaged.
     """
     if seal is not None:
         _compare_with_seal(findings, seal, vocabulary)

@@ -26,17 +26,7 @@ def check_folders(findings: Findings) -> None:
 
 
 def check_segments(findings: Findings, database: Database, fingerprints: Mapping[str, str | None]) -> str | None:
-    """Check the segments of a catalogue and all its rows; return what is wrong with the catalogue itself.
-
-    Parameters
-    ----------
-    findings : Findings
-        What is wrong with segments is reported there.
-    database : Database
-        The catalogue's.
-    fingerprints : mapping
-        Of the collection's `vocabulary` and `descriptor`; None if it is not known.
-    """
+    """Check the segments of a catalogue and all its rows; give what is wrong with the catalogue itself."""
     wrong: list[str] = []
     try:
         seen: set[int] = set()

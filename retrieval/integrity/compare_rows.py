@@ -62,29 +62,7 @@ def read_segment_rows(database: Database, segment: int) -> tuple[SegmentRow, lis
 def compare_segment(
     folder: Path, row: SegmentRow, images: Sequence[SegmentImage], fingerprints: Mapping[str, str | None]
 ) -> str | None:
-    """Compare a segment, whose files are sound, with the catalogue.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the segment.
-    row : SegmentRow
-        What the catalogue says of it.
-    images : sequence of SegmentImage
-        What it says of its images, by ascending numbers.
-    fingerprints : mapping
-        Of the collection's `vocabulary` and `descriptor`; None if it is not known.
-
-    Returns
-    -------
-    str or None
-        What does not fit, in one sentence.
-
-    Raises
-    ------
-    CairnError
-        The segment or its notes cannot be opened.
-    """
+    """Compare a segment, whose files are sound, with the catalogue: what does not fit, in one sentence."""
     segment = open_segment(folder)
     name = f"segments/{row.folder}"
     for thing in ("vocabulary", "descriptor"):

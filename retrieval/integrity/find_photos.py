@@ -9,14 +9,7 @@ from retrieval.photos.listing import list_photos
 
 
 class PhotoFinder:
-    """Finds photos by their content, at their paths or elsewhere.
-
-    Parameters
-    ----------
-    folders : sequence of Path
-        Photos, and folders of photos, to look through for those that are not at their paths. They are not read before
-        the first is looked for, and of their files only those whose size is right.
-    """
+    """Finds photos by their content, at their paths or elsewhere."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders

@@ -103,25 +103,9 @@ class _Found:
 
 
 def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], list[str]]:
-    """Set the catalogue of a collection aside, where there is one, and make another, and a snapshot of that.
-
-    A process that is killed leaves the old catalogue, or none.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection, with its lock held.
-    seal : Seal, optional
-        What is known of its files.
-
-    Returns
-    -------
-    how : str
-        What it was made from.
-    notes : list of str
-        What is to be known of it, in sentences.
-    lapses : list of str
-        What is lost, of removals and imported metadata, in sentences.
+    """Set the catalogue of a collection aside, where there is one, and make another, and a snapshot of that; say what
+    it was made from, and in sentences what is to be known and what is lost. A process that is killed leaves the old
+    catalogue, or none.
     """
     file = folder / FILE
     found = _revision_of(file)
@@ -152,25 +136,9 @@ def rebuild_catalogue(folder: Path, seal: Seal | None) -> tuple[str, list[str], 
 
 
 def complete_catalogue(folder: Path, temporary: Path, seal: Seal | None, whole: bool | None, written: int) -> list[str]:
-    """Let a catalogue in a folder of its own have all that is known of a collection besides what it holds already.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection, with its lock held.
-    temporary : Path
-        Folder of the catalogue, which need not exist.
-    seal : Seal, optional
-        What is known of the collection's files.
-    whole : bool, optional
-        Whether the rows in it are all that there were, and fit the segments; None: it is a copy that was whole.
-    written : int
-        The last revision that is known of.
-
-    Returns
-    -------
-    list of str
-        What is to be known of it, in sentences.
+    """Let a catalogue in a folder of its own have all that is known of a collection besides; give what is to be known
+    of it, in sentences. `whole`: whether its rows are all that there were, and fit the segments; None: it is a copy
+    that was whole.
     """
     notes = []
     with Catalogue.open(temporary, create=True) as catalogue:

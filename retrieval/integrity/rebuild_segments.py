@@ -46,34 +46,7 @@ def rewrite_segments(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Rewriting:
-    """Extract the photos of damaged segments again, and put new segments in their place.
-
-    One segment is done after the other; a process that is killed has done those before.
-
-    Parameters
-    ----------
-    collection : Collection
-        With its lock held, and a vocabulary.
-    rows : sequence of SegmentRow
-        The damaged segments.
-    numbers : sequence of sequence of int
-        Of each, the numbers of its indexed photos, ascending.
-    photos : sequence of Path
-        Folders that are searched for photos that are not at their paths.
-    drop_missing : bool
-        Photos that are found nowhere, or can no longer be read, leave the collection: their failures say why, and
-        indexing them again brings them back.
-    workers : int
-        Processes; the result does not depend on it.
-    progress : callable, optional
-        Told how many photos were extracted.
-
-    Raises
-    ------
-    CairnError
-        Photos are found nowhere, or can no longer be read, or features of another program are not given, and
-        `drop_missing` is not set. If they are not found, no segment was changed.
-    """
+    """Extract the photos of damaged segments again, and put new segments in their place, one after the other."""
     done = Rewriting()
     finder = PhotoFinder(photos)
     if not collection.extractor.is_ready and not drop_missing:
@@ -101,17 +74,7 @@ def rewrite_segments(
 
 
 def rewrite_notes(collection: Collection, row: SegmentRow, numbers: Sequence[int]) -> str:
-    """Write a segment again whose notes alone are damaged, and put it in its place; return its new name.
-
-    Parameters
-    ----------
-    collection : Collection
-        With its lock held.
-    row : SegmentRow
-        The segment, all whose files but the notes are sound.
-    numbers : sequence of int
-        Of all its photos, those that were removed too, ascending.
-    """
+    """Write a segment again whose notes alone are damaged, and put it in its place; return its new name."""
     old = collection.folder / SEGMENTS / row.folder
     readable = open_segment(old, with_notes=False)
     images = readable.some_images(np.arange(readable.images))

@@ -56,20 +56,9 @@ _COUNTERS = (NEXT_NUMBER_KEY, REVISION_KEY, REVISION_COPY_KEY)
 
 
 def what_is_lost(address: str, folder: Path) -> str | None:
-    """What is wrong with a database that no catalogue can be opened in, where it is the collection's; None of others.
-
-    It is the collection's where its settings or one of its segments say so, and where it holds nothing of a catalogue.
-
-    Parameters
-    ----------
-    address : str
-    folder : Path
-        Of the collection.
-
-    Raises
-    ------
-    DatabaseError
-        The server does not answer.
+    """What is wrong with a database that no catalogue can be opened in, where it is the collection's: where settings or
+    a segment say so, or it holds nothing of a catalogue. None of others. Raises DatabaseError if the server does not
+    answer.
     """
     with contextlib.closing(Database(address)) as database:
         if database.address.get_backend_name() != "postgresql":
@@ -91,28 +80,8 @@ def what_is_lost(address: str, folder: Path) -> str | None:
 
 
 def rebuild_server_catalogue(folder: Path, address: str, seal: Seal | None) -> tuple[str, list[str], list[str]]:
-    """Make the rows of a catalogue in PostgreSQL again, and move what was there to another schema.
-
-    A process that is killed leaves the old catalogue.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection, with its lock held.
-    address : str
-        Of the catalogue.
-    seal : Seal, optional
-        What is known of its files.
-
-    Returns
-    -------
-    how, notes, lapses
-        See `rebuild_catalogue`.
-
-    Raises
-    ------
-    CairnError
-        The database is no PostgreSQL, does not answer, or refuses it.
+    """Make the rows of a catalogue in PostgreSQL again, and move what was there to another schema: see
+    `rebuild_catalogue`. A process that is killed leaves the old catalogue.
     """
     temporary = folder / f".{FILE}.{secrets.token_hex(4)}.tmp"
     with contextlib.closing(Database(address)) as database:

@@ -82,34 +82,9 @@ def repair_collection(
     catalogue: str | None = None,
     progress: Progress | None = None,
 ) -> RepairReport:
-    """Make again what is damaged in a collection, as far as that can be done.
-
-    The options, the descriptor and the small files of the vocabulary are restored from copies, the index of the
-    vocabulary from its centres, a catalogue from its snapshot or its rows that can be read and what the segments note,
-    and damaged segments from their photos. A repair that is killed is picked up by another.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    photos : sequence of Path
-        Photos, and folders of photos, to look through for those that are no longer where they were.
-    drop_missing : bool
-        Photos that a damaged segment cannot be made without, and that are found nowhere, leave the collection.
-    features : Path, optional
-        Features of the photos, of a collection whose features are another program's: see `open_features`.
-    workers : int
-        Processes; the result does not depend on it.
-    catalogue : str, optional
-        SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
-    progress : callable, optional
-        Told how far each step is.
-
-    Raises
-    ------
-    CairnError
-        There is no collection, another process is changing it, its catalogue cannot be reached, or photos are not
-        there that a damaged segment is to be made from, and `drop_missing` is not set: then no segment was changed.
+    """Make again what is damaged in a collection, as far as that can be done: options, descriptor and small files of
+    the vocabulary from copies, its index from its centres, a catalogue from its snapshot or its rows that can be read
+    and what the segments note, and damaged segments from their photos. A repair that is killed is picked up by another.
     """
     start = time.perf_counter()
     missing = [path for path in photos if not path.exists()]

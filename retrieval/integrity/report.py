@@ -38,20 +38,7 @@ class CheckReport:
 
 
 class Findings:
-    """Collects the findings of the parts of a check.
-
-    Parameters
-    ----------
-    folder : Path
-        The collection.
-    progress : callable, optional
-        Told how much was read.
-
-    Attributes
-    ----------
-    folder : Path
-    report : CheckReport
-    """
+    """Collects the findings of the parts of a check."""
 
     def __init__(self, folder: Path, progress: Progress | None = None) -> None:
         self.folder = folder

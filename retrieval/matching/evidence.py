@@ -58,20 +58,7 @@ class EvidenceOptions:
 
 
 def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOptions) -> float:
-    """Weigh what speaks for two photos: logarithm of the odds that they show the same.
-
-    Parameters
-    ----------
-    false_alarms : float
-        Expected number of as good maps by chance, at the threshold of verification.
-    narrow : float
-        The same of the matches that agree within the narrow tolerances, by the rate of `chance_rate`.
-    rarity : float
-        Of the words of that photo of the two whose words are the more common: mean idf of its features less that of
-        all features of the collection; 0 if nothing is known of it.
-    options : EvidenceOptions
-        Weights.
-    """
+    """Weigh what speaks for two photos: logarithm of the odds that they show the same."""
     return float(
         options.wide * digits(false_alarms, options.most)
         + options.narrow * digits(narrow, options.most)
@@ -83,18 +70,8 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
 def close_places(
     query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> int:
-    """Count the places of the matches that agree with a map within the narrow tolerances.
-
-    Parameters
-    ----------
-    query, image : Frames
-        The features of the inliers: row k of both is a match.
-    transform : ndarray, shape (2, 3)
-        The map.
-    threshold : float
-        Of verification, as a part of the longer side.
-    options : EvidenceOptions
-        Narrow tolerances.
+    """Count the places of the matches that agree with a map within the narrow tolerances. `transform` (2, 3): the
+    map.
     """
     from retrieval.matching.evidence_kernels import close_matches
 
@@ -105,22 +82,9 @@ def close_places(
 def chance_rate(
     query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> float:
-    """Measure how often a feature of one photo agrees with one of the other within the narrow tolerances, by chance.
-
-    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if
-    they were spread evenly.
-
-    Parameters
-    ----------
-    query, image : Frames
-        Features that take part in tentative matches, each once; some of them are enough.
-    transform, threshold, options
-        See `close_places`.
-
-    Returns
-    -------
-    float
-        Part of all pairs of a feature of the query and one of the photo.
+    """Part of all pairs of a feature of the query and one of the photo that agree within the narrow tolerances by
+    chance. Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if they were spread
+    evenly.
     """
     from retrieval.matching.evidence_kernels import count_close_pairs
 
@@ -134,16 +98,8 @@ def is_strip(
     options: EvidenceOptions,
     extent: float = np.inf,
 ) -> bool:
-    """Whether nearly all matched places lie in one low strip of both photos, as a line of text does.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (N, 2)
-        Matched places in the query and in the photo.
-    options : EvidenceOptions
-        What a strip is.
-    extent : float
-        Height of what is searched for, in units of `source`. All matches of a frieze lie in a strip.
+    """Whether nearly all matched places lie in one low strip of both photos, as a line of text does. `source`, `target`
+    (N, 2): matched places in the query and in the photo.
     """
     from retrieval.matching import evidence_kernels
 

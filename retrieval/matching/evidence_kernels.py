@@ -51,23 +51,9 @@ def close_matches(
     transform: NDArray[np.float64],
     limits: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Return which matches agree with a map in place, in scale and in shape.
-
-    Parameters
-    ----------
-    query, image : ndarray, shape (N, 2), float32
-        Places in the query and in the photo; row k of both is a match.
-    query_linear, image_linear : ndarray, shape (N, 2, 2), float32
-        Frames there.
-    transform : ndarray, shape (2, 3), float64
-        The map.
-    limits : ndarray, shape (3,), float64
-        Of the squared symmetric transfer error; of the logarithm of the ratio of scales; of the difference of shapes,
-        Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
-
-    Returns
-    -------
-    ndarray, shape (N,), bool
+    """Which matches agree with a map (2, 3) in place, in scale and in shape: places (N, 2) and frames (N, 2, 2) in
+    query and photo. `limits`: of the squared symmetric transfer error; of the logarithm of the ratio of scales; of the
+    difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants.
     """
     close = np.empty(len(query), np.bool_)
     for one in range(len(query)):
@@ -203,16 +189,8 @@ def _is_wide(points: Any, inside: Any, aspect: Any) -> Any:
 def is_strip(
     source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
 ) -> bool:
-    """Return whether nearly all matched places lie in one low strip of both photos.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (N, 2), float32
-        Places in the query and in the photo.
-    strips : ndarray, shape (S, 3), float64
-        Heights, least parts of the matches, and how many times as wide as high they are at least.
-    beside : int
-        Matches outside a strip that make it a part of something larger.
+    """Whether nearly all matched places (N, 2) lie in one low strip of both photos. `strips` (S, 3): heights, least
+    parts of the matches, and how many times as wide as high they are at least.
     """
     number = len(source)
     inside = np.empty(number, np.bool_)

@@ -11,18 +11,9 @@ _REFINED = 4  # hypotheses of two matches: their votes tell the best less well
 
 
 def suited(options: VerificationOptions, detector: str) -> VerificationOptions:
-    """Return the options of verification for what a collection's keypoints tell.
-
-    If only places are known, two matches make a hypothesis, a similarity, and neither scales nor shapes say anything
-    of a match. If scales are known and turns are not, one match makes one that keeps "down", and shapes say nothing.
-    All else is verified as Cairn's own features are: a frame of place, scale and angle is a similarity by itself.
-
-    Parameters
-    ----------
-    options : VerificationOptions
-        As they are wished for.
-    detector : str
-        Of the collection, see `retrieval.foreign.contract.GEOMETRIES`.
+    """Options of verification for what a collection's keypoints tell. If only places are known, two matches make a
+    similarity, and neither scales nor shapes say anything. If scales are known and turns are not, one match makes one
+    that keeps "down", and shapes say nothing. Else a frame of place, scale and angle is a similarity by itself.
     """
     if detector == POINTS:
         evidence = replace(options.evidence, log_scale=np.inf, shape=np.inf)

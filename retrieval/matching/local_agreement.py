@@ -50,21 +50,11 @@ class LocalOptions:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Matches of two photos that agree with their neighbours.
+    """Matches of two photos that agree with their neighbours."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (N,), int64
-        Of the photo's matches, those of the largest piece at first.
-    largest : int
-        Matches of the largest piece.
-    false_alarms : float
-        Probability of at least these many links by chance.
-    """
-
-    rows: NDArray[np.int64]
-    largest: int
-    false_alarms: float
+    rows: NDArray[np.int64]  # (N,) int64: of the photo's matches, those of the largest piece at first
+    largest: int  # matches of the largest piece
+    false_alarms: float  # probability of at least these many links by chance
 
 
 def find_pieces(
@@ -75,20 +65,8 @@ def find_pieces(
     wanted: NDArray[np.bool_],
     options: LocalOptions,
 ) -> list[Pieces | None]:
-    """Find the matches of each of some photos that agree with their neighbours.
-
-    Parameters
-    ----------
-    query, image, starts, ambiguity
-        See `retrieval.matching.shortlist.shortlist`.
-    wanted : ndarray, shape (B,), bool
-        The photos that are looked at.
-    options : LocalOptions
-
-    Returns
-    -------
-    list of B Pieces or None
-        None if too few agree to be weighed. The result of a photo does not depend on the others.
+    """Find the matches of each of some photos, those `wanted`, that agree with their neighbours; None if too few do.
+    The result of a photo does not depend on the others.
     """
     from retrieval.matching.local_kernels import link_neighbours
 

@@ -134,34 +134,12 @@ def link_neighbours(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Join neighbouring matches, each of whose own maps foretells where the other leads, to pieces, photo by photo.
 
-    Parameters
-    ----------
-    query, query_linear, image, image_linear : ndarray, shapes (K, 2) and (K, 2, 2), float32
-        Places and frames in the query and in the photos; row k is match k, of one photo after the other.
-    ambiguity : ndarray, shape (K,), int64
-        How many matches the word of a match has in its photo.
-    starts : ndarray, shape (B + 1,), int64
-        First match of each photo.
-    wanted : ndarray, shape (B,), bool
-        The photos that are looked at.
-    limits : ndarray, shape (6,), float32
-        Largest distance of neighbours in the query; smallest in both; largest error, as a part of the distance that is
-        foretold, and whatever that is; largest ratio of the areas by which two maps enlarge; side of what is one place.
-    matches, most : int
-        Matches of a photo that take part, at most, and their largest ambiguity.
-    least : int
-        Links that are worth asking how many there are by chance.
-    shifts : int
-        How often the query's features are paired with other matches' in the photo, to see how many links that makes.
-
-    Returns
-    -------
-    rows : ndarray, shape (B, matches), int64
-        The matches that take part; -1 behind them.
-    pieces : ndarray, shape (B, matches), int64
-        Place in `rows` of the first match of the piece that each is in: of a match without links its own.
-    links : ndarray, shape (B, 2), int64
-        Matches less pieces, and the same of all shifts together; 0 if matches are too few, or half are by chance.
+    `ambiguity` (K,): matches of a word in its photo, at most `most`. `starts` (B + 1,): first match of each photo.
+    `limits` (6,): largest distance of neighbours in the query; smallest in both; largest error, as a part of the
+    distance foretold, and whatever that is; largest ratio of the areas by which two maps enlarge; side of what is one
+    place. Gives `rows` (B, matches), the matches that take part, -1 behind them; `pieces` (B, matches), place in `rows`
+    of the first match of each one's piece; `links` (B, 2), matches less pieces, and the same of all shifts together, 0
+    if matches are too few or half are by chance.
     """
     photos, size = len(starts) - 1, 8
     while size < 2 * matches:

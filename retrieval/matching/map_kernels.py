@@ -57,21 +57,8 @@ def points_and_scales(
     image: NDArray[np.float32],
     image_linear: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Write matches as what maps are judged by.
-
-    Parameters
-    ----------
-    query, image : ndarray, shape (K, 2), float32
-        Places in the query and in the photo.
-    query_linear, image_linear : ndarray, shape (K, 2, 2), float32
-        Frames there.
-
-    Returns
-    -------
-    points : ndarray, shape (4, K), float32
-        Places in the query, and in the photo.
-    scales : ndarray, shape (K,), float32
-        Logarithms of the scales of the matches' own maps.
+    """Matches as what maps are judged by: `points` (4, K), places in the query and in the photo, and `scales` (K,),
+    logarithms of the scales of their own maps, from places (K, 2) and frames (K, 2, 2).
     """
     number = len(query)
     points, scales = np.empty((4, number), np.float32), np.empty(number, np.float32)
@@ -92,17 +79,7 @@ def are_equal(
     place: float,
     shape: float,
 ) -> bool:
-    """Return whether all features of a photo are those of the query, taken in some order (N,).
-
-    Parameters
-    ----------
-    query, query_linear, image, image_linear
-        See `points_and_scales`.
-    order : ndarray, shape (N,), int32
-        Feature of the query that each one of the photo is.
-    place, shape : float
-        How far their places may be apart; and the elements of their frames, in units of the largest of the photo's.
-    """
+    """Whether all features of a photo are those of the query, taken in the order (N,)."""
     for one in range(len(order)):
         other = order[one]
         if not max(abs(query[other, 0] - image[one, 0]), abs(query[other, 1] - image[one, 1])) <= place:
@@ -127,21 +104,8 @@ def own_maps(
     rows: NDArray[np.int64],
     freedom: int,
 ) -> NDArray[np.float32]:
-    """Return the maps that take the frames of some matches in the query to those in the photo.
-
-    Parameters
-    ----------
-    query, query_linear, image, image_linear
-        See `points_and_scales`.
-    rows : ndarray, shape (H,), int64
-        Numbers of the matches.
-    freedom : int
-        3 (scale and shift), 4 (and rotation) or 5 (affine; "down" is kept where the frames keep it).
-
-    Returns
-    -------
-    ndarray, shape (H, 7), float32
-        Linear part, row by row, shift, and logarithm of the scale.
+    """Maps (H, 7) that take the frames of matches `rows` (H,) in the query to those in the photo: linear part, row by
+    row, shift, and logarithm of the scale.
     """
     maps = np.empty((len(rows), 7), np.float32)
     for place in range(len(rows)):
@@ -185,33 +149,9 @@ def promising_maps(
     max_log_zoom: float,
     max_stretch: float,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int64]]:
-    """Give the maps of those matches of each of some photos that tell most: of few pairs a word, and of large regions.
-
-    Parameters
-    ----------
-    query, query_linear, image, image_linear
-        See `points_and_scales`; of the matches of one photo after the other.
-    scales : ndarray, shape (K,), float32
-        Logarithms of the scales of the matches' own maps.
-    starts : ndarray, shape (B + 1,), int64
-        First match of each photo.
-    ambiguity : ndarray, shape (K,), int64
-        How many matches the word of a match has in its photo.
-    most : int
-        Matches of a photo at most; those whose maps enlarge, reduce or stretch too much give none.
-    freedom : int
-        See `own_maps`.
-    max_log_zoom, max_stretch : float
-        Largest logarithm of a scale; largest ratio of a map's two scales.
-
-    Returns
-    -------
-    maps : ndarray, shape (H, 7), float32
-        As `own_maps` gives them, of one photo after the other.
-    middles : ndarray, shape (H, 2), float32
-        Places in the query of their matches.
-    firsts : ndarray, shape (B + 1,), int64
-        First map of each photo.
+    """Maps (H, 7), as `own_maps` gives them, of those matches of each of some photos that tell most: of few pairs a
+    word, and of large regions. Gives also the places (H, 2) in the query of their matches, and the first map (B + 1,)
+    of each photo. At most `most` matches of a photo; maps that enlarge, reduce or stretch too much are left out.
     """
     photos = len(starts) - 1
     room = longest = 0

@@ -14,15 +14,9 @@ _DRAWS = 4  # pairs of matches that are looked at for a map that is tried
 
 @dataclass(frozen=True)
 class Maps:
-    """Affine maps from a query to photos, in units of the two longer sides.
+    """Affine maps from a query to photos, in units of the two longer sides."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (H, 7), float32
-        Linear part, row by row, shift, and logarithm of the scale.
-    """
-
-    rows: NDArray[np.float32]
+    rows: NDArray[np.float32]  # (H, 7) float32: linear part, row by row, shift, and logarithm of the scale
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -38,32 +32,16 @@ class Maps:
 
 
 def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
-    """Return the map of each match: the one that takes its frame in the query to that in the photo.
-
-    Parameters
-    ----------
-    query, image : Frames
-        Row k of both is a match.
-    freedom : int
-        3 (scale and shift), 4 (and rotation) or 5 (affine; "down" is kept where the frames keep it).
-    """
+    """The map of each match: the one that takes its frame in the query to that in the photo."""
     from retrieval.matching.map_kernels import own_maps
 
     return Maps(own_maps(*query.plain, *image.plain, np.arange(len(query.centres)), freedom))
 
 
 def two_match_maps(source: NDArray[np.floating], target: NDArray[np.floating], most: int, max_zoom: float) -> Maps:
-    """Return similarities, each of two matches of places: 4 degrees of freedom.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (K, 2)
-        Places in the query and in the photo, in units of the longer sides.
-    most : int
-        Maps at most: of those that are drawn, half are the nearest to a photo that was neither turned nor enlarged, as
-        most are, and half are any. The same matches give the same maps, always.
-    max_zoom : float
-        Largest enlargement or reduction.
+    """Similarities of two matches of places each (K, 2), in units of the longer sides: at most `most`, half of those
+    drawn nearest to a photo that was neither turned nor enlarged, half any. The same matches give the same maps,
+    always.
     """
     count = len(source)
     order = np.random.default_rng(0).permutation(count)

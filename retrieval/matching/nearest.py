@@ -14,14 +14,9 @@ ROWS = 128
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """Descriptors of a query, ready to be matched with those of many photos.
+    """Descriptors of a query, ready to be matched with those of many photos."""
 
-    Attributes
-    ----------
-    left : ndarray, shape (N, D + 2), float32
-        Rows [2q, 1, -q·q]: the first factor of the product that gives distances.
-    """
-
+    # (N, D + 2) float32: rows [2q, 1, -q·q]: the first factor of the product that gives distances
     left: NDArray[np.float32]
 
 
@@ -38,22 +33,8 @@ def prepare_query(query: NDArray[np.floating]) -> PreparedQuery:
 def match_descriptors(
     query: NDArray[np.floating] | PreparedQuery, image: NDArray[np.floating], ratio: float = 0.9
 ) -> NDArray[np.int32]:
-    """Match descriptors that are each other's nearest, and clearly nearer than the second nearest.
-
-    Parameters
-    ----------
-    query : ndarray, shape (N, D), or PreparedQuery
-        Descriptors of the query; prepared, where there are many photos to match.
-    image : ndarray, shape (M, D)
-        Descriptors of the photo.
-    ratio : float
-        Largest ratio of the distances to the nearest and the second nearest of the photo (Lowe, IJCV 2004,
-        section 7.1).
-
-    Returns
-    -------
-    ndarray, shape (K, 2), int32
-        Feature of the query, feature of the photo; each at most once.
+    """Match descriptors (N, D) and (M, D) that are each other's nearest, and clearly nearer than the second nearest:
+    features (K, 2) of query and photo, each at most once.
     """
     left = (query if isinstance(query, PreparedQuery) else prepare_query(query)).left
     if len(left) == 0 or len(image) < 2:

@@ -11,18 +11,9 @@ _TINY = 1e-300
 
 
 def at_least(count: float, expected: float) -> float:
-    """Probability that a Poisson variable is at least `count`; between whole numbers, as the gamma function goes.
-
-    That is the regularised lower incomplete gamma function P(count, expected), by its series below the mean and by the
-    continued fraction of its complement above (DLMF 8.7.1 and 8.9.2). Its relative error is below 1e-11 up to a
-    thousand.
-
-    Parameters
-    ----------
-    count : float
-        Not negative.
-    expected : float
-        The mean; not negative.
+    """Probability that a Poisson variable is at least `count`; between whole numbers, as the gamma function goes: the
+    regularised lower incomplete gamma function P(count, expected), by its series below the mean and the continued
+    fraction of its complement above (DLMF 8.7.1 and 8.9.2). Relative error below 1e-11 up to a thousand.
     """
     count, expected = float(count), float(expected)
     if count <= 0:

@@ -57,24 +57,8 @@ def agreeing(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Find the matches that agree with a map.
-
-    Parameters
-    ----------
-    transform : ndarray, shape (2, 3), float64
-    points : ndarray, shape (4, K), float32
-        Places in the query, and in the photo.
-    scales : ndarray, shape (K,), float32
-        Logarithms of the scales of the matches' own maps.
-    limit, scale_limit : float
-        Square of the threshold; largest difference of logarithms of scale.
-
-    Returns
-    -------
-    ndarray, shape (N,), int64
-        Numbers of the matches; none for a singular map.
-    ndarray, shape (K,), float32
-        Squared symmetric transfer errors of all.
+    """Matches that agree with a map (2, 3), none for a singular one, and squared symmetric transfer errors (K,) of all.
+    `points` (4, K): places in query and photo; `scales` (K,): logarithms of the scales of the matches' own maps.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -91,20 +75,8 @@ def near_matches(
     scale_limit: float,
     most: int,
 ) -> NDArray[np.int64]:
-    """Find the matches that agree best with some maps.
-
-    Parameters
-    ----------
-    transforms : ndarray, shape (H, 2, 3), float64
-    points, scales, limit, scale_limit
-        See `agreeing`.
-    most : int
-        Matches of a map, at most: those of the smallest errors, the first of equal ones.
-
-    Returns
-    -------
-    ndarray, shape (N,), int64
-        Numbers of the matches, ascending, each once.
+    """Matches, ascending, each once, that agree best with some maps (H, 2, 3), at most `most` of a map: the first of
+    equal ones.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -262,28 +234,10 @@ def refine(
     scale_limit: float,
     rounds: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Fit an affine map to the matches that agree with it, look for those again, and so on; keep the best.
-
-    Each feature takes part in one match at most: the closest of both its features; then once more among what is left
-    free.
-
-    Parameters
-    ----------
-    transform, points, scales, limit, scale_limit
-        See `agreeing`.
-    pairs : ndarray, shape (K, 2), int32
-        Feature of the query, feature of the photo.
-    rounds : int
-        Fits at most.
-
-    Returns
-    -------
-    ndarray, shape (N,), int64
-        Numbers of the matches.
-    ndarray, shape (2, 3), float64
-        The map.
-    float
-        Mean of the squared symmetric transfer errors; infinite if nothing agrees.
+    """Fit an affine map to the matches that agree with it, look for those again, and so on, `rounds` times at most;
+    keep the best: matches (N,), map (2, 3), and mean of the squared symmetric transfer errors, infinite if nothing
+    agrees. Each feature takes part in one match at most: the closest of both its features; then once more among what is
+    left free.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -311,21 +265,10 @@ def settle(
     limit: float,
     scale_limit: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
-    """Fit an affine map to all matches near it, the nearer the more, and take those that agree with the fitted one.
-
-    `refine` counts a match or does not, and so ends at the nearest of several maps: which one, rounding decides. Here a
-    match counts by how near it is (Tukey's weights, iterated), at first within four times the threshold, then within
-    less, down to twice. That has one answer for all maps that begin near each other.
-
-    Parameters
-    ----------
-    transform, points, pairs, scales, limit, scale_limit
-        See `refine`.
-
-    Returns
-    -------
-    tuple
-        As `refine` gives it.
+    """Fit an affine map to all matches near it, the nearer the more, and take those that agree with the fitted one;
+    gives what `refine` does. `refine` ends at the nearest of several maps: which one, rounding decides. Here a match
+    counts by how near it is (Tukey's weights, iterated), at first within four times the threshold, then down to twice,
+    which has one answer for all maps that begin near each other.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)

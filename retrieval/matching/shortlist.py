@@ -48,25 +48,10 @@ def shortlist(
     ambiguity: NDArray[np.integer],
     look: ShortlistRules,
 ) -> list[Maps | None]:
-    """Find the photos that may show the same as the query, and the maps that speak for it.
-
-    Parameters
-    ----------
-    query, image : Frames
-        Row k of both is tentative match k, photo by photo.
-    starts : ndarray, shape (B + 1,), int
-        First match of each photo.
-    ambiguity : ndarray, shape (K,), int
-        How many matches the word of a match has in its photo. Maps come from the least ambiguous matches of the largest
-        regions: a large region tells a map more exactly.
-    look : ShortlistRules
-        How closely to look.
-
-    Returns
-    -------
-    list of B Maps or None
-        The best maps of a photo, the best first; None if no map has enough matches. The maps of a photo do not depend
-        on the others.
+    """Find the photos that may show the same as the query, and their best maps, the best first; None if no map has
+    enough matches. Maps come from the least ambiguous matches of the largest regions, which tell a map more exactly.
+    `starts` (B + 1,): first match of each photo; `ambiguity` (K,): matches of a word in its photo. The maps of a photo
+    do not depend on the others.
     """
     from retrieval.matching.map_kernels import promising_maps
     from retrieval.matching.vote_kernels import judge_maps

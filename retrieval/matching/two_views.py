@@ -18,20 +18,12 @@ _CONFIDENCE, _DRAWS = 0.9999, 10_000
 
 @dataclass(frozen=True)
 class TwoViews:
-    """Geometry of two photos.
+    """Geometry of two photos."""
 
-    Attributes
-    ----------
-    inliers : ndarray, shape (M, 2), int32
-        Matches that agree with it.
-    fundamental : ndarray, shape (3, 3), float64
-        x₂ᵀ F x₁ = 0 for pixels of the first and the second photo.
-    homography : ndarray, shape (3, 3), float64, or None
-        Takes pixels of the first photo to the second's, where a plane or a turn of the camera explains the inliers.
-    """
-
-    inliers: NDArray[np.int32]
-    fundamental: NDArray[np.float64]
+    inliers: NDArray[np.int32]  # (M, 2) int32: matches that agree with it
+    fundamental: NDArray[np.float64]  # (3, 3) float64: x₂ᵀ F x₁ = 0 for pixels of the first and the second photo
+    # (3, 3) float64: takes pixels of the first photo to the second's, where a plane or a turn of the camera explains
+    # the inliers
     homography: NDArray[np.float64] | None
 
 
@@ -39,20 +31,7 @@ def match_signed(
     words: tuple[NDArray[np.integer], NDArray[np.integer]],
     signatures: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None,
 ) -> NDArray[np.int32]:
-    """Match features of equal words, one to one: those whose signatures are each other's nearest.
-
-    Parameters
-    ----------
-    words : two ndarrays, shapes (N,) and (M,)
-        Of the features of the two photos.
-    signatures : two ndarrays, shapes (N, B) and (M, B), uint8, or None
-        Of the same features. Without them a word tells two features only where each photo has one of it.
-
-    Returns
-    -------
-    ndarray, shape (K, 2), int32
-        Feature of the first, feature of the second.
-    """
+    """Match features (K, 2) of equal words, one to one: those whose signatures are each other's nearest."""
     found = []
     by_word = [_by_word(one) for one in words]
     for word in by_word[0].keys() & by_word[1].keys():
@@ -81,21 +60,8 @@ def _by_word(words: NDArray[np.integer]) -> dict[int, NDArray[np.int64]]:
 def two_views(
     matches: NDArray[np.int32], first: NDArray[np.float32], second: NDArray[np.float32], side: float
 ) -> TwoViews | None:
-    """Fit the epipolar geometry of two photos (RANSAC; Hartley & Zisserman, *Multiple View Geometry*, chapter 11).
-
-    Parameters
-    ----------
-    matches : ndarray, shape (K, 2), int32
-        Tentative matches: row of `first`, row of `second`.
-    first, second : ndarray, shape (N, 2) and (M, 2), float32
-        Places of the features, pixels.
-    side : float
-        Longer side of the larger photo.
-
-    Returns
-    -------
-    TwoViews or None
-        None where fewer than `FEWEST` matches agree.
+    """Epipolar geometry of two photos by tentative matches (K, 2) of places in pixels (RANSAC; Hartley & Zisserman,
+    *Multiple View Geometry*, chapter 11); None where fewer than `FEWEST` agree.
     """
     if len(matches) < FEWEST:
         return None

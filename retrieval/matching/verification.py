@@ -128,28 +128,8 @@ def verify(
     maps: Maps | None = None,
     extent: float = np.inf,
 ) -> Verification:
-    """Find the map that the most tentative matches agree on.
-
-    Parameters
-    ----------
-    query, image : Frames
-        The matched features of the two photos: row k of both belongs to tentative match k.
-    pairs : ndarray, shape (K, 2), int
-        Tentative matches: feature of the query, feature of the photo.
-    options : VerificationOptions
-        Thresholds.
-    rarity : float
-        Of the photos' words, see `retrieval.matching.evidence.weigh`.
-    maps : Maps, optional
-        Hypotheses, such as `shortlist` gives: they are tried, and those of the matches near them. Where they are left
-        out, all tentative matches give one each.
-    extent : float
-        Height of what is searched for, in units of the longer side: see `is_strip`.
-
-    Returns
-    -------
-    Verification
-        `NOTHING` where the agreement may well be by chance, or is that of a line of text.
+    """Find the map that the most tentative matches (K, 2) agree on; `NOTHING` where the agreement may well be by
+    chance, or is that of a line of text.
     """
     from retrieval.matching.refinement_kernels import count_agreeing, refine, settle
     from retrieval.matching.vote_kernels import most_voted
@@ -234,20 +214,8 @@ def verify_pieces(
     rarity: float = 0.0,
     extent: float = np.inf,
 ) -> Verification:
-    """Weigh matches that agree with their neighbours, piece by piece, if no one map explains them.
-
-    Parameters
-    ----------
-    query, image, pairs, options, rarity, extent
-        See `verify`.
-    pieces : Pieces
-        Of these matches: see `find_pieces`.
-
-    Returns
-    -------
-    Verification
-        Its map is that of the largest piece. `NOTHING` where the agreement may well be by chance, or is that of a line
-        of text.
+    """Weigh matches that agree with their neighbours, piece by piece, if no one map explains them; the map is that of
+    the largest piece. `NOTHING` as in `verify`.
     """
     local, bounds = options.local, options.evidence
     log_odds = (
@@ -279,16 +247,8 @@ def narrow_alarms(
     transform: NDArray[np.float64],
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps with which equally many chance matches agree as closely as those chosen do.
-
-    Parameters
-    ----------
-    query, image, pairs, options
-        See `verify`.
-    chosen : ndarray, shape (N,), int
-        Rows of the matches that agree with the map.
-    transform : ndarray, shape (2, 3)
-        The map.
+    """Expected number of maps with which equally many chance matches agree as closely as those chosen do. `chosen` (N,)
+    int: rows of the matches that agree with the map. `transform` (2, 3): the map.
     """
     from retrieval.matching.evidence_kernels import first_rows
 
@@ -329,19 +289,8 @@ def recount(
     *,
     extent: float = np.inf,
 ) -> Verification:
-    """Count the inliers of a map among more tentative matches than it was found with.
-
-    Parameters
-    ----------
-    found : Verification
-        With a map.
-    query, image, pairs, options, extent
-        See `verify`.
-
-    Returns
-    -------
-    Verification
-        What was found, where the other matches add nothing to it.
+    """Count the inliers of a map among more tentative matches than it was found with; what was found where they add
+    nothing.
     """
     from retrieval.matching.refinement_kernels import agreeing, refine, settle
 
@@ -386,25 +335,9 @@ def _is_stretched(transform: NDArray[np.float64], options: VerificationOptions) 
 
 
 def identify(words: QueryWords, query: Frames, image_words: NDArray[np.integer], image: Frames) -> Verification:
-    """Recognise a query that has all the features of a photo, each in its place, and no others: the photo itself.
-
-    Geometry cannot tell where there are only a few features, or where all of them are of a few words.
-
-    Parameters
-    ----------
-    words : QueryWords
-        Of the query.
-    query : Frames
-        All features of the query.
-    image_words : ndarray, shape (M,), int
-        Words of the photo's features, sorted.
-    image : Frames
-        All features of the photo, in the same order.
-
-    Returns
-    -------
-    Verification
-        All features match, by the identity; `NOTHING` where it is another photo.
+    """Recognise a query that has all the features of a photo, each in its place, and no others: all match by the
+    identity, or `NOTHING`. Geometry cannot tell where there are only a few features, or all are of a few words.
+    `image_words`: sorted.
     """
     from retrieval.matching.map_kernels import are_equal
 

@@ -24,30 +24,15 @@ OWN, WORDS = "own", "words"
 
 @dataclass(frozen=True, eq=False)
 class VerifierInput:
-    """Features of one photo, in pixels of the upright original, the centre of the top-left one at (0, 0).
+    """Features of one photo, in pixels of the upright original, the centre of the top-left one at (0, 0)."""
 
-    Attributes
-    ----------
-    points : ndarray, shape (N, 2), float32
-        Where they are, x and y.
-    frames : ndarray, shape (N, 2, 2), float32
-        Maps from the unit circle to their regions; made up where a detector gives `points` alone.
-    words : ndarray, shape (N,), int32
-        Their visual words.
-    descriptors : ndarray, shape (N, D), float16, or None
-        None if the verifier does not need them.
-    shape : (int, int)
-        Height and width of the photo.
-    detector : str
-        What found them, as the collection's options name it: ``foreign:points`` are places alone.
-    """
-
-    points: NDArray[np.float32]
+    points: NDArray[np.float32]  # (N, 2) float32: where they are, x and y
+    # (N, 2, 2) float32: maps from the unit circle to their regions; made up where a detector gives `points` alone
     frames: NDArray[np.float32]
-    words: NDArray[np.int32]
-    descriptors: NDArray[np.float16] | None
-    shape: tuple[int, int]
-    detector: str = ""
+    words: NDArray[np.int32]  # (N,) int32: their visual words
+    descriptors: NDArray[np.float16] | None  # (N, D) float16: None if the verifier does not need them
+    shape: tuple[int, int]  # height and width of the photo
+    detector: str = ""  # what found them, as the collection's options name it: ``foreign:points`` are places alone
 
     @property
     def regions(self) -> NDArray[np.float32]:
@@ -67,20 +52,12 @@ class VerifierInput:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What a verifier found of two photos; `cairn.verify` gives an object with the same attributes, which will do.
+    """What a verifier found of two photos; `cairn.verify` gives an object with the same attributes, which will do."""
 
-    Attributes
-    ----------
-    inliers : ndarray, shape (M, 2), int
-        Feature of the query, feature of the photo; each at most once.
-    transform : ndarray, shape (2, 3), float, or None
-        Affine map of the query's pixels to the photo's; None: not verified.
-    log_odds : float, optional
-        Logarithm of the odds that both show the same; weighed by the number of places that agree if it is None.
-    """
-
-    inliers: NDArray[np.integer]
+    inliers: NDArray[np.integer]  # (M, 2) int: feature of the query, feature of the photo; each at most once
+    # (2, 3) float: affine map of the query's pixels to the photo's; None: not verified
     transform: NDArray[np.floating] | None
+    # logarithm of the odds that both show the same; weighed by the number of places that agree if it is None
     log_odds: float | None = None
 
 
@@ -129,13 +106,7 @@ def find_verifier(name: str) -> Verifier:
 def verification_of(
     verifier: Verifier, query: VerifierInput, photo: VerifierInput, options: VerificationOptions
 ) -> Verification:
-    """Verify two photos, and check what the verifier says.
-
-    Raises
-    ------
-    CairnError
-        The verifier fails, or what it gives is not as `Agreement` has it.
-    """
+    """Verify two photos, and check what the verifier says."""
     try:
         found: Any = verifier.verify(query, photo)
         if found is None or found.transform is None or not len(found.inliers):

@@ -64,26 +64,9 @@ def most_voted(
     scale_limit: float,
     most: int,
 ) -> tuple[NDArray[np.int64], int]:
-    """Find the maps that the most matches agree with; a feature with many matches counts once, however many agree.
-
-    Parameters
-    ----------
-    maps : ndarray, shape (H, 7), float32
-        Linear part, row by row, shift, and logarithm of the scale.
-    points, scales, limit, scale_limit
-        See `retrieval.matching.refinement_kernels.agreeing`. Agreement is a little stricter than there: error and scale
-        are weighed together.
-    pairs : ndarray, shape (K, 2), int32
-        Feature of the query, feature of the photo.
-    most : int
-        Maps that are given, at most.
-
-    Returns
-    -------
-    ndarray, shape (min(H, most),), int64
-        Numbers of the maps, the best first, the first of equals before the others.
-    int
-        Features, of the query or of the photo, whichever are fewer, that there are matches of.
+    """Numbers of the `most` maps (H, 7) that the most matches `pairs` (K, 2) agree with, the best and first ones first,
+    and the number of features, of query or photo, whichever are fewer, with matches. A feature with many matches counts
+    once.
     """
     use_wide_vectors()
     number = len(pairs)
@@ -200,33 +183,11 @@ def judge_maps(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Judge maps of photos by the matches that agree with them; fit the best, twice, and judge them again.
 
-    Parameters
-    ----------
-    maps : ndarray, shape (H, 7), float32
-        Linear part, row by row, shift, and logarithm of the scale, of the maps of one photo after the other.
-    middles : ndarray, shape (H, 2), float32
-        Places in the query of the matches that the maps stand for.
-    firsts : ndarray, shape (B + 1,), int64
-        First map of each photo.
-    points : ndarray, shape (4, K), float32
-        Places in the query, and in the photo, of the matches of one photo after the other.
-    scales : ndarray, shape (K,), float32
-        Logarithms of the scales of the matches' own maps.
-    starts : ndarray, shape (B + 1,), int64
-        First match of each photo.
-    fewest : ndarray, shape (B, 2), int64
-        Fewest matches that agree with one of a photo's maps, and with one of the fitted ones.
-    fitted, kept : int
-        Maps of a photo that are fitted, and that are given, at most.
-    limit, scale_limit : float
-        Square of the threshold; largest difference of logarithms of scale.
-
-    Returns
-    -------
-    ndarray, shape (B,), int64
-        How many maps are given of each photo; 0: nothing speaks for it.
-    ndarray, shape (B, kept, 7), float32
-        The best first.
+    `maps` (H, 7) and `middles` (H, 2), places in the query of the matches that maps stand for, are of one photo after
+    another from `firsts` (B + 1,), `points` (4, K) and `scales` (K,) of matches from `starts` (B + 1,). `fewest` (B,
+    2): fewest matches that agree with one of a photo's maps, and with a fitted one; `fitted`, `kept`: maps of a photo
+    that are fitted, and given, at most. Gives how many (B,), 0 where nothing speaks for a photo, and (B, kept, 7), the
+    best first.
     """
     photos = len(starts) - 1
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)

@@ -20,31 +20,13 @@ def match_words(
     offsets: NDArray[np.int64],
     most: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Pair the features of a query with those of photos that have the same word, by each photo's least ambiguous words.
+    """Pair the features of a query with those of photos that have the same word, by each photo's least ambiguous words;
+    see `QueryWords.match_many`. Of words that have as many pairs, some decide by numbers that have nothing to do with
+    words, as whether there is room for one must not depend on the order of the others.
 
-    Of words that have as many pairs, some decide by numbers that have nothing to do with words, as whether there is
-    room for one must not depend on the order of the others.
-
-    Parameters
-    ----------
-    bits, ranks : ndarray, shape (T,), uint64 and int64
-        Of each 64 words bits that say which of them the query has, the lowest first, and how many distinct words of the
-        query come before them. The query has no word from 64 T on.
-    firsts, counts : ndarray, shape (distinct words,), int64
-        First of the query's features of each word in `order`, and how many they are.
-    order : ndarray, shape (N,), int32
-        The query's features, by word.
-    words : ndarray, shape (M,), int64
-        Of the features of one photo after the other, ascending in each.
-    offsets : ndarray, shape (B + 1,), int64
-        First feature of each photo in `words`.
-    most : int
-        About how many pairs a photo has at most.
-
-    Returns
-    -------
-    pairs, starts, ambiguity, totals
-        See `QueryWords.match_many`.
+    `bits`, `ranks` (T,): of each 64 words bits that say which the query has, the lowest first, and how many distinct
+    ones come before. `firsts`, `counts`: the query's features of each distinct word in `order` (N,), its features by
+    word.
     """
     photos = len(offsets) - 1
     # Runs of features of one photo and word, which the query has: where each begins, its length, and the word's place.

@@ -7,13 +7,7 @@ from index.postings.word_lists import first_of_kind
 
 
 class QueryWords:
-    """The words of a query, ready to be looked up for one photo after another.
-
-    Parameters
-    ----------
-    words : ndarray, shape (N,), int
-        Words of the query's features, in any order.
-    """
+    """The words of a query (N,), in any order, ready to be looked up for one photo after another."""
 
     def __init__(self, words: NDArray[np.integer]) -> None:
         self._order = np.argsort(words, kind="stable").astype(np.int32)
@@ -39,21 +33,7 @@ class QueryWords:
         )
 
     def match(self, image_words: NDArray[np.integer], most: int) -> NDArray[np.int32]:
-        """Pair the features of the query with those of a photo that have the same word.
-
-        Parameters
-        ----------
-        image_words : ndarray, shape (M,), int
-            Words of the photo's features, sorted.
-        most : int
-            Largest number of pairs. If there are more, so many are given all the same: those of the words with the
-            fewest pairs, and of the last word that has room, those whose features have about the same rank in it.
-
-        Returns
-        -------
-        ndarray, shape (K, 2), int32
-            Feature of the query, feature of the photo.
-        """
+        """Pair the features (K, 2) of the query with those of a photo, sorted by word, that have the same word."""
         if not len(self._distinct):
             return np.zeros((0, 2), np.int32)
         place = np.minimum(np.searchsorted(self._distinct, image_words), len(self._distinct) - 1)
@@ -67,28 +47,10 @@ class QueryWords:
     def match_many(
         self, words: NDArray[np.integer], offsets: NDArray[np.integer], most: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Pair the features of the query with those of many photos, by the least ambiguous words of each photo alone.
-
-        Parameters
-        ----------
-        words : ndarray, shape (M,), int
-            Words of the features of all photos, those of one after those of the other, sorted in each.
-        offsets : ndarray, shape (B + 1,), int
-            First feature of each photo in `words`; the last is M.
-        most : int
-            Largest number of pairs of one photo. If there are more, those of whole words are given, the words with
-            the fewest pairs first; where that leaves more than half of the room, as `match` gives them.
-
-        Returns
-        -------
-        pairs : ndarray, shape (K, 2), int32
-            Feature of the query, feature of the photo; by photo.
-        starts : ndarray, shape (B + 1,), int64
-            First pair of each photo.
-        ambiguity : ndarray, shape (K,), int64
-            How many pairs the word of each pair has in its photo.
-        totals : ndarray, shape (B,), int64
-            How many pairs there are of each photo, those left out included.
+        """Pair the features of the query with those of many photos, by the least ambiguous words of each alone: `pairs`
+        (K, 2) by photo, first pair of each photo (B + 1,), how many pairs the word of each pair has in its photo (K,),
+        and how many there are of each photo (B,), those left out included. `words` (M,): sorted in each photo, which
+        begin at `offsets` (B + 1,).
         """
         from retrieval.matching.word_kernels import match_words
 

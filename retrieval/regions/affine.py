@@ -11,28 +11,10 @@ from retrieval.regions.scalespace import ScaleSpace
 def adapt_shapes(
     space: ScaleSpace, centres: NDArray[np.float64], sigmas: NDArray[np.float64], options: AdaptationOptions
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Estimate the affine shape of regions (Mikolajczyk & Schmid, IJCV 2004, section 3.2).
-
-    The second-moment matrix is measured in the frame normalised so far; the frame is then stretched by its inverse
-    square root at constant area, until the matrix is isotropic.
-
-    Parameters
-    ----------
-    space : ScaleSpace
-        The image's scale space.
-    centres : ndarray, shape (N, 2)
-        Points (x, y), pixels of the image.
-    sigmas : ndarray, shape (N,)
-        Detection scales, pixels of the image.
-    options : AdaptationOptions
-        Window and stopping rule.
-
-    Returns
-    -------
-    shapes : ndarray, shape (N, 2, 2), float64
-        Maps from the unit circle to the region; determinant sigma².
-    kept : ndarray, shape (N,), bool
-        False if the shape left the allowed range.
+    """Affine shape of regions (Mikolajczyk & Schmid, IJCV 2004, section 3.2): the second-moment matrix is measured in
+    the frame normalised so far, which is then stretched by its inverse square root at constant area, until it is
+    isotropic. Gives maps (N, 2, 2) from the unit circle to the region, of determinant sigma², and whether each shape
+    stayed in the allowed range. Centres and detection scales in pixels.
     """
     number = len(centres)
     shapes = np.broadcast_to(np.eye(2), (number, 2, 2)).copy()

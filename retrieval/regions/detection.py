@@ -37,33 +37,9 @@ def detect_regions(
     within: tuple[float, float, float, float] | None = None,
     outside: NDArray[np.bool_] | None = None,
 ) -> Regions:
-    """Detect affine-covariant regions.
-
-    Parameters
-    ----------
-    grey : ndarray, shape (H, W), float32
-        Grey values, 0 to 255.
-    options : RegionOptions, optional
-        The detector and its thresholds.
-    within : tuple of four floats, optional
-        x0, y0, x1, y1: only regions with their centre in this box, its border included, are taken. They are the same
-        as without it, but for `RegionOptions.max_features`, which counts those in the box.
-    outside : ndarray, shape (H, W), bool, optional
-        No region with its centre in this mask is taken, nor counted by a limit.
-
-    Returns
-    -------
-    Regions
-        Sorted by falling response. Empty if the image shows nothing, or is smaller than 16 pixels.
-
-    Raises
-    ------
-    CairnError
-        If the detector's name is unknown.
-
-    Notes
-    -----
-    All detectors have the affine adaptation of Mikolajczyk & Schmid, IJCV 2004; what is their own is in `detectors`.
+    """Detect affine-covariant regions in a grey image (H, W), by falling response; none where it is smaller than 16
+    pixels. All detectors have the affine adaptation of Mikolajczyk & Schmid, IJCV 2004; what is their own is in
+    `detectors`. No region with its centre in `outside` (H, W) is taken, nor counted by a limit.
     """
     options = options or RegionOptions()
     detector = find_detector(options.detector)
@@ -144,22 +120,8 @@ def known_regions(
 
 
 def spread_choice(points: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """Choose strong points that are spread over the image.
-
-    The box around all points is divided into cells, and each cell offers its points in turn, the strongest first:
-    texture in one corner cannot take the place of all else.
-
-    Parameters
-    ----------
-    points : ndarray, shape (N, 2)
-        The strongest first.
-    number : int
-        How many are wanted.
-
-    Returns
-    -------
-    ndarray, shape (min(N, number),), int64
-        Which, in ascending order.
+    """Choose strong points, ascending, that are spread over the image: the box around all is divided into cells, each
+    of which offers its points in turn, the strongest first. `points` (N, 2): the strongest first.
     """
     if len(points) <= number:
         return np.arange(len(points))

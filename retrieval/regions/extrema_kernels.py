@@ -80,25 +80,10 @@ def _stands_out(rows: NDArray[np.float32], level: int, y: int, x: int, sign: np.
 
 @compiled(array(FLOAT32), BOOL, _LAYOUT, FLOAT32)
 def find_places(line: NDArray[np.float32], differences: bool, layout: Layout, bound: np.float32) -> NDArray[np.int64]:
-    """Find maxima above a bound, and minima below its negative, among their 26 neighbours in space and scale.
-
-    Parameters
-    ----------
-    line : ndarray, float32
-        The levels.
-    differences : bool
-        Whether the response is their difference, or they are it.
-    layout : tuple of int
-        Number of levels, height (rows in each), and width (samples in a row); area and stride, the samples of the line
-        from one level to the next, and from one row to the next; and border, the samples at the border that are not
-        searched, at least 1.
-    bound : float32
-        Above which maxima lie.
-
-    Returns
-    -------
-    ndarray, shape (3, N), int64
-        x, y and level, from level to level: first maxima, then minima, row by row.
+    """Find maxima above a bound, and minima below its negative, among their 26 neighbours in space and scale: x, y and
+    level (3, N), from level to level, first maxima, then minima, row by row. `layout`: number of levels, height, width;
+    samples of the line from one level to the next, and from one row to the next; and samples at the border that are not
+    searched, at least 1.
     """
     number, height, width, area, stride, border = layout
     responses = number - differences
@@ -173,20 +158,9 @@ def _moved(at: int, shift: float, low: int, high: int) -> int:
 def refine(
     line: NDArray[np.float32], differences: bool, layout: Layout, places: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Move each extremum to the top of the quadratic through its neighbours, in at most five steps of a sample.
-
-    Parameters
-    ----------
-    line, differences, layout
-        As for `find_places`.
-    places : ndarray, shape (3, N), int64
-        x, y and level.
-
-    Returns
-    -------
-    ndarray, shape (6, M), float64
-        x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite where it is a
-        saddle), and the index in the line of the adjacent sample. Those come first that took fewest steps.
+    """Move each extremum (3, N) to the top of the quadratic through its neighbours, in at most five steps of a sample:
+    (6, M), x, y and level of the top, its response, trace² / determinant of the spatial Hessian (infinite at a saddle),
+    and the index in the line of the adjacent sample. Those come first that took fewest steps.
     """
     number, height, width, area, stride, border = layout
     responses = number - differences

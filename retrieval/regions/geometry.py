@@ -7,19 +7,8 @@ from numpy.typing import NDArray
 
 
 def ellipses_of_shapes(centres: NDArray[np.float64], shapes: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Write regions, given as maps from the unit circle, as ellipse rows.
-
-    Parameters
-    ----------
-    centres : ndarray, shape (N, 2)
-        Points (x, y), pixels.
-    shapes : ndarray, shape (N, 2, 2)
-        Maps from the unit circle to the region around its centre.
-
-    Returns
-    -------
-    ndarray, shape (N, 5), float32
-        Rows x, y, a, b, c of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1.
+    """Regions, given as centres (N, 2) and maps (N, 2, 2) from the unit circle, as rows x, y, a, b, c of a(u-x)² +
+    2b(u-x)(v-y) + c(v-y)² = 1, (N, 5) float32.
     """
     p, q = shapes[:, 0, 0], shapes[:, 0, 1]
     r, s = shapes[:, 1, 0], shapes[:, 1, 1]
@@ -31,24 +20,10 @@ def ellipses_of_shapes(centres: NDArray[np.float64], shapes: NDArray[np.float64]
 
 
 def upright_frames(ellipses: NDArray[np.floating], turn: float = 0.0) -> NDArray[np.float64]:
-    """Return the frames of regions under the assumption that "down" is known.
-
-    Parameters
-    ----------
-    ellipses : ndarray, shape (N, 5)
-        Regions.
-    turn : float
-        Direction of "down": the angle, in radians, by which the image's content is turned clockwise. 0: it is upright.
-
-    Returns
-    -------
-    ndarray, shape (N, 2, 2), float64
-        Maps from the unit circle to the region that keep "down": lower triangular with a positive diagonal for turn 0.
-
-    Notes
-    -----
-    An ellipse fixes its frame up to a rotation; the lower-triangular one is the Cholesky factor of its covariance
-    (Perdoch, Chum & Matas, CVPR 2009).
+    """Frames (N, 2, 2) of ellipses (N, 5), maps from the unit circle, under the assumption that "down" is known: an
+    ellipse fixes its frame up to a rotation; the lower-triangular one is the Cholesky factor of its covariance
+    (Perdoch, Chum & Matas, CVPR 2009). `turn`: radians by which the image's content is turned clockwise; for 0 frames
+    are lower triangular with a positive diagonal.
     """
     a, b, c = (ellipses[:, column].astype(np.float64) for column in (2, 3, 4))
     determinant = a * c - b * b

@@ -38,26 +38,12 @@ def overlap_sets(
     high: float = 0.6,
     low: float = 0.3,
 ) -> OverlapSets:
-    """Return the positive and the negative matches of each feature of the first image (Simonyan14, section 9).
+    """Positive and negative matches of each feature of the first image (Simonyan14, section 9).
 
-    The second image's measurement regions are projected to the first, by the homography's affine approximation at each
-    centre. Overlap is intersection over union of areas: above ``high`` a match is positive, below ``low`` negative,
-    between them ambiguous. Only features whose centre is seen in the second image have positive or ambiguous matches.
-
-    Parameters
-    ----------
-    regions1, regions2 : ndarray, shape (N, 5) and (M, 5)
-        Measurement regions ``x, y, a, b, c``, pixels of their images, pixel centres at integers.
-    homography : ndarray, shape (3, 3)
-        Maps points of the first image to the second. Not singular.
-    shape2 : tuple of int
-        (height, width) of the second image.
-    high, low : float
-        Thresholds, 0 < low <= high < 1. Overlaps are computed to within 0.01.
-
-    Returns
-    -------
-    OverlapSets
+    The second image's measurement regions (M, 5), ``x, y, a, b, c`` in pixels, centres at integers, are projected to
+    the first by the affine approximation at each centre of the homography from the first. Overlap is intersection over
+    union of areas: above ``high`` a match is positive, below ``low`` negative, between them ambiguous. Only features
+    whose centre is seen in the second image have positive or ambiguous matches.
     """
     regions1, regions2 = np.asarray(regions1, np.float64), np.asarray(regions2, np.float64)
     inverse = np.linalg.inv(homography)
@@ -77,27 +63,14 @@ def overlap_sets(
 def overlap_candidates(
     regions1: NDArray[np.floating], regions2: NDArray[np.floating], least: float
 ) -> NDArray[np.int64]:
-    """Find the pairs of ellipses whose overlap, intersection over union, can reach a value.
+    """Sorted pairs (K, 2) of ellipses (N, 5), (M, 5) whose overlap, intersection over union, can reach t: none is
+    missed; about half reach it.
 
-    Parameters
-    ----------
-    regions1, regions2 : ndarray, shape (N, 5) and (M, 5), float64
-        Ellipses of one image.
-    least : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    ndarray, shape (K, 2), int64
-        Rows of the one and of the other, sorted. None is missed; about half of them do reach the value.
-
-    Notes
-    -----
-    Let the areas be A and qA, their overlap at least t. Then t <= q <= 1/t, and the intersection is at least
-    t/(1+t) (1+q) A. So much of either ellipse must lie in any strip that holds the other one: with d from centre to
-    centre and an ellipse's half width h(u) = √(uᵀΣu) across the strip's direction u, uᵀd <= h₁ + z h₂, where z is how
-    far from its centre a disc may be cut to keep that part. And in the frame where the first ellipse is the unit
-    disc, the other is at most 4/(πt) long, for it may leave no more than a strip of its area in the disc.
+    Let the areas be A and qA. Then t <= q <= 1/t, and the intersection is at least t/(1+t) (1+q) A. So much of either
+    ellipse must lie in any strip that holds the other one: with d from centre to centre and an ellipse's half width
+    h(u) = √(uᵀΣu) across the strip's direction u, uᵀd <= h₁ + z h₂, where z is how far from its centre a disc may be
+    cut to keep that part. And in the frame where the first ellipse is the unit disc, the other is at most 4/(πt) long,
+    for it may leave no more than a strip of its area in the disc.
     """
     found = [np.zeros((0, 2), np.int64)]
     least = max(least - _INTEGRATION, 0.9 * least)
@@ -133,19 +106,8 @@ def overlap_candidates(
 
 
 def transfer_ellipses(regions: NDArray[np.floating], homography: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Map ellipses to another image by the homography's affine approximation at each centre.
-
-    Parameters
-    ----------
-    regions : ndarray, shape (N, 5)
-        Rows ``x, y, a, b, c`` of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, in pixels.
-    homography : ndarray, shape (3, 3)
-        Maps (x, y, 1) of the regions' image to the other one.
-
-    Returns
-    -------
-    ndarray, shape (N, 5), float64
-        NaN where a centre maps to infinity.
+    """Map ellipses (N, 5), rows ``x, y, a, b, c`` of a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1 in pixels, to another image
+    by the homography's affine approximation at each centre; NaN where a centre maps to infinity.
     """
     regions = np.asarray(regions, np.float64)
     h = np.asarray(homography, np.float64)
@@ -177,25 +139,10 @@ def overlap_error(
     pairs: NDArray[np.int64],
     radius: float | None = None,
 ) -> NDArray[np.float64]:
-    """Overlap error of pairs of ellipses of one image: 1 - intersection / union of their areas.
-
-    With a normalised radius, both sizes are first multiplied by the factor that brings the first ellipse to it; the
-    centres stay, as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the
-    frame where that ellipse is the unit circle.
-
-    Parameters
-    ----------
-    regions1, regions2 : ndarray, shape (N, 5) and (M, 5)
-        Ellipses ``x, y, a, b, c`` in pixels; the first ones are the reference.
-    pairs : ndarray, shape (K, 2), int
-        Rows of the one and of the other.
-    radius : float, optional
-        Normalised radius in pixels (geometric mean of the semi-axes); by default the regions are compared as they are.
-
-    Returns
-    -------
-    ndarray, shape (K,), float64
-        0 for the same ellipse, 1 for disjoint ones. Within 0.01 of the exact value.
+    """Overlap error (K,) of pairs of ellipses of one image, 1 - intersection / union, within 0.01. With a `radius`
+    (geometric mean of the semi-axes) both sizes are first multiplied by what brings the first ellipse to it; the
+    centres stay, as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the frame
+    where it is the unit circle.
     """
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     errors = np.empty(len(pairs))

@@ -18,27 +18,10 @@ def sample_frames(
     frames: NDArray[np.float64],
     grid: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Sample an image through affine frames.
-
-    Parameters
-    ----------
-    space : ScaleSpace
-        The image's scale space.
-    levels : ndarray, shape (N,), int64
-        The level that each frame is sampled from (see `ScaleSpace.level`). Frames of one level that follow each other
-        are sampled in one call: quickest in `sampling_order`.
-    centres : ndarray, shape (N, 2)
-        Points (x, y), pixels of the image.
-    frames : ndarray, shape (N, 2, 2)
-        Maps from the grid's coordinates to pixels of the image, around the centres.
-    grid : ndarray, shape (2, S, S), float32
-        Sampling points in the frame.
-
-    Returns
-    -------
-    ndarray, shape (N, S, S), float32
-        Linearly interpolated, at places rounded to 1/32 of the level's pixels; beyond the border the image is continued
-        by its border pixels.
+    """Sample an image through affine frames (N, 2, 2), maps from the `grid` (2, S, S) to pixels around the centres (N,
+    2): patches (N, S, S), linearly interpolated at places rounded to 1/32 of the level's pixels; beyond the border the
+    image is continued by its border pixels. `levels` (N,): see `ScaleSpace.level`; frames of one level that follow each
+    other are sampled in one call: quickest in `sampling_order`.
     """
     from retrieval.regions.sampling_kernels import sample  # here: Numba takes its time to load
 
@@ -80,23 +63,8 @@ def patch_grid(size: int) -> NDArray[np.float32]:
 def extract_patches(
     space: ScaleSpace, centres: NDArray[np.float64], frames: NDArray[np.float64], size: int
 ) -> NDArray[np.float32]:
-    """Cut the measurement regions out of an image, each from the level whose smoothing suits its scale.
-
-    Parameters
-    ----------
-    space : ScaleSpace
-        The image's scale space.
-    centres : ndarray, shape (N, 2)
-        Points (x, y), pixels of the image.
-    frames : ndarray, shape (N, 2, 2)
-        Maps from the unit square [-1, 1]² to the measurement regions.
-    size : int
-        Samples along a side.
-
-    Returns
-    -------
-    ndarray, shape (N, S, S), float32
-        Grey values.
+    """Cut the measurement regions, maps (N, 2, 2) from [-1, 1]² around centres (N, 2), out of an image as patches (N,
+    S, S), each from the level whose smoothing suits its scale.
     """
     levels = patch_levels(space, frames, size)
     order = sampling_order(levels, centres)
@@ -113,21 +81,8 @@ def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> N
 
 
 def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0) -> NDArray[np.float32]:
-    """Resample patches to another number of samples along a side, the outermost samples staying where they are.
-
-    Parameters
-    ----------
-    patches : ndarray, shape (N, S, S), uint8 or float32
-        Grey values.
-    size : int
-        Samples along a side that are wanted.
-    share : float
-        Of the patch's side, about its middle, that is taken: 1, or less of it.
-
-    Returns
-    -------
-    ndarray, shape (N, size, size), float32
-        Smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases.
+    """Resample patches (N, S, S) to another number of samples along a side, the outermost ones staying where they are;
+    smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases.
     """
     grey = np.asarray(patches, np.float32)
     spacing = share * (grey.shape[1] - 1) / (size - 1)

@@ -86,21 +86,8 @@ def sample(
     grid: NDArray[np.float32],
     patches: NDArray[np.float32],
 ) -> None:
-    """Sample a level through affine frames.
-
-    Parameters
-    ----------
-    level : tuple
-        Its samples (H stride,), float32, row by row, each followed by padding; the stride from the begin of a row to
-        that of the next; its height and width; step and offset, see `Octave`.
-    centres : ndarray, shape (N, 2), float64
-        Points (x, y), pixels of the image.
-    frames : ndarray, shape (N, 2, 2), float64
-        Maps from the grid's coordinates to pixels of the image, around the centres.
-    grid : ndarray, shape (2, S²), float32
-        Sampling points in the frame.
-    patches : ndarray, shape (N, S²), float32
-        Output.
+    """Sample a level through affine frames (N, 2, 2), maps from the `grid` (2, S²) to pixels around the centres, to
+    `patches` (N, S²).
     """
     line, stride, height, width, step, offset = level
     number = grid.shape[1]
@@ -188,22 +175,9 @@ def adapt(
     shapes: NDArray[np.float64],
     ends: NDArray[np.int64],
 ) -> None:
-    """Adapt the shapes of regions to a level: see `affine.adapt_shapes`.
-
-    Parameters
-    ----------
-    level, centres, grid
-        As for `sample`.
-    sigmas : ndarray, shape (N,), float64
-        Detection scales, pixels of the image.
-    weights : ndarray, shape (S, S), float32
-        Of the samples' gradients; 0 along the border.
-    limits : tuple
-        Iterations, converged and max_anisotropy: see `AdaptationOptions`.
-    shapes : ndarray, shape (N, 2, 2), float64
-        Maps from the unit circle to the region over its detection scale, which are changed.
-    ends : ndarray, shape (N,), int64
-        Output of how each ended: `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
+    """Adapt the `shapes` (N, 2, 2) of regions over their detection scales `sigmas` (N,) to a level, in place: see
+    `affine.adapt_shapes`. `weights` (S, S): of the samples' gradients, 0 along the border. `ends` (N,): how each ended:
+    `CONVERGED`, `STRETCHED` beyond the largest anisotropy, or `OUT_OF_STEPS`.
     """
     line, stride, height, width, step, offset = level
     iterations, converged, max_anisotropy = limits

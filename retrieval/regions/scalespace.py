@@ -52,17 +52,8 @@ class ScaleSpace:
     options: ScaleSpaceOptions
 
     def finest(self, sigmas: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Choose for each wanted smoothing the most smoothed level that does not exceed it.
-
-        Parameters
-        ----------
-        sigmas : ndarray, shape (N,)
-            Wanted smoothing, in pixels of the image.
-
-        Returns
-        -------
-        ndarray, shape (N,), int64
-            Numbers to be given to `level`; the lowest is the image itself.
+        """For each wanted smoothing (N,), in pixels of the image, the number of the most smoothed level that does not
+        exceed it; the lowest is the image itself.
         """
         per_octave = self.options.levels
         first = self.options.sigma * (0.5 if self.options.double else 1.0)
@@ -79,21 +70,8 @@ class ScaleSpace:
 
 
 def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *, sampled: bool = False) -> ScaleSpace:
-    """Smooth an image by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3).
-
-    Parameters
-    ----------
-    image : ndarray, shape (H, W), float32
-        Grey values, 0 to 255.
-    options : ScaleSpaceOptions
-        Sampling of scale.
-    sampled : bool
-        Leave out the levels beyond those that patches are sampled from: extrema cannot be looked for.
-
-    Returns
-    -------
-    ScaleSpace
-        With no octave where the image is smaller than 16 pixels.
+    """Smooth an image (H, W) by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3); with no octave where
+    it is smaller than 16 pixels.
     """
     height, width = image.shape
     double = options.double and max(height, width) <= _LARGEST_DOUBLED
@@ -182,27 +160,9 @@ def find_extrema(
     *,
     differences: bool = False,
 ) -> Extrema:
-    """Find minima and maxima among the 26 neighbours in space and scale, refined by a quadratic fit.
-
-    Parameters
-    ----------
-    responses : list of ndarray, shape (H, W), float32, or ndarray, shape (L, H, W), float32
-        The response at consecutive levels of one octave. As one array they need not be copied.
-    threshold : float
-        Smallest absolute response kept.
-    border : int
-        Samples at the border that are not searched, at least 1.
-    differences : bool
-        The response is not what is given, but the difference of each level and the one below.
-
-    Returns
-    -------
-    Extrema
-        In no particular order of strength, but always in the same one.
-
-    Notes
-    -----
-    Brown & Lowe, *Invariant features from interest point groups*, BMVC 2002.
+    """Minima and maxima among the 26 neighbours in space and scale, refined by a quadratic fit (Brown & Lowe, BMVC
+    2002), always in the same order. `responses` (H, W): at consecutive levels of one octave, as one array they need not
+    be copied; with `differences` the response is the difference of each level and the one below.
     """
     threshold = max(threshold, 0.0)  # below, a sample might be a minimum and a maximum, and there is no room for that
     number, (height, width) = len(responses), responses[0].shape

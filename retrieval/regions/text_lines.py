@@ -89,18 +89,8 @@ class _Rows:
 
 
 def text_mask(grey: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Say which pixels of an image lie in printed text.
-
-    Parameters
-    ----------
-    grey : ndarray, shape (H, W), float32
-        Grey values, 0 to 255: dark type on light paper, or light type on dark; its lines run across or upright, but
-        for twenty degrees.
-
-    Returns
-    -------
-    ndarray, shape (H, W), bool
-        Blocks of lines, with what lies between the lines.
+    """Which pixels of a grey image (H, W) lie in printed text, dark or light, in blocks of lines with what lies between
+    them; lines run across or upright, but for twenty degrees.
     """
     height, width = grey.shape
     small: NDArray[Any] = np.clip(grey, 0, 255).astype(np.uint8)

@@ -134,21 +134,8 @@ def search_photo(
 
 
 def make_query(searcher: Searcher, asked: QueryImage, image: ImageOptions | None = None) -> Query:
-    """Return the features of a query: as they are indexed where that will do, or extracted from its file.
-
-    Parameters
-    ----------
-    searcher : Searcher
-        That will search for it.
-    asked : QueryImage
-        The photo.
-    image : ImageOptions, optional
-        How the file is read; the collection's own way otherwise.
-
-    Raises
-    ------
-    CairnError
-        The photo cannot be read, or the box lies outside it.
+    """Features of a query: as they are indexed where that will do, or extracted from its file, read as `image` says or
+    the collection does.
     """
     if asked.is_away and asked.row is not None:
         return _stored_query(searcher, asked, asked.row)
@@ -201,13 +188,8 @@ def _stored_query(searcher: Searcher, asked: QueryImage, row: ImageRow) -> Query
 
 
 class LeftOut:
-    """Photos that answers leave out: those that people hid, and those that they marked as no match of a query.
-
-    What is decided is read once for each revision of the catalogue: most searches read nothing but that.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
+    """Photos that answers leave out: those that people hid, and those that they marked as no match of a query. What is
+    decided is read once for each revision of the catalogue: most searches read nothing but that.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -217,19 +199,8 @@ class LeftOut:
         self._any_rejected = False
 
     def of(self, asked: Sequence[QueryImage]) -> tuple[NDArray[np.int64], list[int]]:
-        """Return the photos that a query leaves out.
-
-        Parameters
-        ----------
-        asked : sequence of QueryImage
-            The photos of the query.
-
-        Returns
-        -------
-        hidden : ndarray, shape (n,), int64
-            Numbers of the photos that are hidden.
-        rejected : list of int
-            Numbers of those that somebody called no match of one of the photos of the query, ascending.
+        """Numbers of the photos that a query leaves out, ascending: hidden ones, and those that somebody called no
+        match of one of its photos.
         """
         revision = self._catalogue.revision()
         if revision != self._revision:

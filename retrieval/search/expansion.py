@@ -45,23 +45,8 @@ def back_project(
     region: NDArray[np.float64],
     signatures: NDArray[np.uint8] | None = None,
 ) -> View:
-    """Map the features of a verified photo into the query, and keep those that fall into its region.
-
-    Parameters
-    ----------
-    image : ImageFeatures
-        Words and geometry of the photo.
-    verification : Verification
-        With a transform from the query to the photo.
-    region : ndarray, shape (4,)
-        x0, y0, x1, y1 of the query's box, in units of the query's longer side.
-    signatures : ndarray, shape (N, B), uint8, optional
-        Of the photo's features.
-
-    Returns
-    -------
-    View
-        The features, where the query would have them; none if nothing is verified.
+    """Map the features of a verified photo into the query, and keep those that fall into its region (x0, y0, x1, y1 in
+    units of the query's longer side); none if nothing is verified.
     """
     view = indexed_view(image, signatures)
     if verification.transform is None:
@@ -75,19 +60,9 @@ def back_project(
 
 
 def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
-    """Keep the features of a view that lie near to some places.
-
-    A photo that shows the query's object shows other things, too. A feature within the query's region is taken to be
-    of the object only near to where the two photos agree.
-
-    Parameters
-    ----------
-    view : View
-        As `back_project` gives it.
-    places : ndarray, shape (N, 2)
-        Places where the photo agrees with the query, in units of the query's longer side.
-    reach : float
-        Largest distance, in the same units.
+    """Keep the features of a view that lie near to some places (N, 2) where a photo agrees with the query, in units of
+    its longer side: a feature within the region is taken to be of the object only there, as the photo shows other
+    things, too.
     """
     from scipy.spatial import cKDTree
 
@@ -98,17 +73,8 @@ def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
 
 
 def average_words(words: NDArray[np.integer], added: Sequence[NDArray[np.integer]]) -> WeighedWords:
-    """Average the word counts of a query and of the photos that were back-projected into it.
-
-    A photo that shows the query's region in more detail than the query does counts the same, not more (Chum et
-    al., *Total Recall*, ICCV 2007).
-
-    Parameters
-    ----------
-    words : ndarray, shape (N,), int
-        Words of the query.
-    added : list of ndarray, shape (M_i,), int
-        Words of each photo.
+    """Average the word counts of a query and of the photos that were back-projected into it. A photo that shows the
+    region in more detail counts the same, not more (Chum et al., *Total Recall*, ICCV 2007).
     """
     parts = [words, *added]
     weights = [np.full(len(part), min(1.0, len(words) / max(len(part), 1)) / len(parts)) for part in parts]
@@ -122,25 +88,10 @@ def discriminative_words(
     negatives: Sequence[int],
     cost: float,
 ) -> WeighedWords:
-    """Weigh words by a linear classifier that tells a query and what was added from photos that rank lowest.
-
-    The tf-idf vectors of the query and of the back-projected photos are the positives of a support vector machine,
-    those of other photos its negatives, restricted to the words of the positives (Arandjelović & Zisserman, *Three
-    things everyone should know to improve object retrieval*, CVPR 2012, section 4). Words that speak against are left
-    out, so that scores are as of any query: of 0 for what has nothing in common with it.
-
-    Parameters
-    ----------
-    words : ndarray, shape (N,), int
-        Words of the query.
-    added : list of ndarray, shape (M_i,), int
-        Words of each photo.
-    index : SearchedPhotos
-        Whose photos are scored.
-    negatives : sequence of int
-        Numbers of photos that do not show the same, as far as one can tell.
-    cost : float
-        C of the machine: see `retrieval.search.linear_svm.train`.
+    """Weigh words by a linear classifier that tells a query and what was added from photos that rank lowest: their
+    tf-idf vectors are the positives and negatives of a support vector machine over the words of the positives
+    (Arandjelović & Zisserman, CVPR 2012, section 4). Words that speak against are left out, so that scores are as of
+    any query.
     """
     from scipy.sparse import csr_array
 

@@ -23,28 +23,12 @@ def may_fix(hit: Hit) -> bool:
 
 
 def homography(hit: Hit, query: Query, row: ImageRow, image: ImageFeatures | None) -> NDArray[np.float64] | None:
-    """Map a query's pixels to a photo's.
+    """Map (3, 3) from a query's pixels to a photo's; None if the hit is not verified.
 
-    Verification looks for an affine map, and with a tolerance that lets a flat object seen at a slant pass. What it
-    finds is near enough to the truth for a homography to be fixed by its inliers alone (RANSAC and least squares;
-    Hartley & Zisserman, *Multiple View Geometry*, section 4.8).
-
-    Parameters
-    ----------
-    hit : Hit
-        What verification found.
-    query : Query
-        What was searched for.
-    row : ImageRow
-        The photo that was found.
-    image : ImageFeatures or None
-        Its features; None will do unless `may_fix(hit)`.
-
-    Returns
-    -------
-    ndarray, shape (3, 3), float64, or None
-        The affine map where the inliers fix no homography that keeps the query in front of the camera; None: the hit
-        is not verified.
+    Verification looks for an affine map, with a tolerance that lets a flat object seen at a slant pass: near enough for
+    a homography to be fixed by its inliers alone (RANSAC and least squares; Hartley & Zisserman, *Multiple View
+    Geometry*, section 4.8). It is the affine map where the inliers fix none that keeps the query in front of the
+    camera. `image`: the photo's features; None will do unless `may_fix(hit)`.
     """
     transform = hit.verification.transform
     if transform is None:
@@ -84,18 +68,8 @@ def _some(matches: int) -> NDArray[np.int64]:
 
 
 def projective_map(source: NDArray[np.floating], target: NDArray[np.floating]) -> NDArray[np.float64] | None:
-    """Fit a homography to inliers of an affine map.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (K, 2)
-        Places of the inliers, in units of the photos' longer sides.
-
-    Returns
-    -------
-    ndarray, shape (3, 3), float64, or None
-        None if there are fewer than `FEWEST`, where they agree on none, or where it is no view of what they cover: a
-        place behind the camera, or a mirrored one.
+    """Homography (3, 3) of inliers (K, 2) of an affine map, in units of the longer sides; None if they are fewer than
+    `FEWEST`, agree on none, or it is no view of what they cover: behind the camera, or mirrored.
     """
     if len(source) < FEWEST:
         return None

@@ -215,27 +215,11 @@ def _shows(points: Any, matrix: Any) -> Any:
 def most_agreed(
     source: NDArray[np.float64], target: NDArray[np.float64], tolerance: float, draws: int, matrix: NDArray[np.float64]
 ) -> int:
-    """Find the homography that most matches agree on, and fit it to these.
-
-    RANSAC and least squares of the errors in the other photo (Hartley & Zisserman, *Multiple View Geometry*, sections
-    4.7 and 4.8, in coordinates as 4.4.4 wants them). The draws are the same each time.
-
-    Parameters
-    ----------
-    source, target : ndarray, shape (K, 2), float64
-        Places of the matches, at least four.
-    tolerance : float
-        Largest error of a match that agrees, in the units of `target`.
-    draws : int
-        Of four matches, at most; fewer where one of those made has held four right ones, all but surely.
-    matrix : ndarray, shape (3, 3), float64
-        Filled with the homography, where there is one.
-
-    Returns
-    -------
-    int
-        How many matches agree with it; 0 if there is no homography, or if it sends what the matches cover behind the
-        camera, or mirrors it.
+    """Fill `matrix` with the homography that most matches (K, 2) agree on, fitted to these, and give how many do; 0 if
+    there is none, or it sends what they cover behind the camera, or mirrors it. RANSAC, with the same draws each time,
+    and least squares of the errors in the other photo (Hartley & Zisserman, *Multiple View Geometry*, sections 4.7 and
+    4.8, in coordinates as 4.4.4 wants them). `draws`: of four matches, at most; fewer where one has held four right
+    ones, all but surely.
     """
     number = len(source)
     here, there = np.empty((2, number)), np.empty((2, number))

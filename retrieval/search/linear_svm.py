@@ -5,26 +5,13 @@ from numpy.typing import NDArray
 
 
 def train(products: NDArray[np.float64], positive: NDArray[np.bool_], cost: float) -> NDArray[np.float64]:
-    """Train a machine of squared hinge loss; return its weight vector as a combination of the samples.
+    """Train a machine of squared hinge loss on inner products (n, n) of samples x_i, `positive` (n,) or not; gives
+    ``y_i α_i``: the weight vector is ``w = Σ y_i α_i x_i``, and the bias the sum of the coefficients.
 
     It minimises ``½ (‖w‖² + b²) + C Σ max(0, 1 - y_i (w·x_i + b))²``. With ``z_i = y_i (x_i, 1)`` the dual is to
-    minimise ``½ αᵀ (Z Zᵀ + I / 2C) α - Σ α_i`` over ``α ≥ 0`` (Hsieh et al., *A Dual Coordinate Descent Method for
-    Large-scale Linear SVM*, ICML 2008, equation 4). With ``L Lᵀ`` for the matrix that is the non-negative least squares
-    problem ``‖Lᵀ α - L⁻¹ 1‖²``, which has one solution, found in finitely many steps.
-
-    Parameters
-    ----------
-    products : ndarray, shape (n, n), float64
-        Inner products of the samples x_i.
-    positive : ndarray, shape (n,), bool
-        Which of them are positive (y_i = 1); the others are negative (y_i = -1).
-    cost : float
-        C, more than 0.
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-        ``y_i α_i``: the weight vector is ``w = Σ y_i α_i x_i``, and the bias the sum of the coefficients.
+    minimise ``½ αᵀ (Z Zᵀ + I / 2C) α - Σ α_i`` over ``α ≥ 0`` (Hsieh et al., ICML 2008, equation 4). With ``L Lᵀ`` for
+    the matrix that is the non-negative least squares problem ``‖Lᵀ α - L⁻¹ 1‖²``, which has one solution, found in
+    finitely many steps.
     """
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import nnls

@@ -23,25 +23,12 @@ _EQUAL = 1e-3  # pixels: corners nearer than this are one
 def found_region(
     query: Query, matrix: NDArray[np.float64] | None, width: int | None, height: int | None
 ) -> list[list[float]] | None:
-    """Outline of a query's box, or of all of its photo, in a photo that it was found in.
+    """Outline of a query's box, or of all of its photo, in a photo that it was found in by a homography: corners of a
+    convex polygon in pixels, clockwise as the query has them, none outside the photo; the four corners of the box, the
+    top left one first, where all of it lies inside.
 
-    Parameters
-    ----------
-    query : Query
-        What was searched for.
-    matrix : ndarray, shape (3, 3), or None
-        Its homography to the photo.
-    width, height : int or None
-        Pixels of the photo; None if they are not known.
-
-    Returns
-    -------
-    list of three to eight points [x, y], or None
-        The part of the outline that lies in the photo: corners of a convex polygon in pixels of the photo, none of
-        them outside it, clockwise as the query has them. Where all of the outline lies in the photo, they are the four
-        corners of the box, the top left one first. None if there is no homography, or where what it gives is no
-        view of the box: a corner behind the camera or far beyond all others, a mirrored, needle-like or immense
-        outline, or one that is almost entirely outside the photo.
+    None if there is no homography, or it gives no view of the box: a corner behind the camera or far beyond all others,
+    a mirrored, needle-like or immense outline, or one that is almost entirely outside the photo.
     """
     if matrix is None or not width or not height:
         return None
@@ -56,19 +43,8 @@ def found_region(
 
 
 def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Take the corners of a box to a photo.
-
-    Parameters
-    ----------
-    corners : ndarray, shape (4, 2), float64
-        Clockwise on the screen, where y points down.
-    matrix : ndarray, shape (3, 3)
-        Homography.
-
-    Returns
-    -------
-    ndarray, shape (4, 2), float64, or None
-        A convex polygon, in the same order; None if the homography gives no view of the box (see `found_region`).
+    """Corners (4, 2) of a box, clockwise on the screen, where y points down, mapped to a photo; None if the homography
+    gives no view of the box (see `found_region`).
     """
     # In plain numbers, as all that follows: arrays of so few corners take ten times as long.
     rows, points = matrix.tolist(), corners.tolist()
@@ -88,19 +64,8 @@ def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -
 
 
 def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArray[np.float64]:
-    """Clip a convex polygon to a photo (Sutherland & Hodgman, *Reentrant Polygon Clipping*, CACM 1974).
-
-    Parameters
-    ----------
-    corners : ndarray, shape (n, 2), float64
-        In order round the polygon, in pixels of the photo.
-    width, height : int
-        Pixels of the photo, which reaches from -0.5 to width - 0.5 and height - 0.5.
-
-    Returns
-    -------
-    ndarray, shape (m, 2), float64
-        What lies in the photo, in the same order; m is 0 or from 3 to n + 4.
+    """Clip a convex polygon (n, 2) to a photo (Sutherland & Hodgman, *Reentrant Polygon Clipping*, CACM 1974): (m, 2)
+    in the same order; m is 0 or from 3 to n + 4.
     """
     points = corners.tolist()
     for axis, sign, bound in ((0, 1, -0.5), (1, 1, -0.5), (0, -1, 0.5 - width), (1, -1, 0.5 - height)):

@@ -53,27 +53,7 @@ def draw_matches(
     query: Query,
     options: PictureOptions | None = None,
 ) -> None:
-    """Write a picture of the best matches, each next to the query.
-
-    Parameters
-    ----------
-    path : Path
-        Output file; .jpg or .png.
-    index : SearchedPhotos
-        Gives the geometry of the matched features.
-    found : sequence of (Query, Hit, ImageRow)
-        The answer, the best first, each with the query whose features it matches. Verified ones are shown with their
-        matches, others without.
-    query : Query
-        Shown alone if nothing was found.
-    options : PictureOptions, optional
-        Sizes.
-
-    Raises
-    ------
-    CairnError
-        The picture cannot be written.
-    """
+    """Write a picture of the best matches, each next to the query."""
     options = options or PictureOptions()
     pairs = [
         _pair(_Tile.of_query(asked, options.tile), index, asked, hit, row, place + 1, options)

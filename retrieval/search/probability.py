@@ -60,24 +60,9 @@ def contrast(score: float, ground: float) -> float:
 
 
 def weigh_result(verification: Verification, score: float, ground: float, calibration: Calibration) -> float:
-    """Return the probability that a photo shows the same as the query.
-
-    Parameters
-    ----------
-    verification : Verification
-        What geometry found.
-    score : float
-        The photo's.
-    ground : float
-        From `background`, of all photos' scores.
-    calibration : Calibration
-        Of the engine that scored.
-
-    Returns
-    -------
-    float
-        From 0 to 1. The larger the evidence, where there is some, and the score, the larger; 0 if there is neither.
-        A map that speaks for little, such as that of a line of text, may make a photo less likely than none.
+    """Probability that a photo shows the same as the query: the larger the evidence, where there is some, and the
+    score, the larger; 0 if there is neither. A map that speaks for little, such as that of a line of text, may make a
+    photo less likely than none.
     """
     stands_out = contrast(score, ground)
     if math.isfinite(verification.log_odds):

@@ -107,21 +107,7 @@ class Query:
 
 
 class QuerySource:
-    """The photo of a query, read and looked through for regions when that is needed.
-
-    Parameters
-    ----------
-    extractor : Extractor
-        Regions, patches and descriptor.
-    image : ImageOptions
-        How the photo is read.
-    path : Path
-        The photo.
-    box : tuple of four floats, optional
-        Only features whose centre lies in this box are used; corners in any order.
-    mirrored : bool
-        Whether its mirror image is meant; the box is that in the photo.
-    """
+    """The photo of a query, read and looked through for regions when that is needed."""
 
     def __init__(
         self, extractor: Extractor, image: ImageOptions, path: Path, box: Box | None, *, mirrored: bool = False
@@ -136,13 +122,7 @@ class QuerySource:
         self._rows: dict[float, NDArray[np.float16]] = {}  # descriptors of turns to come: see `_key`
 
     def read(self) -> tuple[Photo, Box | None, Regions]:
-        """Read the photo; give it, the box clipped to it, and the regions in that.
-
-        Raises
-        ------
-        CairnError
-            The photo cannot be read, or the box lies outside it.
-        """
+        """Read the photo; give it, the box clipped to it, and the regions in that."""
         if self._read is None:
             try:
                 photo = self.extractor.read(self.path, self._image)
@@ -219,31 +199,9 @@ def extract_query(
     signed: int = 0,
     keep_descriptors: bool = True,
 ) -> Query:
-    """Extract the features of a query from its photo.
-
-    Parameters
-    ----------
-    collection : Collection
-        Whose vocabulary is used.
-    source : QuerySource
-        The photo and the box.
-    turns : int
-        Number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose patches
-        are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
-        views are asked for: the weaker ones cost time, and precision by chance matches.
-    soft : int
-        Nearest words that a feature is shared between in scoring (soft assignment; Philbin et al., CVPR 2008); 1: the
-        nearest alone.
-    signed : int
-        Nearest words by which a feature gets signatures, of a collection that has them; 0: it gets none. Those of
-        turned views get theirs by one word.
-    keep_descriptors : bool
-        Whether the views have them.
-
-    Raises
-    ------
-    CairnError
-        The photo cannot be read, or the box lies outside it.
+    """Extract the features of a query from its photo. `soft`: nearest words that a feature is shared between in scoring
+    (soft assignment; Philbin et al., CVPR 2008). `signed`: nearest words by which a feature gets signatures (0: none);
+    those of turned views get theirs by one word.
     """
     signatures = collection.signatures if signed else None
     describe = partial(
@@ -270,31 +228,9 @@ def recall_query(
     signed: int = 0,
     photos: FeatureReader | None = None,
 ) -> Query:
-    """Make a query of a photo of the collection by its features as they are indexed.
-
-    Its file is read only where other turns than upright are looked at: what is described then are its regions as they
-    are indexed. No view has descriptors.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    row : ImageRow
-        The photo.
-    source : QuerySource
-        A file of its content, and the box.
-    turns, signed : int
-        See `extract_query`. Upright, a feature has the signature that it is indexed with, by its one word; those by
-        other words are estimated from it.
-    photos : FeatureReader, optional
-        Source of its features; the collection by default.
-
-    Raises
-    ------
-    CairnError
-        The box lies outside the photo.
-    KeyError
-        The photo was removed from the collection since it was opened.
+    """Make a query of a photo of the collection by its features as they are indexed, without descriptors. Its file is
+    read only for other turns than upright: what is described then are its regions as indexed. Raises KeyError if the
+    photo was removed since the collection was opened.
     """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
@@ -318,22 +254,7 @@ def recall_query(
 def recall_described(
     collection: Collection, row: ImageRow, source: QuerySource, image: ImageFeatures, *, soft: int = 1, signed: int = 0
 ) -> Query:
-    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read.
-
-    Parameters
-    ----------
-    collection, row, source
-        See `recall_query`.
-    image : ImageFeatures
-        The features of the photo, with the column ``descriptor``.
-    soft, signed : int
-        See `extract_query`.
-
-    Raises
-    ------
-    CairnError
-        The box lies outside the photo.
-    """
+    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read."""
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
     frames = decode_geometry(image.columns, np.arange(len(image.words)))
@@ -429,13 +350,7 @@ def mirror_box(box: Box, width: int) -> Box:
 
 
 def clip_box(box: Box, width: int, height: int) -> Box:
-    """Order a box's corners and clip it to the photo.
-
-    Raises
-    ------
-    CairnError
-        A corner is not a number, or nothing of the box lies in the photo.
-    """
+    """Order a box's corners and clip it to the photo."""
     if not np.isfinite(box).all():
         raise CairnError("The corners of the box must be numbers.")
     x0, x1 = sorted((box[0], box[2]))

@@ -43,25 +43,9 @@ class Tried:
 class Ranking(Sequence[Hit]):
     """All photos that were searched, the best first; only what is asked for is put in order.
 
-    What is found comes first, by inliers, then the others by probability. Photos of equal probability are in the order
-    of their scores, and those of equal scores follow by name: numbers tell in which order they were added. Photos that
-    have nothing in common with the query, of score 0, are in the order of their numbers.
-
-    Parameters
-    ----------
-    numbers : ndarray, shape (N,), uint32
-        Of the photos, ascending.
-    scores : ndarray, shape (N,), float32
-    views : ndarray, shape (N,), integer
-        View of the query that each score is of.
-    found : mapping of int to Tried
-        What was found of those that were verified, by their numbers.
-    names : callable
-        Gives the names of photos whose scores are equal.
-    ground : float
-        What a photo has in common with the query by chance: `background` of the scores of all photos.
-    calibration : Calibration
-        What makes evidence and scores probabilities.
+    What is found comes first, by inliers, then the others by probability, by score, and by name: numbers tell in which
+    order they were added. Photos of score 0 are in the order of their numbers. `numbers` (N,), ascending; `scores`
+    (N,); `views` (N,): view of the query that each score is of.
     """
 
     def __init__(
@@ -153,19 +137,7 @@ class Ranking(Sequence[Hit]):
 def by_score(
     numbers: NDArray[np.uint32], scores: NDArray[np.float32], names: Names, top: int | None = None
 ) -> NDArray[np.int64]:
-    """Places of photos in the order of their scores: see `Ranking`.
-
-    Parameters
-    ----------
-    numbers : ndarray, shape (N,), uint32
-        Ascending.
-    scores : ndarray, shape (N,), float32
-        At least 0.
-    names : callable
-        Gives the names of photos whose scores are equal.
-    top : int, optional
-        Places that are wanted; fewer where there are fewer photos.
-    """
+    """Places of photos in the order of their scores (N,): see `Ranking`."""
     wanted = len(numbers) if top is None else min(top, len(numbers))
     places = _reaching(scores, wanted)  # so that a tie at the last place too is broken by name
     ranked = rank(Scores(places.astype(np.uint32), scores[places]))
@@ -201,22 +173,9 @@ def leading(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 
 
 def combine(answers: Sequence[Ranking], match_all: bool, top: int) -> list[tuple[int, Hit]]:
-    """Make one ranking of the answers to one or several photos.
-
-    Parameters
-    ----------
-    answers : sequence of Ranking
-        Each ranks the same images.
-    match_all : bool
-        An image counts as well as its worst answer (it must match all photos), or as its best (any will do).
-    top : int
-        Images that are wanted, at most.
-
-    Returns
-    -------
-    list of (int, Hit)
-        Place of the answer that counts, and what it says: by `Ranking.strengths`, then by place in the first answer.
-        One answer keeps its order.
+    """Make one ranking of the answers to one or several photos. An image counts as its worst answer with `match_all`,
+    else as its best; `top`: images that are wanted. Gives the answer that counts and what it says, by
+    `Ranking.strengths`, then by place in the first answer. One answer keeps its order.
     """
     first = answers[0]
     if len(answers) == 1:

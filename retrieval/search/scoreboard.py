@@ -20,33 +20,20 @@ Weights = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Candidates:
-    """Some photos, and their scores with all views.
+    """Some photos, and their scores with all views."""
 
-    Attributes
-    ----------
-    numbers : ndarray, shape (n,), uint32
-        Ascending.
-    table : ndarray, shape (V, n), float32
-    """
-
-    numbers: NDArray[np.uint32]
-    table: NDArray[np.float32]
+    numbers: NDArray[np.uint32]  # (n,) uint32: ascending
+    table: NDArray[np.float32]  # (V, n) float32
 
 
 @dataclass(frozen=True)
 class Begun:
-    """Scores that wait for what other parts of the collection say.
+    """Scores that wait for what other parts of the collection say."""
 
-    Attributes
-    ----------
-    totals : list of ndarray, float64
-        What must be added up over all parts of a collection, exactly: an array a view, or none where photos are scored
-        each by itself.
-    finish : callable
-        Takes the sums, and gives the scores (V, N) of the photos here.
-    """
-
+    # what must be added up over all parts of a collection, exactly: an array a view, or none where photos are scored
+    # each by itself
     totals: list[NDArray[np.float64]]
+    # takes the sums, and gives the scores (V, N) of the photos here
     finish: Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float32]]
 
 
@@ -82,16 +69,9 @@ class Scoreboard(ABC):
 
     @abstractmethod
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
-        """Return the photos of the best scores.
-
-        Parameters
-        ----------
-        weights : ndarray, shape (V,), float32
-        top : int, optional
-            At least this many, if there are: all that tie with the last, and those of score 0 by ascending number if
-            the others do not suffice. None: as many as can be had; here that is all.
-        also : iterable of int
-            Numbers of photos that are given in any case.
+        """Photos of the best scores with views of some weights (V,): at least `top`, all that tie with the last, and
+        those of score 0 by ascending number if the others do not suffice. None: as many as can be had; here that is
+        all.
         """
 
     @abstractmethod
@@ -120,37 +100,17 @@ class Scoreboard(ABC):
 
 @dataclass(frozen=True)
 class Rule:
-    """Which photos are compared on several scoreboards.
+    """Which photos are compared on several scoreboards."""
 
-    Attributes
-    ----------
-    match_all : bool
-        A photo counts by the worst of its scores, or by the best, each as a multiple of the ground of its scoreboard.
-    grounds : tuple of float
-        Of the scoreboards: see `Scoreboard.ground`.
-    top : int
-        At least this many, the best; see `Scoreboard.best`.
-    also : tuple of int
-        Numbers of photos that are given in any case.
-    """
-
+    # a photo counts by the worst of its scores, or by the best, each as a multiple of the ground of its scoreboard
     match_all: bool
-    grounds: tuple[float, ...]
-    top: int
-    also: tuple[int, ...] = ()
+    grounds: tuple[float, ...]  # of the scoreboards: see `Scoreboard.ground`
+    top: int  # at least this many, the best; see `Scoreboard.best`
+    also: tuple[int, ...] = ()  # numbers of photos that are given in any case
 
 
 class LocalScoreboard(Scoreboard):
-    """Of photos whose index is here.
-
-    Parameters
-    ----------
-    engine : Scorer
-    views : int
-        Of the query.
-    among : ndarray, shape (n,), integer, optional
-        Numbers of the photos that may be found; all otherwise.
-    """
+    """Of photos whose index is here; `among`: those that may be found."""
 
     def __init__(self, engine: Scorer, views: int, among: NDArray[np.integer] | None = None) -> None:
         self._engine = engine

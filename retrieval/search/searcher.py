@@ -57,30 +57,8 @@ class SearchEngine(Protocol):
 
 
 class Searcher:
-    """Answers queries from one collection, with the engine that the options name.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    options : SearchOptions
-        How queries are answered.
-    engine : SearchEngine, optional
-        One that does what the engine that the options name does, of photos that are elsewhere.
-
-    Attributes
-    ----------
-    collection, options
-        As given.
-    engine : SearchEngine
-        Scores photos, and verifies them.
-    index : SearchedPhotos
-        The photos of the collection, as the engine scores them.
-
-    Raises
-    ------
-    CairnError
-        The collection lacks what the engine or the verifier needs, or the similarity cannot be used.
+    """Answers queries from one collection, with the engine that the options name, or an `engine` that does the same of
+    photos elsewhere.
     """
 
     def __init__(self, collection: Collection, options: SearchOptions, engine: SearchEngine | None = None) -> None:
@@ -113,27 +91,13 @@ class Searcher:
         region: NDArray[np.float64] | None = None,
         top: int | None = None,
     ) -> RankedAnswer:
-        """Rank the photos of the collection for a query.
+        """Rank the photos of the collection for a query. Raises ValueError if it is to be expanded, and `region` is not
+        given.
 
-        Parameters
-        ----------
-        views : sequence of View
-            The features that are searched for, at one turn or several; the first is upright. Where the best photos are
-            verified, the others are looked at only where they can still change the answer, or `every_turn` is set.
-        among : ndarray, shape (n,), integer, optional
-            Numbers of the images that may be found: only these are ranked, verified and used to expand the query;
-            their scores are those that they have among all. Numbers that the collection does not have are ignored.
-        region : ndarray, shape (4,), optional
-            x0, y0, x1, y1 of what is searched for, in units of the longer side of the query's photo (see
-            `Query.region`). Expansion takes from other photos what lies in it, and needs it; nothing else does.
-        top : int, optional
-            Places of the ranking that are wanted: photos elsewhere are ranked no further. None: as many as can
-            be had; all of those that are here.
-
-        Raises
-        ------
-        ValueError
-            The query is to be expanded, and the region is not given.
+        `among` (n,): only these are ranked, verified and used to expand the query, with the scores that they have among
+        all; unknown numbers are ignored. `region`: x0, y0, x1, y1 of what is searched for, in units of the longer side;
+        only expansion needs it. `top`: places that are wanted: photos elsewhere are ranked no further. None: as many as
+        can be had.
         """
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
@@ -141,17 +105,7 @@ class Searcher:
             return _Search(self, views, among, top).run(region)
 
     def aligned(self, answers: Sequence[RankedAnswer], *, match_all: bool, top: int) -> list[Ranking]:
-        """Return rankings of the same photos that several answers rank, so that each can be compared with the others.
-
-        Parameters
-        ----------
-        answers : sequence of RankedAnswer
-            From `search`, among the same photos.
-        match_all : bool
-            Whether a photo counts by the worst of the answers: see `combine`.
-        top : int
-            Photos that are wanted of all together.
-        """
+        """Rankings of the same photos that several answers rank, so that each can be compared with the others."""
         if len(answers) == 1:
             return [answers[0].hits]
         also = tuple({number for one in answers for number in one.ranked.found})

@@ -64,16 +64,8 @@ class PlacedViews(Sequence[View], ABC):
 
 
 class LazyViews(PlacedViews):
-    """The views of a query. Those at other turns than upright are made when they are first asked for.
-
-    Parameters
-    ----------
-    upright : View
-        The first.
-    turns : ndarray, shape (T,), float
-        Turn of each, radians; the first is 0.
-    describe : callable
-        Makes the views of some turns.
+    """The views of a query at `turns` (T,) radians, the first 0; those at other turns are made when they are first
+    asked for.
     """
 
     def __init__(

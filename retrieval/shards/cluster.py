@@ -38,15 +38,7 @@ def process_holder() -> Holder:
 
 
 class ShardActor:
-    """What stands for the holder of a worker process.
-
-    Parameters
-    ----------
-    versions : dict of str to str
-        Versions where the actor is used, which must be those of the worker.
-    name : str
-        What messages call the worker.
-    """
+    """What stands for the holder of a worker process, which must have the same versions."""
 
     def __init__(self, versions: dict[str, str], name: str) -> None:
         self._refusal: CairnError | None = None
@@ -74,14 +66,8 @@ def usual_shards(cluster: Cluster) -> int:
 
 
 class ClusterHolders(Holders):
-    """The holders on the workers of a cluster.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Open.
-    patience : float, optional
-        Seconds that are waited for a scheduler that has gone; those of the cluster otherwise.
+    """The holders on the workers of a cluster. `patience`: seconds that are waited for a scheduler that has gone; those
+    of the cluster otherwise.
     """
 
     def __init__(self, cluster: Cluster, patience: float | None = None) -> None:

@@ -100,21 +100,7 @@ class ShardedPhotos(WordWeights):
 
 
 class ShardedEngine:
-    """What an engine does, of photos in shards: see `retrieval.search.searcher.SearchEngine`.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open at the epoch of the shards.
-    options : SearchOptions
-        How queries are answered; the engine is named.
-    shards : Shards
-
-    Raises
-    ------
-    CairnError
-        The collection lacks what the engine needs, or the similarity cannot be used.
-    """
+    """What an engine does, of photos in shards: see `retrieval.search.searcher.SearchEngine`."""
 
     def __init__(self, collection: Collection, options: SearchOptions, shards: Shards) -> None:
         kind = load_engine(options.engine)
@@ -163,21 +149,7 @@ class ShardedEngine:
 
 
 def sharded_searcher(collection: Collection, options: SearchOptions, shards: Shards) -> Searcher:
-    """Make a searcher of a collection whose photos lie in shards.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open at the epoch of the shards.
-    options : SearchOptions
-        How queries are answered.
-    shards : Shards
-
-    Raises
-    ------
-    CairnError
-        The collection lacks what the engine needs, or the similarity cannot be used.
-    """
+    """Make a searcher of a collection whose photos lie in shards."""
     settled = settle(options, collection)
     return Searcher(collection, settled, ShardedEngine(collection, settled, shards))
 

@@ -27,79 +27,41 @@ Borrowers = tuple[tuple[str, NDArray[np.bool_]], ...]
 
 @dataclass(frozen=True)
 class Basics:
-    """What a holder of shards must know of the collection.
+    """What a holder of shards must know of the collection."""
 
-    Attributes
-    ----------
-    key : str
-        Tells the epoch from all others.
-    place : str
-        Storage of the collection's files: see `index.cluster.storage.open_storage`.
-    options : CollectionOptions
-    signature : SignatureKind or None
-    words : int
-        Size of the vocabulary.
-    vocabulary, descriptor : str
-        Fingerprints, which the segments must have.
-    removed : ndarray, shape (n,), int64
-        Numbers of photos that are in segments and do not count.
-    whole : Whole
-        Of all photos.
-    borrowers : tuple, or None
-        None if photos borrow nothing.
-    """
-
-    key: str
-    place: str
+    key: str  # tells the epoch from all others
+    place: str  # storage of the collection's files: see `index.cluster.storage.open_storage`
     options: CollectionOptions
     signature: SignatureKind | None
-    words: int
+    words: int  # size of the vocabulary
+    # fingerprints, which the segments must have
     vocabulary: str
     descriptor: str
-    removed: NDArray[np.int64]
-    whole: Whole
-    borrowers: Borrowers | None
+    removed: NDArray[np.int64]  # (n,) int64: numbers of photos that are in segments and do not count
+    whole: Whole  # of all photos
+    borrowers: Borrowers | None  # None if photos borrow nothing
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Some segments of a collection.
+    """Some segments of a collection."""
 
-    Attributes
-    ----------
-    number : int
-        Counted from 0.
-    segments : tuple of str
-        Names in the storage.
-    features : int
-    image_numbers : ndarray, shape (n,), uint32
-        Of its photos that were not removed, ascending.
-    norms, scored_norms : ndarray, shape (n,), float64
-        Of these photos: see `InvertedIndex`.
-    """
-
-    number: int
-    segments: tuple[str, ...]
+    number: int  # counted from 0
+    segments: tuple[str, ...]  # names in the storage
     features: int
-    image_numbers: NDArray[np.uint32]
+    image_numbers: NDArray[np.uint32]  # (n,) uint32: of its photos that were not removed, ascending
+    # (n,) float64: of these photos: see `InvertedIndex`
     norms: NDArray[np.float64]
     scored_norms: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What a collection holds at one moment, and how it is shared.
-
-    Attributes
-    ----------
-    basics : Basics
-    shards : tuple of Shard
-    index : InvertedIndex
-        Of all photos: their numbers, and how much words count. No posting or feature of it is read in a search.
-    """
+    """What a collection holds at one moment, and how it is shared."""
 
     basics: Basics
     shards: tuple[Shard, ...]
+    # of all photos: their numbers, and how much words count. No posting or feature of it is read in a search.
     index: InvertedIndex
 
     @cached_property
@@ -122,22 +84,8 @@ class Epoch:
 
 
 def open_epoch(collection: Collection, shards: int) -> Epoch:
-    """Take what a collection holds now, and cut it into shards.
-
-    Holders find the files in the collection's folder, or in the storage that is known to the collection,
-    where it was indexed with one: what is not there yet is sent.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open, with a vocabulary.
-    shards : int
-        How many; fewer where there are fewer segments.
-
-    Raises
-    ------
-    CairnError
-        The collection has no vocabulary, or is damaged.
+    """Take what a collection holds now, and cut it into shards. Holders find the files in the collection's folder, or
+    in the storage that it was indexed with: what is not there yet is sent.
     """
     if shards < 1:
         raise CairnError(f"A collection is cut into one shard at least, not into {shards}.")
@@ -187,19 +135,8 @@ def publish(storage: Storage, collection: Path, folders: Sequence[Path]) -> None
 
 
 def group_segments(features: Sequence[int], groups: int) -> list[list[int]]:
-    """Divide segments into groups of about equally many features: the largest first, each to the smallest group.
-
-    Parameters
-    ----------
-    features : sequence of int
-        Of each segment.
-    groups : int
-        How many; fewer if there are fewer segments, one if there are no segments.
-
-    Returns
-    -------
-    list of lists of int
-        Places of the segments, ascending in each group.
+    """Divide segments, ascending in each, into groups of about equally many features: the largest first, each to the
+    smallest group.
     """
     found: list[list[int]] = [[] for _ in range(max(1, min(groups, len(features))))]
     totals = [0] * len(found)

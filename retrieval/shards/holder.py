@@ -89,15 +89,7 @@ class Holder:
         }
 
     def run(self, calls: Sequence[Call]) -> list[Any]:
-        """Do several things one after another, and give what each gives.
-
-        Raises
-        ------
-        Gone
-            What is meant is not here.
-        CairnError
-            A segment is missing or damaged.
-        """
+        """Do several things one after another, and give what each gives. Raises Gone if what is meant is not here."""
         return [self._calls[call.method](*call.arguments) for call in calls]
 
     def has(self, key: str) -> bool:
@@ -124,24 +116,7 @@ class Holder:
         names: Sequence[int],
         views: Mapping[int, View],
     ) -> list[NDArray[np.float64]]:
-        """Begin to score with views.
-
-        Parameters
-        ----------
-        search : tuple
-            What the search is called, the key of the part, the options of the engine, the number of views.
-        among : ndarray of int, optional
-            Numbers of the photos that may be found, if not all.
-        which, names : sequence of int
-            Places of the views, and what the front calls them.
-        views : mapping of int to View
-            By these names, those that the front has not sent before.
-
-        Returns
-        -------
-        list of ndarray
-            Totals: see `LocalScoreboard.begin`.
-        """
+        """Begin to score with views: see `LocalScoreboard.begin`."""
         token, key, options, number = search
         if token not in self._searches:
             engine = self._part(key).engine(options)

@@ -8,13 +8,7 @@ from retrieval.shards.holder import Call
 
 
 class Lost(Exception):
-    """Holders did not answer.
-
-    Parameters
-    ----------
-    members : iterable of str
-        Who.
-    """
+    """Holders did not answer."""
 
     def __init__(self, members: Sequence[str]) -> None:
         super().__init__(", ".join(members))
@@ -30,18 +24,6 @@ class Holders(ABC):
 
     @abstractmethod
     def ask(self, calls: Mapping[str, Sequence[Call]], seconds: float) -> dict[str, list[Any] | Exception]:
-        """Ask several at once, and wait for all.
-
-        Parameters
-        ----------
-        calls : mapping of str to sequence of Call
-            What each does, by its name.
-        seconds : float
-            That they have.
-
-        Returns
-        -------
-        dict of str to list or Exception
-            What the calls of each gave; or `Lost`, where one has gone or has not answered in time; or what went wrong
-            there.
+        """Ask several at once, and wait for all: what the calls of each gave; or `Lost`, where one has gone or has not
+        answered in time; or what went wrong there.
         """

@@ -22,21 +22,7 @@ _ONE = weight_of_one(1, 0)
 
 
 class Joins:
-    """Query shards with many photos, each of one view. Every shard must have a holder.
-
-    Parameters
-    ----------
-    collection : Collection
-        Open at the epoch of the shards.
-    options : SearchOptions
-        The engine that scores and verifies; one whose scores need no totals of all shards.
-    shards : Shards
-
-    Raises
-    ------
-    CairnError
-        The collection lacks what the engine needs.
-    """
+    """Query shards with many photos, each of one view. Every shard must have a holder."""
 
     def __init__(self, collection: Collection, options: SearchOptions, shards: Shards) -> None:
         self._engine = ShardedEngine(collection, settle(options, collection), shards)

@@ -51,12 +51,8 @@ def merge_counted(parts: Sequence[Counted]) -> Counted:
 
 
 def middle(high: Counted) -> list[tuple[int, int]]:
-    """Say where the one or two scores lie that the median is of: their upper 16 bits, and which they are among those.
-
-    Parameters
-    ----------
-    high : Counted
-        From `count_high`, of all parts.
+    """Say where the one or two scores lie that the median is of: their upper 16 bits, and which they are among
+    those.
     """
     values, counts = high
     total = int(counts.sum())
@@ -71,15 +67,7 @@ def middle(high: Counted) -> list[tuple[int, int]]:
 
 
 def median(places: Sequence[tuple[int, int]], low: dict[int, Counted]) -> float:
-    """Return the median of the scores above 0 of all parts; 0 if all are 0.
-
-    Parameters
-    ----------
-    places : sequence of (int, int)
-        From `middle`.
-    low : dict of int to Counted
-        From `count_low`, of all parts, by the upper bits.
-    """
+    """Return the median of the scores above 0 of all parts; 0 if all are 0."""
     if not places:
         return 0.0
     bits = []

@@ -5,23 +5,9 @@ from collections.abc import Sequence
 
 
 def place_shards(shards: int, members: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Assign shards to holders, to each about equally many.
-
-    The same members always get the same shards, and when one leaves or joins, few others have to move: a shard
-    goes to the holder of the highest hash of both (rendezvous hashing; Thaler & Ravishankar, IEEE/ACM Transactions on
-    Networking, 1998) that is not full yet.
-
-    Parameters
-    ----------
-    shards : int
-        They are numbered from 0.
-    members : sequence of str
-        Names of the holders, in any order.
-
-    Returns
-    -------
-    dict of str to tuple of int
-        The shards of each holder that has one, ascending.
+    """Assign shards, ascending, to holders, to each about equally many. The same members always get the same shards,
+    and when one leaves or joins, few others move: a shard goes to the holder of the highest hash of both that is not
+    full yet (rendezvous hashing; Thaler & Ravishankar, 1998).
     """
     held: dict[str, list[int]] = {member: [] for member in sorted(members)}
     each, more = divmod(shards, len(held))  # this many have one more than the others

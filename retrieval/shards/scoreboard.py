@@ -44,16 +44,7 @@ class Remote(Protocol):
 
 
 class ShardedScoreboard(Scoreboard):
-    """Scoreboard of photos in shards. If holders change during a search, the new ones receive all of it again.
-
-    Parameters
-    ----------
-    engine : Remote
-    views : int
-        Of the query.
-    among : ndarray, shape (n,), integer, optional
-        Numbers of the photos that may be found; all otherwise.
-    """
+    """Scoreboard of photos in shards. If holders change during a search, the new ones receive all of it again."""
 
     def __init__(self, engine: Remote, views: int, among: NDArray[np.integer] | None) -> None:
         self._engine, self._shards = engine, engine.shards

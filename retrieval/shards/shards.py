@@ -33,36 +33,16 @@ class ShardTimeouts:
 
 @dataclass(frozen=True)
 class ShardPlacement:
-    """Which holder has which shards.
+    """Which holder has which shards."""
 
-    Attributes
-    ----------
-    generation : int
-        Differs from that of any other.
-    keys : dict of str to str
-        What each holder calls its part, by the name of the holder.
-    owners : dict of int to str
-        Holder of each shard.
-    missing : tuple of int
-        Shards without a holder, ascending.
-    """
-
-    generation: int
-    keys: dict[str, str]
-    owners: dict[int, str]
-    missing: tuple[int, ...]
+    generation: int  # differs from that of any other
+    keys: dict[str, str]  # what each holder calls its part, by the name of the holder
+    owners: dict[int, str]  # holder of each shard
+    missing: tuple[int, ...]  # shards without a holder, ascending
 
 
 class Shards:
-    """The shards of an epoch.
-
-    Parameters
-    ----------
-    epoch : Epoch
-    holders : Holders
-        Processes that may hold them.
-    patience : ShardTimeouts, optional
-    """
+    """The shards of an epoch."""
 
     def __init__(self, epoch: Epoch, holders: Holders, patience: ShardTimeouts | None = None) -> None:
         self.epoch = epoch
@@ -78,13 +58,7 @@ class Shards:
 
     @property
     def placed(self) -> ShardPlacement:
-        """Places of the shards; they are given out on first use.
-
-        Raises
-        ------
-        CairnError
-            Nobody has any.
-        """
+        """Places of the shards; they are given out on first use."""
         if self._placed is None:
             self._place(self.patience.opening)
             assert self._placed is not None
@@ -119,16 +93,8 @@ class Shards:
             self._opened.add((placed.generation, options))
 
     def ask(self, calls: Mapping[str, Sequence[Call]]) -> dict[str, list[Any]]:
-        """Ask holders, and give what each says.
-
-        Raises
-        ------
-        Lost
-            Some did not answer.
-        Gone
-            One has forgotten what it is asked about.
-        Exception
-            What went wrong with a holder.
+        """Ask holders, and give what each says. Raises Lost if some did not answer, Gone if one has forgotten what it
+        is asked about, or what went wrong with one.
         """
         over, self._over = self._over, []
         if over:
@@ -145,13 +111,7 @@ class Shards:
         return found
 
     def steadily(self, ask: Callable[[], T]) -> T:
-        """Ask something, and where holders are lost give their shards out again and ask again.
-
-        Raises
-        ------
-        CairnError
-            Holders are lost one after another.
-        """
+        """Ask something, and where holders are lost give their shards out again and ask again."""
         for _ in range(_TRIES):
             try:
                 return ask()
@@ -162,13 +122,7 @@ class Shards:
         raise ClusterError("Workers of the cluster are lost one after another: see their logs, and ask again.")
 
     def by_owner(self, numbers: Sequence[int]) -> tuple[dict[str, list[int]], list[int]]:
-        """Positions of photos in a list by holder, and the positions of those without a holder.
-
-        Raises
-        ------
-        KeyError
-            One is not in the collection.
-        """
+        """Positions of photos in a list by holder, and of those without a holder. Raises KeyError."""
         owners = self.placed.owners
         groups: dict[str, list[int]] = {}
         missing = []

@@ -14,13 +14,7 @@ STORAGE_VARIABLE = "CAIRN_STORAGE"
 
 
 def storage_place(collection: Collection) -> str:
-    """Return the place of a collection's files: that which its catalogue keeps, or else its folder.
-
-    Raises
-    ------
-    CairnError
-        The catalogue keeps one that this user has never named: it may have come with the collection.
-    """
+    """The place of a collection's files: that which its catalogue keeps, or else its folder."""
     place = collection.catalogue.setting(STORAGE_KEY)
     if place is None:
         return str(collection.folder.resolve())
@@ -37,12 +31,6 @@ def storage_place(collection: Collection) -> str:
 
 
 def keep_storage_place(collection: Collection, place: str) -> None:
-    """Keep in the catalogue the place that the user has named, and note that this was the user.
-
-    Raises
-    ------
-    CairnError
-        The state folder cannot be used.
-    """
+    """Keep in the catalogue the place that the user has named, and note that this was the user."""
     collection.catalogue.write(keep_setting, STORAGE_KEY, place)
     note_place(collection.folder, collection.catalogue.setting(IDENTITY_KEY), place)

@@ -115,12 +115,8 @@ def page_texts(path: Path) -> list[str]:
 
 
 def script_texts(source: str, name: str) -> list[Text]:
-    """List what `t` and `tn` are given as literals in JavaScript.
-
-    Raises
-    ------
-    WrongTextError
-        One of them is put together from pieces.
+    """List what `t` and `tn` are given as literals in JavaScript. Raises WrongTextError if one is put together from
+    pieces.
     """
     found: list[Text] = []
     tokens = [one for one in tokenize(source) if one.type not in ("comment", "linecomment", "multilinecomment")]

@@ -19,13 +19,7 @@ _BARE = re.compile(r"(<mo>&ApplyFunction;</mo>)(?!\s*<mo[^>]*>\()")
 
 
 def to_mathml(equation: str, *, as_block: bool = False) -> str:
-    """Give an equation in LaTeX as MathML.
-
-    Raises
-    ------
-    docutils.utils.math.MathError
-        It holds what docutils does not know.
-    """
+    """An equation in LaTeX as MathML. Raises docutils.utils.math.MathError if it holds what docutils does not know."""
     text = _BARE.sub(r'\1<mspace width="0.17em"></mspace>', latex2mathml.tex2mathml(equation, as_block=as_block))
     # Norms would grow with what stands beside them, and their two bars by different heights.
     return text.replace(">‖<", ' stretchy="false">‖<')

@@ -195,20 +195,7 @@ def is_blocks(name: str) -> bool:
 
 
 def named_blocks(name: str, size: int = REFERENCE) -> Blocks:
-    """Return the blocks of a name, with the parameters that learning begins with.
-
-    Parameters
-    ----------
-    name : str
-        See `is_blocks`.
-    size : int
-        Samples along a patch's side.
-
-    Raises
-    ------
-    CairnError
-        There are no such blocks, or the patches are too small or too large for them.
-    """
+    """Return the blocks of a name, with the parameters that learning begins with."""
     if not is_blocks(name):
         raise CairnError(
             f"There are no blocks {name!r}: name a T-block ({', '.join(TRANSFORMS)}), and an S-block "
@@ -234,22 +221,9 @@ def _lengths(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _ROUNDS) -> NDArray[np.float32]:
-    """Normalise, clip and normalise again until nothing is left to be clipped (N-block, Brown11 III.E).
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D), float32
-        Mostly of entries not below zero; negative ones are clipped alike.
-    threshold : float
-        κ; in the end no entry is above it, if the entries that are not zero are enough to make up the length.
-    rounds : int
-        At most, as in the paper; there a row stays as it is. After 20, rows of random parts of photos lie, in the
-        mean, 0.003 (T3h, T3j) or 0.04 (T1c) from where the rounds would end at κ √D = 1.6, and 0.05 or 0.24 at 1.1.
-
-    Returns
-    -------
-    ndarray, shape (N, D), float32
-        Of unit length; shorter where a patch has next to no contrast, and zero where it has none.
+    """Normalise rows (N, D), clip at `threshold` κ and normalise again until nothing is left to be clipped (N-block,
+    Brown11 III.E); negative entries are clipped alike. Rows are shorter where a patch has next to no contrast, zero
+    where it has none.
     """
     bright = _lengths(rows) >= np.float32(_FAINTEST)
     rows = to_unit(rows, _FAINTEST)
@@ -269,21 +243,8 @@ def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _
 
 
 def in_levels(rows: NDArray[np.float32], top: float, bits: int) -> NDArray[np.float32]:
-    """Return entries as the middles of the 2^bits equal steps from 0 to `top` that they lie in (section VI.G).
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D), float32
-        Entries beyond the steps belong to the last one.
-    top : float
-        κ, which no entry of the N-block is above.
-    bits : int
-        1 or more.
-
-    Returns
-    -------
-    ndarray, shape (N, D), float32
-        The squared distance of two rows is that of their level numbers, times a constant.
+    """Entries as the middles of the 2^bits equal steps from 0 to `top` (κ) that they lie in (section VI.G), those
+    beyond in the last. The squared distance of two rows is that of their level numbers, times a constant.
     """
     levels = 1 << bits
     numbers = np.clip(np.floor(rows * np.float32(levels / top)), 0, levels - 1)
@@ -291,12 +252,8 @@ def in_levels(rows: NDArray[np.float32], top: float, bits: int) -> NDArray[np.fl
 
 
 def load_blocks(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blocks:
-    """Build blocks from what their `meta` and `arrays` gave, neither of them trusted.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        Something is missing, unknown, of another type, or does not fit together.
+    """Build blocks from `meta` and `arrays`, neither of them trusted. Raises ValueError, KeyError or TypeError if they
+    do not fit.
     """
     if meta["version"] != VERSION:
         raise ValueError("its blocks are those of another version")

@@ -39,15 +39,9 @@ def defaults(parameters: Iterable[Parameter]) -> dict[str, float]:
 
 
 def check_parameters(values: Mapping[str, float], parameters: Iterable[Parameter]) -> None:
-    """Raise ValueError if values are not those of these parameters, or are no sensible numbers.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        Read from a file, and not trusted. None may be more than ten times beyond what learning keeps it within: what
-        a descriptor costs must not be left to a file.
-    parameters : iterable of Parameter
-        For patches of the size at hand. Each must have a value, and nothing else may.
+    """Raise ValueError if values from a file, which are not trusted, are not those of these parameters, all and no
+    others. None may be more than ten times beyond what learning keeps it within: what a descriptor costs must not be
+    left to a file.
     """
     known = {parameter.name: parameter for parameter in parameters}
     if not isinstance(values, Mapping) or set(values) != set(known):

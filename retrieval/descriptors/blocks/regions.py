@@ -50,21 +50,8 @@ def is_grid(name: str) -> bool:
 
 
 def spatial_kernels(name: str, parameters: Mapping[str, float], size: int) -> NDArray[np.float32]:
-    """Return what each sample counts in each pooling region.
-
-    Parameters
-    ----------
-    name : str
-        An S-block of `ARRANGEMENTS`, or ``grid-n``.
-    parameters : mapping of str to float
-        Those of `spatial_parameters`, in samples of this size.
-    size : int
-        Samples along a patch's side, S.
-
-    Returns
-    -------
-    ndarray, shape (S², N), float32
-        Zero or positive. Columns of Gaussian and log-polar regions and of sampling grids sum to one.
+    """What each sample counts in each pooling region, (S², N), not below zero. Columns of Gaussian and log-polar
+    regions and of sampling grids sum to one.
     """
     return _arrangement(name).kernels(parameters, size).astype(np.float32)
 
@@ -95,22 +82,9 @@ def _means(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def polar_weights(radii: tuple[float, float, float], segments: int, size: int) -> NDArray[np.float64]:
-    """Bilinear weights in polar coordinates, before they are divided by their areas (S2).
-
-    Parameters
-    ----------
-    radii : tuple of float
-        Of the centres of the middle and of the outer regions, and of the outer edge.
-    segments : int
-        Of the middle and of the outer ring; 1: not divided.
-    size : int
-        Samples along a patch's side.
-
-    Returns
-    -------
-    ndarray, shape (S², 1 + 2 segments)
-        The region in the middle, those of the middle ring by rising angle, then those of the outer one. Within the
-        outer regions' centres a sample's weights sum to one; from there they fall to zero at the outer edge.
+    """Bilinear weights (S², 1 + 2 segments) in polar coordinates, before they are divided by their areas (S2): the
+    region in the middle, those of the middle ring by rising angle, then those of the outer one. Within the outer
+    regions' centres a sample's weights sum to one; from there they fall to zero at the outer edge.
     """
     across, down = np.meshgrid(_axis(size), _axis(size))
     radius, angle = np.hypot(across, down).ravel(), np.arctan2(down, across).ravel()
@@ -136,12 +110,8 @@ def _log_polar(segments: int) -> _Arrangement:
 
 
 def square_orbits(number: int) -> list[NDArray[np.float64]]:
-    """Points of a square grid around 0, spaced by one, in groups that the square's symmetries exchange.
-
-    Returns
-    -------
-    list of ndarray, shape (G, 2)
-        Points (x, y), the groups from the centre outwards.
+    """Points x, y (G, 2) of a square grid around 0, spaced by one, in groups that the square's symmetries exchange,
+    from the centre outwards.
     """
     axis = np.arange(number) - (number - 1) / 2
     points = np.array([(x, y) for y in axis for x in axis])

@@ -103,22 +103,8 @@ def quadrature_pair(order: int) -> tuple[FilterBasis, FilterBasis]:
 def line_operator(
     size: int, sigma: float, taps: NDArray[np.float64] | None = None, margin: int = 0
 ) -> NDArray[np.float32]:
-    """Matrix that filters a line of samples, smoothed first by a Gaussian.
-
-    Parameters
-    ----------
-    size : int
-        Samples of the line, S; beyond its ends it is continued by its border samples.
-    sigma : float
-        Standard deviation of the Gaussian, in samples; 0: none.
-    taps : ndarray, shape (2 R + 1,), optional
-        A filter, by which the line is correlated; none otherwise.
-    margin : int
-        Samples beyond each end that results are given for too.
-
-    Returns
-    -------
-    ndarray, shape (S + 2 margin, S), float32
+    """Matrix (S + 2 margin, S) that filters a line of samples by `taps` (2 R + 1,), smoothed first by a Gaussian of
+    `sigma` samples (0: none).
     """
     reach = int(np.ceil(4 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2) if sigma > 0 else np.ones(1)
@@ -149,17 +135,7 @@ def transform_dim(name: str) -> int:
 
 
 class Transform:
-    """A G-block and the T-block that follows.
-
-    Parameters
-    ----------
-    name : str
-        One of `TRANSFORMS`.
-    size : int
-        Samples along a patch's side.
-    parameters : mapping of str to float
-        Those of `transform_parameters`, in samples of this size.
-    """
+    """A G-block and the T-block that follows."""
 
     def __init__(self, name: str, size: int, parameters: Mapping[str, float]) -> None:
         self.name = name

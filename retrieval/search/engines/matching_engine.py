@@ -31,34 +31,16 @@ _COUNTED_AT_ONCE = 16  # photos whose matches are computed in full
 
 @dataclass(frozen=True)
 class Tentative:
-    """Tentative matches of a view with some photos, one photo's after the other's.
+    """Tentative matches of a view with some photos, one photo's after the other's."""
 
-    Attributes
-    ----------
-    pairs : ndarray, shape (K, 2), int32
-        Feature of the view, feature of the photo.
-    starts : ndarray, shape (B + 1,), int64
-        First pair of each photo.
-    ambiguity : ndarray, shape (K,), int64
-        How many pairs the word of each pair has in its photo.
-    left_out : ndarray, shape (B,), bool
-        Whether a photo has more than are given.
-    """
-
-    pairs: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    ambiguity: NDArray[np.int64]
-    left_out: NDArray[np.bool_]
+    pairs: NDArray[np.int32]  # (K, 2) int32: feature of the view, feature of the photo
+    starts: NDArray[np.int64]  # (B + 1,) int64: first pair of each photo
+    ambiguity: NDArray[np.int64]  # (K,) int64: how many pairs the word of each pair has in its photo
+    left_out: NDArray[np.bool_]  # (B,) bool: whether a photo has more than are given
 
 
 class MatchingEngine(Engine):
-    """An engine that verifies photos by their features that have the same words as the query's.
-
-    Attributes
-    ----------
-    verification : VerificationOptions
-        When photos are verified.
-    """
+    """An engine that verifies photos by their features that have the same words as the query's."""
 
     def __init__(self, collection: Searchable, options: SearchOptions) -> None:
         super().__init__(collection, options)
@@ -66,16 +48,7 @@ class MatchingEngine(Engine):
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
     def _tentative(self, view: View, images: Sequence[ImageFeatures], most: int) -> Tentative:
-        """Match features of a view with those of some photos that have the same word.
-
-        Parameters
-        ----------
-        view : View
-        images : sequence of B ImageFeatures
-            Features of the photos.
-        most : int
-            Largest number of matches of one photo; where there are more, those of the least ambiguous words are given.
-        """
+        """Match features of a view with those of some photos that have the same word."""
         offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
         words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
         pairs, starts, ambiguity, totals = view.lookup.match_many(words, offsets, most)

@@ -19,19 +19,7 @@ from retrieval.search.views import View
 
 
 class OtherVerifier(Engine):
-    """Scores as an engine does, and verifies by the verifier that its options name.
-
-    Parameters
-    ----------
-    engine : Engine
-    collection : Collection
-        That it searches.
-
-    Raises
-    ------
-    CairnError
-        There is no such verifier, the engine verifies nothing, or descriptors are needed that are not kept.
-    """
+    """Scores as an engine does, and verifies by the verifier that its options name."""
 
     def __init__(self, engine: Engine, collection: Collection) -> None:
         self.options, self.index = engine.options, engine.index
