@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from eval.papers.paper import Parts, of_paper
 from eval.papers.phototour import FIRST_FOUR, SETS, dimensions, drawing, error, few, made, roc_curves, row
 from eval.reproduce.measures import Least, Listed, Measure, OfLeast
-from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
+from eval.reproduce.plan import Cell, Drawing, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step, Told
 
 SOURCE = "Brown, Hua, Winder: Discriminative Learning of Local Image Descriptors (PAMI 2011)"
+experiment = of_paper("brown11", SOURCE)
 UNIT = "Error at 95% of the true matches, percent; in square brackets the dimensions"
 
 PARAMETRIC = ("T1c-S2-17", "T3h-S4-25", "T3h-S2-17", "T3j-S2-17")
@@ -144,69 +146,46 @@ def _some(scale: Scale, names: Sequence[str]) -> Sequence[str]:
     return names[:1] if scale.share < 0.01 else names
 
 
-def table1(scale: Scale) -> Experiment:
+@experiment(", table I", *_ALL, _SYNTHETIC)
+def table1(scale: Scale) -> Parts:
     """Parametric descriptors."""
-    return _experiment(
-        "table1", "Parametric descriptors", _TABLE_1, scale, lambda name, train: [parametric(train, scale, name)]
-    )
+    return _table(_TABLE_1, scale, lambda name, train: [parametric(train, scale, name)])
 
 
-def table2(scale: Scale) -> Experiment:
+@experiment(", table II", *_ALL, _SYNTHETIC, notes=(_BEST,))
+def table2(scale: Scale) -> Parts:
     """The best embedding of each T-block."""
-    return _experiment(
-        "table2",
-        "The best embedding of each T-block",
-        _TABLE_2,
-        scale,
-        lambda name, train: _non_parametric(train, scale, [name]),
-    )
+    return _table(_TABLE_2, scale, lambda name, train: _non_parametric(train, scale, [name]))
 
 
-def table3(scale: Scale) -> Experiment:
-    """The best T-block of each embedding."""
-    return _experiment(
-        "table3",
-        "The best T-block for each embedding",
-        _TABLE_3,
-        scale,
-        lambda name, train: _non_parametric(train, scale, embeddings=[name]),
-    )
+@experiment(", table III", *_ALL, _SYNTHETIC, notes=(_BEST,))
+def table3(scale: Scale) -> Parts:
+    """The best T-block for each embedding."""
+    return _table(_TABLE_3, scale, lambda name, train: _non_parametric(train, scale, embeddings=[name]))
 
 
-def table4(scale: Scale) -> Experiment:
+@experiment(", table IV", *_ALL, notes=(_BEST,))
+def table4(scale: Scale) -> Parts:
     """Embeddings of parametric descriptors."""
-    return _experiment(
-        "table4",
-        "Embeddings of parametric descriptors",
-        _TABLE_4,
-        scale,
-        lambda name, train: _composite(train, scale, [name]),
-    )
+    return _table(_TABLE_4, scale, lambda name, train: _composite(train, scale, [name]))
 
 
-def table5(scale: Scale) -> Experiment:
+@experiment(", table V", *_ALL, notes=(_BEST,))
+def table5(scale: Scale) -> Parts:
     """The best of the best."""
     kinds = {"Parametric": _parametric, "Non-parametric": _non_parametric, "Composite": _composite}
-    return _experiment("table5", "The best of the best", _TABLE_5, scale, lambda name, train: kinds[name](train, scale))
+    return _table(_TABLE_5, scale, lambda name, train: kinds[name](train, scale))
 
 
-def _experiment(name: str, title: str, published: Published, scale: Scale, methods: Methods) -> Experiment:
+def _table(published: Published, scale: Scale, methods: Methods) -> Table:
     cells = []
     for number, pair in enumerate(FIRST_FOUR):
         train, test = pair
         for column, values in published.items():
             found: Sequence[Step | str] = ["sift"] if column == "SIFT" else methods(column, train)
             ours, detail = _least(test, found, scale, footprint(scale) if column == "SIFT" else None)
-            value, dim = values[number]
-            cells.append(Cell(row(pair), column, ours, value, detail, dim))
-    return Experiment(
-        f"brown11/{name}",
-        title,
-        f"{SOURCE}, table {['I', 'II', 'III', 'IV', 'V'][int(name[-1]) - 1]}",
-        (Table("Error rates", UNIT, tuple(cells)),),
-        _ALL if name in ("table4", "table5") else (*_ALL, _SYNTHETIC),
-        () if name == "table1" else (_BEST,),
-    )
+            cells.append(Cell(row(pair), column, ours, values[number][0], detail, values[number][1]))
+    return Table("Error rates", UNIT, tuple(cells))
 
 
 def _least(
@@ -234,28 +213,29 @@ def footprint(scale: Scale, prefix: str = "") -> Told:
     return Told(by_footprint(scale), ("best", "sift"), prefix)
 
 
-def figure5(scale: Scale) -> Experiment:
-    """The first projections, by how much of the power is taken for noise."""
+@experiment(
+    ", figure 5",
+    "Projections are learnt from Notre Dame by LDE, from grey values on a grid of 32 x 32; what the paper's "
+    "are of cannot be read off its text.",
+)
+def figure5(scale: Scale) -> Parts:
+    """Projections and power regularisation."""
     pictures = []
     for alpha in ("0.2", "0.1", "0.02", "0"):
         own = (*_PIXELS, "--embedding", "lde", "--alpha", alpha)
         pictures.append(
             drawing(f"α {alpha}", _blocks("ND", scale, own, f"Pixels, lde, α {alpha}", 0.3), "projections", ".png")
         )
-    return Experiment(
-        "brown11/figure5",
-        "Projections and power regularisation",
-        f"{SOURCE}, figure 5",
-        tuple(pictures),
-        (
-            "Projections are learnt from Notre Dame by LDE, from grey values on a grid of 32 x 32; what the paper's "
-            "are of cannot be read off its text.",
-        ),
-    )
+    return pictures
 
 
-def figure12(scale: Scale) -> Experiment:
-    """The projections that Harris corners and those that extrema of DoG ask for."""
+@experiment(
+    ", figure 12",
+    "Both are learnt from Liberty, which is published for Harris corners too, from grey values on a grid of "
+    "32 x 32; the paper does not say from which set.",
+)
+def figure12(scale: Scale) -> Parts:
+    """Projections for Harris corners and DoG."""
     pictures = []
     for name, title in (("liberty_harris", "Harris corners"), ("liberty", "Extrema of DoG")):
         files = [made(_of_pixels(name, scale, embedding)) for embedding in _DRAWN]
@@ -264,16 +244,7 @@ def figure12(scale: Scale) -> Experiment:
             f"projections: {title}", ("plot", "projections", *files, "--out", Here(picture)), 0.01, prints=False
         )
         pictures.append(Drawing(title, drawn, picture))
-    return Experiment(
-        "brown11/figure12",
-        "Projections for Harris corners and DoG",
-        f"{SOURCE}, figure 12",
-        tuple(pictures),
-        (
-            "Both are learnt from Liberty, which is published for Harris corners too, from grey values on a grid of "
-            "32 x 32; the paper does not say from which set.",
-        ),
-    )
+    return pictures
 
 
 def _of_pixels(name: str, scale: Scale, embedding: str) -> Step:
@@ -286,8 +257,15 @@ def _of_pixels(name: str, scale: Scale, embedding: str) -> Step:
     )
 
 
-def figure6(scale: Scale) -> Experiment:
-    """How large a part of the patch SIFT sees; and SIFT with an embedding."""
+@experiment(
+    ", figure 6",
+    _SIFT,
+    "The paper does not say what SIFT's embeddings of figure 6b are learnt from: here Liberty. It prints no "
+    "error of them but 'about 1%' less than SIFT's.",
+    "The axis of 6a is the share of the patch's side that SIFT's window spans; the paper's is that of its own program.",
+)
+def figure6(scale: Scale) -> Parts:
+    """SIFT: its footprint, and fewer dimensions."""
     listed = Listed(by_footprint(scale), ("errors",), "share", "fpr95", 100)
     cells, learnt = [], []
     for name in ("pca", "glde"):
@@ -305,40 +283,32 @@ def figure6(scale: Scale) -> Experiment:
         ours, detail = _least("Yos", [found], scale, footprint(scale))
         cells.append(Cell(f"SIFT, {name}", row(("Lib", "Yos")), ours, None, detail, 19 if name == "glde" else None))
     cells.append(Cell("SIFT", row(("Lib", "Yos")), _least("Yos", ["sift"], scale, footprint(scale))[0], 28.50))
-    return Experiment(
-        "brown11/figure6",
-        "SIFT: its footprint, and fewer dimensions",
-        f"{SOURCE}, figure 6",
-        (
-            Plot(
-                "Footprint, Liberty", "side seen over the patch's", "error, percent", (Series("SIFT", listed=listed),)
-            ),
-            Table("Embedded SIFT", UNIT, tuple(cells)),
-            roc_curves("Yos", [*learnt, "sift"], scale, f"Embedded SIFT, {row(('Lib', 'Yos'))}", footprint(scale)),
-        ),
-        (
-            _SIFT,
-            "The paper does not say what SIFT's embeddings of figure 6b are learnt from: here Liberty. It prints no "
-            "error of them but 'about 1%' less than SIFT's.",
-            "The axis of 6a is the share of the patch's side that SIFT's window spans; the paper's is that of its own "
-            "program.",
-        ),
+    return (
+        Plot("Footprint, Liberty", "side seen over the patch's", "error, percent", (Series("SIFT", listed=listed),)),
+        Table("Embedded SIFT", UNIT, tuple(cells)),
+        roc_curves("Yos", [*learnt, "sift"], scale, f"Embedded SIFT, {row(('Lib', 'Yos'))}", footprint(scale)),
     )
 
 
-def figure7(scale: Scale) -> Experiment:
-    """ROC curves of parametric descriptors (with figure 8)."""
+@experiment(", figures 7 and 8", *_ALL)
+def figure7(scale: Scale) -> Parts:
+    """ROC curves of parametric descriptors."""
     pictures = [
         roc_curves(pair[1], [*_parametric(pair[0], scale), "sift"], scale, row(pair), footprint(scale, "sift="))
         for pair in (("ND", "Yos"), ("ND", "Lib"))
     ]
-    return Experiment(
-        "brown11/figure7", "ROC curves of parametric descriptors", f"{SOURCE}, figures 7 and 8", tuple(pictures), _ALL
-    )
+    return pictures
 
 
-def figure10(scale: Scale) -> Experiment:
-    """ROC curves of embeddings alone, and of composites (with figure 11)."""
+@experiment(
+    ", figures 10 and 11",
+    *_ALL,
+    "The T-block of the paper's curves cannot be read off its text: here T3h, and T3h-S4-25 for composites, of "
+    "which it reports the best numbers.",
+    notes=("The curve 'T3h' is what the paper calls NSSD: normalised outputs of the T-block, without an embedding.",),
+)
+def figure10(scale: Scale) -> Parts:
+    """ROC curves of embeddings."""
     alone: list[Step | str] = [embedded("Yos", scale, "T3h", one) for one in EMBEDDINGS]
     together: list[Step | str] = [composite("Yos", scale, "T3h-S4-25", one) for one in EMBEDDINGS]
     share = footprint(scale, "sift=")
@@ -346,22 +316,16 @@ def figure10(scale: Scale) -> Experiment:
         roc_curves("ND", [*alone, "T3h", "sift"], scale, "T3h and an embedding, Yos → ND", share),
         roc_curves("ND", [*together, "sift"], scale, "T3h-S4-25 and an embedding, Yos → ND", share),
     )
-    return Experiment(
-        "brown11/figure10",
-        "ROC curves of embeddings",
-        f"{SOURCE}, figures 10 and 11",
-        pictures,
-        (
-            *_ALL,
-            "The T-block of the paper's curves cannot be read off its text: here T3h, and T3h-S4-25 for composites, of "
-            "which it reports the best numbers.",
-        ),
-        ("The curve 'T3h' is what the paper calls NSSD: normalised outputs of the T-block, without an embedding.",),
-    )
+    return pictures
 
 
-def figure13(scale: Scale) -> Experiment:
-    """How error depends on clipping, and on the bits of a dimension (with figure 14)."""
+@experiment(
+    ", figures 13 and 14",
+    _LEARNING,
+    "Learnt on Notre Dame and tested on Liberty; the paper does not say which sets its curves are of.",
+)
+def figure13(scale: Scale) -> Parts:
+    """Clipping, and bits."""
     plots = []
     for kind, label in (("clipping", "κ √D"), ("bits", "bits a dimension")):
         series = []
@@ -374,10 +338,4 @@ def figure13(scale: Scale) -> Experiment:
             listed = Listed(step, ("errors",), "setting", "fpr95", 100, (("study", kind),))
             series.append(Series(learnt.title.split()[0], listed=listed))
         plots.append(Plot(f"By {kind}, Notre Dame → Liberty", label, "error, percent", tuple(series)))
-    return Experiment(
-        "brown11/figure13",
-        "Clipping, and bits",
-        f"{SOURCE}, figures 13 and 14",
-        tuple(plots),
-        (_LEARNING, "Learnt on Notre Dame and tested on Liberty; the paper does not say which sets its curves are of."),
-    )
+    return plots

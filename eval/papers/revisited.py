@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from eval.papers.buildings import TITLES, searched
+from eval.papers.paper import Parts, of_paper
 from eval.reproduce.measures import Value
-from eval.reproduce.plan import Cell, Experiment, Table
+from eval.reproduce.plan import Cell, Table
 from eval.reproduce.steps import Scale, Step
 
 SOURCE = "Radenović, Iscen, Tolias, Avrithis, Chum: Revisiting Oxford and Paris (CVPR 2018)"
+experiment = of_paper("revisited", SOURCE)
 
 # Table 5: HesAff, rootSIFT, ASMK* and spatial verification.
 _PUBLISHED = {"roxford5k": {"medium": 60.6, "hard": 36.7}, "rparis6k": {"medium": 61.4, "hard": 35.0}}
@@ -39,7 +41,8 @@ def _table(cells: Sequence[Cell]) -> Table:
     return Table("mAP", "Mean average precision, percent", tuple(cells), digits=1, better="higher")
 
 
-def table5(scale: Scale) -> Experiment:
+@experiment(", table 5: HesAff–rSIFT–ASMK* with spatial verification", *_DIFFERS)
+def table5(scale: Scale) -> Parts:
     """Engines of local features, by protocol."""
     cells: list[Cell] = []
     for dataset, published in _PUBLISHED.items():
@@ -56,29 +59,21 @@ def table5(scale: Scale) -> Experiment:
             )
             firsts.append(step)
             cells += _cells(dataset, engine, step, published if engine == "asmk-sp" else {})
-    return Experiment(
-        "revisited/table5",
-        "Engines of local features, by protocol",
-        f"{SOURCE}, table 5: HesAff–rSIFT–ASMK* with spatial verification",
-        (_table(cells),),
-        _DIFFERS,
-    )
+    return _table(cells)
 
 
-def million(scale: Scale) -> Experiment:
-    """The best engine of local features, among a million distractors."""
+@experiment(
+    ": HesAff–rSIFT–ASMK* with spatial verification, R1M",
+    *_DIFFERS,
+    notes=(
+        "The published numbers are as Phan, Nguyen, Warrier and Gupta (ACCV 2022) cite them: we have not read them "
+        "in the paper itself.",
+    ),
+)
+def million(scale: Scale) -> Parts:
+    """Local features among a million distractors."""
     cells: list[Cell] = []
     for dataset, published in _AMONG_A_MILLION.items():
         step = searched(dataset, scale, _FEATURES, ("--engine", "asmk-sp"), title="asmk-sp", words=65_536)
         cells += _cells(dataset, "asmk-sp", step, published)
-    return Experiment(
-        "revisited/million",
-        "Local features among a million distractors",
-        f"{SOURCE}: HesAff–rSIFT–ASMK* with spatial verification, R1M",
-        (_table(cells),),
-        _DIFFERS,
-        (
-            "The published numbers are as Phan, Nguyen, Warrier and Gupta (ACCV 2022) cite them: we have not read them "
-            "in the paper itself.",
-        ),
-    )
+    return _table(cells)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from eval.papers.buildings import TITLES, mean_precision, searched
+from eval.papers.paper import Parts, table_of_map
 from eval.papers.phototour import drawing, made
-from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, SOURCE
+from eval.papers.simonyan14_patches import QUICK_PROJECTIONS, QUICK_REGIONS, experiment
 from eval.reproduce.measures import DifferenceOfTwo, PercentAbove, PerOne, Value
-from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
+from eval.reproduce.plan import Cell, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 _ENGINES = ("tf-idf", "tf-idf-sp")
@@ -96,8 +97,9 @@ def learnt(scale: Scale, kind: str, settings: tuple[Argument, ...] = ()) -> Step
     )
 
 
-def table4(scale: Scale) -> Experiment:
-    """Learnt descriptors and rootSIFT, on upright regions of DoG-Affine."""
+@experiment(", table 4, and raw descriptors in section 10.2.3", _WORDS, _LEARNING, notes=_NOTES)
+def table4(scale: Scale) -> Parts:
+    """Descriptors learnt from Oxford5K without labels, beside rootSIFT."""
     cells = []
     for dataset, rows in _TABLE_4.items():
         for kind, published in rows.items():
@@ -110,20 +112,20 @@ def table4(scale: Scale) -> Experiment:
             if raw is not None:
                 step = _search(dataset, scale, descriptor, kind, "raw", _AS_TABLE_4, [])
                 cells.append(Cell(f"{TITLES[dataset]}, {kind}", "raw descriptors", mean_precision(step), raw))
-    table = Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher")
+    table = table_of_map(cells)
     regions = drawing("Pooling regions learnt on Oxford5K (figure 5, right)", learnt(scale, "PR-proj"), "regions")
-    return Experiment(
-        "simonyan14/table4",
-        "Descriptors learnt from Oxford5K without labels, beside rootSIFT",
-        f"{SOURCE}, table 4, and raw descriptors in section 10.2.3",
-        (table, regions),
-        (_WORDS, _LEARNING),
-        _NOTES,
-    )
+    return (table, regions)
 
 
-def table5(scale: Scale) -> Experiment:
-    """The same on turned regions of Hessian-Affine, compared with SIFT."""
+@experiment(
+    ", table 5",
+    _WORDS,
+    _LEARNING,
+    "What Philbin et al. learnt is not built here: its numbers are the published ones alone.",
+    notes=_NOTES,
+)
+def table5(scale: Scale) -> Parts:
+    """Learnt descriptors beside SIFT, on features as earlier work had them."""
     cells, gains = [], []
     for dataset, rows in _TABLE_5.items():
         bases = {}
@@ -141,16 +143,9 @@ def table5(scale: Scale) -> Experiment:
                     gains.append(Cell(name, engine, PercentAbove(found, bases[engine]), known))
         cells += _others(dataset, _PHILBIN[dataset])
         gains += _others(dataset, _PHILBIN_GAINS[dataset])
-    return Experiment(
-        "simonyan14/table5",
-        "Learnt descriptors beside SIFT, on features as earlier work had them",
-        f"{SOURCE}, table 5",
-        (
-            Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher"),
-            Table("Gain over SIFT", "Percent of SIFT's mAP", tuple(gains), digits=1, better="higher"),
-        ),
-        (_WORDS, _LEARNING, "What Philbin et al. learnt is not built here: its numbers are the published ones alone."),
-        _NOTES,
+    return (
+        table_of_map(cells),
+        Table("Gain over SIFT", "Percent of SIFT's mAP", tuple(gains), digits=1, better="higher"),
     )
 
 
@@ -163,8 +158,16 @@ def _others(dataset: str, published: Mapping[str, Sequence[float]]) -> list[Cell
     ]
 
 
-def figure8(scale: Scale) -> Experiment:
-    """How mAP depends on the detector and on how large measurement regions are."""
+@experiment(
+    ", figure 8",
+    "The paper's axis is the factor that a detected region is enlarged by. A region of Hessian-Affine has a "
+    "radius of 3 σ, one of VLFeat's DoG-Affine of σ: so that both can share an axis, it is in σ here, and the "
+    "paper's √3 of the one and 12.5 of the other are at 5.2 and 12.5.",
+    "The factors that the paper measured cannot be read off its text.",
+    _WORDS,
+)
+def figure8(scale: Scale) -> Parts:
+    """Detectors and measurement regions."""
     series = []
     for detector, (title, radius) in _DETECTORS.items():
         points = []
@@ -173,23 +176,18 @@ def figure8(scale: Scale) -> Experiment:
             points.append((size, mean_precision(step)))
         series.append(Series(title, tuple(points)))
     plot = Plot("rootSIFT, tf-idf-sp, upright", "half the patch's side, σ of the detection", "mAP", tuple(series))
-    return Experiment(
-        "simonyan14/figure8",
-        "Detectors and measurement regions",
-        f"{SOURCE}, figure 8",
-        (plot,),
-        (
-            "The paper's axis is the factor that a detected region is enlarged by. A region of Hessian-Affine has a "
-            "radius of 3 σ, one of VLFeat's DoG-Affine of σ: so that both can share an axis, it is in σ here, and the "
-            "paper's √3 of the one and 12.5 of the other are at 5.2 and 12.5.",
-            "The factors that the paper measured cannot be read off its text.",
-            _WORDS,
-        ),
-    )
+    return plot
 
 
-def text_regions(scale: Scale) -> Experiment:
-    """What upright patches bring, and how many regions detectors find, which the text tells."""
+@experiment(
+    ", section 10.2.2",
+    "The paper does not say which descriptor and engine its 5.1% and 5% are of, nor whether they are points of "
+    "mAP: here rootSIFT and tf-idf-sp, as in figure 8, and points, as in its section 10.2.3.",
+    "Thresholds of Cairn's detectors are chosen for the paper's counts, on other photos.",
+    _WORDS,
+)
+def text_regions(scale: Scale) -> Parts:
+    """Upright patches, and regions a photo."""
     gains, counts = [], []
     for detector, (title, _) in _DETECTORS.items():
         size = {"hessian-affine": "1.732", "dog-affine": "12.5"}[detector]
@@ -211,20 +209,9 @@ def text_regions(scale: Scale) -> Experiment:
                 {"HesAff": 3500, "DoGAff": 5500}[title],
             )
         )
-    return Experiment(
-        "simonyan14/text-regions",
-        "Upright patches, and regions a photo",
-        f"{SOURCE}, section 10.2.2",
-        (
-            Table("mAP", "Points of mAP, percent", tuple(gains), digits=1, better="higher"),
-            Table("Regions a photo", "Regions, the mean over Oxford5K", tuple(counts), digits=0, better=""),
-        ),
-        (
-            "The paper does not say which descriptor and engine its 5.1% and 5% are of, nor whether they are points of "
-            "mAP: here rootSIFT and tf-idf-sp, as in figure 8, and points, as in its section 10.2.3.",
-            "Thresholds of Cairn's detectors are chosen for the paper's counts, on other photos.",
-            _WORDS,
-        ),
+    return (
+        Table("mAP", "Points of mAP, percent", tuple(gains), digits=1, better="higher"),
+        Table("Regions a photo", "Regions, the mean over Oxford5K", tuple(counts), digits=0, better=""),
     )
 
 

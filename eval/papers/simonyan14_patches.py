@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from eval.papers.paper import Parts, of_paper
 from eval.papers.phototour import (
     FIRST_FOUR,
     PAIRS,
@@ -16,10 +17,11 @@ from eval.papers.phototour import (
     row,
 )
 from eval.reproduce.measures import DifferenceOfTwo, Listed, Mean, Measure, Value
-from eval.reproduce.plan import Cell, Experiment, Plot, Series, Table
+from eval.reproduce.plan import Cell, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Simonyan, Vedaldi, Zisserman: Learning Local Feature Descriptors Using Convex Optimisation (TPAMI 2014)"
+experiment = of_paper("simonyan14", SOURCE)
 UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"
 _PAIRS = 500_000  # 400,000 to learn from, 100,000 to choose by
 _LEARNING = 4.0  # hours of ring distances and the grid of pooling regions on one set
@@ -196,41 +198,32 @@ def _out(name: str, work: Argument) -> tuple[Argument, ...]:
     return ("--out", Here(f"{name}.npz"), "--work", work)
 
 
-def table1(scale: Scale) -> Experiment:
-    """Errors of learnt pooling regions."""
+@experiment(", table 1", *_OPEN)
+def table1(scale: Scale) -> Parts:
+    """Learnt pooling regions."""
     learnt: dict[str, Learn] = {
         "PR ≤ 640": lambda train, scale: pooling(train, scale, 640),
         "PR ≤ 384": lambda train, scale: pooling(train, scale, 384),
     }
     cells = _cells(_TABLE_1, _TABLE_1_MEANS, learnt, scale)
-    return Experiment(
-        "simonyan14/table1",
-        "Learnt pooling regions",
-        f"{SOURCE}, table 1",
-        (Table("Error rates", UNIT, cells),),
-        _OPEN,
-    )
+    return Table("Error rates", UNIT, cells)
 
 
-def table2(scale: Scale) -> Experiment:
-    """Errors of real-valued descriptors."""
+@experiment(", table 2", *_OPEN, _SIFT)
+def table2(scale: Scale) -> Parts:
+    """Real-valued descriptors."""
     learnt: dict[str, Learn | str] = {
         **{f"PR-proj ≤ {dim}": _with(projection, dim=dim) for dim in (80, 64, 32)},
         "rootSIFT": "rootsift",
         "rootSIFT-proj ≤ 80": projected,
     }
     cells = _cells(_TABLE_2, _TABLE_2_MEANS, learnt, scale)
-    return Experiment(
-        "simonyan14/table2",
-        "Real-valued descriptors",
-        f"{SOURCE}, table 2",
-        (Table("Error rates", UNIT, cells),),
-        (*_OPEN, _SIFT),
-    )
+    return Table("Error rates", UNIT, cells)
 
 
-def table3(scale: Scale) -> Experiment:
-    """Errors of compressed descriptors."""
+@experiment(", table 3", *_OPEN, _PQ, notes=_NOTES)
+def table3(scale: Scale) -> Parts:
+    """Binary and product-quantised codes."""
     learnt: dict[str, Learn | str] = {
         name: _with(code, dim=dim, options=options) for name, (dim, options) in _CODES.items()
     }
@@ -238,49 +231,37 @@ def table3(scale: Scale) -> Experiment:
         name: [None if one is None else (one, _TABLE_3_BITS[name]) for one in row_] for name, row_ in _TABLE_3.items()
     }
     cells = _cells(table, _TABLE_3_MEANS, learnt, scale, _bits)
-    return Experiment(
-        "simonyan14/table3",
-        "Binary and product-quantised codes",
-        f"{SOURCE}, table 3",
-        (Table("Error rates", "False positives at 95% recall, percent; in square brackets the bits", cells),),
-        (*_OPEN, _PQ),
-        _NOTES,
-    )
+    return Table("Error rates", "False positives at 95% recall, percent; in square brackets the bits", cells)
 
 
-def text_lsh(scale: Scale) -> Experiment:
-    """How much worse random projections do than frames, which the text tells."""
+@experiment(
+    ", section 10.1.2, on table 3",
+    *_OPEN,
+    "The paper prints 3.07% alone. It is taken for the difference of the means over six combinations, as the "
+    "4.47% in the same passage is.",
+)
+def text_lsh(scale: Scale) -> Parts:
+    """Binary codes by random projections (LSH) beside frames."""
     dim, options = _CODES["PR-proj-bin 64f → 128b"]
     means = {
         method: _mean(_with(code, dim=dim, options=(*options[:-1], method)), PAIRS, scale)
         for method in ("frame", "lsh")
     }
     of_six = "mean of six"
-    return Experiment(
-        "simonyan14/text-lsh",
-        "Binary codes by random projections (LSH) beside frames",
-        f"{SOURCE}, section 10.1.2, on table 3",
+    return Table(
+        "Error rates of 128 bits",
+        "False positives at 95% recall, percent",
         (
-            Table(
-                "Error rates of 128 bits",
-                "False positives at 95% recall, percent",
-                (
-                    Cell(of_six, "frame", means["frame"], _TABLE_3_MEANS["PR-proj-bin 64f → 128b"][0]),
-                    Cell(of_six, "LSH", means["lsh"]),
-                    Cell(of_six, "LSH less frame", DifferenceOfTwo(means["lsh"], means["frame"]), 3.07),
-                ),
-            ),
-        ),
-        (
-            *_OPEN,
-            "The paper prints 3.07% alone. It is taken for the difference of the means over six combinations, as the "
-            "4.47% in the same passage is.",
+            Cell(of_six, "frame", means["frame"], _TABLE_3_MEANS["PR-proj-bin 64f → 128b"][0]),
+            Cell(of_six, "LSH", means["lsh"]),
+            Cell(of_six, "LSH less frame", DifferenceOfTwo(means["lsh"], means["frame"]), 3.07),
         ),
     )
 
 
-def figure3(scale: Scale) -> Experiment:
-    """Error against dimension of all models tried, on validation and on test pairs."""
+@experiment(", figure 3", *_OPEN)
+def figure3(scale: Scale) -> Parts:
+    """Dimension and error, Liberty → Notre Dame."""
     plots = []
     for stage, learnt in (("pooling", pooling("Lib", scale)), ("projection", projection("Lib", scale))):
         title = {"pooling": "Pooling regions", "projection": "Projections"}[stage]
@@ -294,41 +275,29 @@ def figure3(scale: Scale) -> Experiment:
             for label, key in (("tested on Notre Dame", f"test.{SETS['ND']}"), ("validation pairs", "fpr95"))
         )
         plots.append(Plot(title, "dimensions", "false positives at 95% recall, percent", series))
-    return Experiment(
-        "simonyan14/figure3",
-        "Dimension and error, Liberty → Notre Dame",
-        f"{SOURCE}, figure 3",
-        tuple(plots),
-        _OPEN,
-    )
+    return plots
 
 
-def figure4(scale: Scale) -> Experiment:
-    """The pooling regions that are learnt, with and without symmetry."""
+@experiment(", figure 4", *_OPEN)
+def figure4(scale: Scale) -> Parts:
+    """Learnt pooling regions, and the share of each pixel."""
     both = (("Symmetric", pooling("ND", scale, 576)), ("Asymmetric", pooling("ND", scale, 576, symmetric=False)))
-    return Experiment(
-        "simonyan14/figure4",
-        "Learnt pooling regions, and the share of each pixel",
-        f"{SOURCE}, figure 4",
-        tuple(drawing(f"{title}, learnt on Notre Dame", step, "regions") for title, step in both),
-        _OPEN,
-    )
+    return tuple(drawing(f"{title}, learnt on Notre Dame", step, "regions") for title, step in both)
 
 
-def figure5(scale: Scale) -> Experiment:
-    """The matrix of a projection."""
-    return Experiment(
-        "simonyan14/figure5",
-        "The learnt metric",
-        f"{SOURCE}, figure 5 (left)",
-        (drawing("The matrix A, learnt on Notre Dame", projection("ND", scale), "metric"),),
-        _OPEN,
-        ("The regions learnt on Oxford5K, on the right in the paper, are with simonyan14/table4.",),
-    )
+@experiment(
+    ", figure 5 (left)",
+    *_OPEN,
+    notes=("The regions learnt on Oxford5K, on the right in the paper, are with simonyan14/table4.",),
+)
+def figure5(scale: Scale) -> Parts:
+    """The learnt metric."""
+    return drawing("The matrix A, learnt on Notre Dame", projection("ND", scale), "metric")
 
 
-def figure6(scale: Scale) -> Experiment:
-    """Error of binary codes against their length."""
+@experiment(", figure 6", *_OPEN)
+def figure6(scale: Scale) -> Parts:
+    """Binary codes by their length."""
     series = []
     dims, lengths = ((32, 48, 64, 80), (64, 128, 256, 512, 1024)) if scale.share >= 0.01 else ((80,), (128, 256))
     for dim in dims:
@@ -340,11 +309,12 @@ def figure6(scale: Scale) -> Experiment:
         real = _mean(_with(projection, dim=dim), PAIRS, scale)
         series += [Series(f"{dim}-D, binary", tuple(points)), Series(f"{dim}-D, real", level=real)]
     plot = Plot("Mean of six", "bits", "false positives at 95% recall, percent", tuple(series), log_x=True)
-    return Experiment("simonyan14/figure6", "Binary codes by their length", f"{SOURCE}, figure 6", (plot,), _OPEN)
+    return plot
 
 
-def figure7(scale: Scale) -> Experiment:
-    """ROC curves of real-valued and compressed descriptors on all six combinations."""
+@experiment(", figure 7", *_OPEN, _SIFT, _PQ)
+def figure7(scale: Scale) -> Parts:
+    """ROC curves."""
     pictures = []
     for train, test in PAIRS:
         shown: list[Step | str] = [
@@ -354,7 +324,7 @@ def figure7(scale: Scale) -> Experiment:
             "rootsift",
         ]
         pictures.append(roc_curves(test, shown, scale, row((train, test))))
-    return Experiment("simonyan14/figure7", "ROC curves", f"{SOURCE}, figure 7", tuple(pictures), (*_OPEN, _SIFT, _PQ))
+    return pictures
 
 
 def _with(learn: Callable[..., Step], **options: object) -> Learn:

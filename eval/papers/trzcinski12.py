@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from eval.papers.paper import Parts, of_paper
 from eval.papers.phototour import SETS, dimensions, drawing, error, few, made, roc_curves, row
-from eval.reproduce.plan import Cell, Drawing, Experiment, Table
+from eval.reproduce.plan import Cell, Drawing, Table
 from eval.reproduce.steps import Argument, Data, Here, Scale, Step
 
 SOURCE = "Trzcinski, Christoudias, Lepetit, Fua: Learning Image Descriptors with the Boosting-Trick (NIPS 2012)"
+experiment = of_paper("trzcinski12", SOURCE)
 UNIT = "False positives at 95% recall, percent; in square brackets the dimensions"
 _PAIRS = 200_000
 _LIST = "m50_200000_200000_0.txt"
@@ -52,6 +54,28 @@ _FIGURE_4 = {
         "L-BGM-64": (64, 13.73),
     },
 }
+_LEARNING = (
+    f"Learnt from the published list of 200,000 pairs, {_LIST}. The paper names no validation pairs; where something "
+    "is chosen by validation, it is by 50,000 other pairs of the set's list of 500,000.",
+    "The paper does not say how many boxes a weak learner is chosen from, nor how AdaBoost looks for it: here 8,192 at "
+    "a time, drawn anew four times.",
+)
+_BOOSTED = (
+    "BGM-32 to BGM-256 are the first learners of the 512: boosting is greedy.",
+    "The paper tells neither the step nor the iterations of the stochastic gradient descent that L-BGM is learnt by: "
+    "here a step of 0.005 and 60 epochs at most, of which validation chooses.",
+)
+_SIFT = (
+    "SIFT is Cairn's own, over the whole patch, in the layout of VLFeat; the paper's is siftpp of A. Vedaldi, and it "
+    "does not say how it is laid on a patch."
+)
+_OTHERS = (
+    _SIFT,
+    "SSD is of the bias- and gain-normalised patch at 32 x 32 samples: the paper prints 1,024 dimensions, but neither "
+    "the samples nor whether they are normalised.",
+    "SURF is Cairn's own, its window the whole patch; the paper's is its authors' program.",
+    "LDAHash is not built here: its numbers are the published ones alone.",
+)
 _DESIGNED = {"SSD": "ssd-32", "SIFT": "sift", "SURF": "surf"}
 
 
@@ -151,75 +175,36 @@ def _cells(pair: tuple[str, str], published: dict[str, tuple[int, float]], scale
     return tuple(cells)
 
 
-def figure2(scale: Scale) -> Experiment:
-    """Plot the places of a patch that the weak learners look at."""
+@experiment(", figure 2", *_LEARNING)
+def figure2(scale: Scale) -> Parts:
+    """Spatial weights of boosted gradient maps."""
     pictures = [
         drawing(f"Learnt on {SETS[name]}", boosted(name, scale, "bgm", 512), "weights") for name in ("Lib", "ND", "Yos")
     ]
-    return Experiment(
-        "trzcinski12/figure2",
-        "Spatial weights of boosted gradient maps",
-        f"{SOURCE}, figure 2",
-        tuple(pictures),
-        _LEARNING,
-    )
+    return pictures
 
 
-def figure3(scale: Scale) -> Experiment:
-    """Weak learners on gradients and on intensities; their weights learnt together."""
+@experiment(", figure 3", *_LEARNING, *_BOOSTED, _SIFT)
+def figure3(scale: Scale) -> Parts:
+    """Boosted gradient maps, and few dimensions of them, Liberty → Notre Dame."""
     pair = ("Lib", "ND")
-    return Experiment(
-        "trzcinski12/figure3",
-        "Boosted gradient maps, and few dimensions of them, Liberty → Notre Dame",
-        f"{SOURCE}, figure 3",
-        (
-            Table("Boosted (a)", UNIT, _cells(pair, _FIGURE_3A, scale)),
-            Table("Of 512 weak learners (b)", UNIT, _cells(pair, _FIGURE_3B, scale)),
-            _curves(pair, [*_FIGURE_3A, *_FIGURE_3B], scale),
-        ),
-        (*_LEARNING, *_BOOSTED, _SIFT),
+    return (
+        Table("Boosted (a)", UNIT, _cells(pair, _FIGURE_3A, scale)),
+        Table("Of 512 weak learners (b)", UNIT, _cells(pair, _FIGURE_3B, scale)),
+        _curves(pair, [*_FIGURE_3A, *_FIGURE_3B], scale),
     )
 
 
-def figure4(scale: Scale) -> Experiment:
-    """Compare with other descriptors."""
+@experiment(", figure 4", *_LEARNING, *_BOOSTED, *_OTHERS)
+def figure4(scale: Scale) -> Parts:
+    """Boosted descriptors beside others."""
     parts: list[Table | Drawing] = []
     for pair, published in _FIGURE_4.items():
         parts += [
             Table(f"Errors, {row(pair)}", UNIT, _cells(pair, published, scale)),
             _curves(pair, tuple(published), scale),
         ]
-    return Experiment(
-        "trzcinski12/figure4",
-        "Boosted descriptors beside others",
-        f"{SOURCE}, figure 4",
-        tuple(parts),
-        (*_LEARNING, *_BOOSTED, *_OTHERS),
-    )
-
-
-_LEARNING = (
-    f"Learnt from the published list of 200,000 pairs, {_LIST}. The paper names no validation pairs; where something "
-    "is chosen by validation, it is by 50,000 other pairs of the set's list of 500,000.",
-    "The paper does not say how many boxes a weak learner is chosen from, nor how AdaBoost looks for it: here 8,192 at "
-    "a time, drawn anew four times.",
-)
-_BOOSTED = (
-    "BGM-32 to BGM-256 are the first learners of the 512: boosting is greedy.",
-    "The paper tells neither the step nor the iterations of the stochastic gradient descent that L-BGM is learnt by: "
-    "here a step of 0.005 and 60 epochs at most, of which validation chooses.",
-)
-_SIFT = (
-    "SIFT is Cairn's own, over the whole patch, in the layout of VLFeat; the paper's is siftpp of A. Vedaldi, and it "
-    "does not say how it is laid on a patch."
-)
-_OTHERS = (
-    _SIFT,
-    "SSD is of the bias- and gain-normalised patch at 32 x 32 samples: the paper prints 1,024 dimensions, but neither "
-    "the samples nor whether they are normalised.",
-    "SURF is Cairn's own, its window the whole patch; the paper's is its authors' program.",
-    "LDAHash is not built here: its numbers are the published ones alone.",
-)
+    return parts
 
 
 def _curves(pair: tuple[str, str], names: Sequence[str], scale: Scale) -> Drawing:

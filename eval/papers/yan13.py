@@ -1,13 +1,15 @@
 """Yan, Yu (IJCNN 2013): sparse similarity matrices of visual words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from eval.papers.buildings import COLLECTION, TITLES, mean_precision, searched
+from eval.papers.paper import Parts, of_paper, table_of_map
 from eval.reproduce.measures import DifferenceOfTwo, Listed, Mean, MeanOfListed, Measure, PercentAbove, Spread, Value
-from eval.reproduce.plan import Cell, Drawing, Experiment, Plot, Series, Table
+from eval.reproduce.plan import Cell, Drawing, Plot, Series, Table
 from eval.reproduce.steps import Argument, Data, Here, Made, Scale, Step
 
 SOURCE = "Yan, Yu: Sparse Similarity Matrix Learning for Visual Object Retrieval (IJCNN 2013)"
+experiment = of_paper("yan13", SOURCE)
 FILE = "similarity.npz"
 SPLITS = 5
 """Runs with other training photos; the paper does not tell its number."""
@@ -160,7 +162,8 @@ def _splits(scale: Scale) -> int:
     return SPLITS if scale.share >= 0.01 else 2
 
 
-def table2(scale: Scale) -> Experiment:
+@experiment(", table II", *_ALL, _FLICKR, notes=(_RUNS,))
+def table2(scale: Scale) -> Parts:
     """Retrieval by tf-idf and by the learnt similarity."""
     cells, gains = [], []
     for (dataset, letter), published in _TABLE_2.items():
@@ -172,21 +175,19 @@ def table2(scale: Scale) -> Experiment:
             cells.append(Cell(name, "tf-idf", base, plain))
             cells.append(Cell(name, "learnt", Mean(runs), best, spread=Spread(runs), published_spread=deviation))
             gains.append(Cell(name, "gain", PercentAbove(Mean(runs), base), gain))
-    return Experiment(
-        "yan13/table2",
-        "Retrieval by tf-idf and by the learnt similarity",
-        f"{SOURCE}, table II",
-        (
-            Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher"),
-            Table("Gain", "Percent of tf-idf's mAP", tuple(gains), digits=1, better="higher"),
-        ),
-        (*_ALL, _FLICKR),
-        (_RUNS,),
+    return (
+        table_of_map(cells),
+        Table("Gain", "Percent of tf-idf's mAP", tuple(gains), digits=1, better="higher"),
     )
 
 
-def table3(scale: Scale) -> Experiment:
-    """Beside the systems of its time; all with re-ranking and expansion."""
+@experiment(
+    ", table III",
+    *_ALL,
+    notes=(_RUNS, "A dependent vocabulary is made of the searched photos, an independent one of the other set's."),
+)
+def table3(scale: Scale) -> Parts:
+    """Beside the systems of its time."""
     cells = []
     for name, published in _TABLE_3.items():
         for dataset, value in zip(("oxford5k", "oxford105k", "paris6k"), published, strict=True):
@@ -196,18 +197,19 @@ def table3(scale: Scale) -> Experiment:
                 runs = _runs(dataset, _DESCRIPTORS[letter], scale, post=True, independent=independent)
                 ours, spread = Mean(runs), Spread(runs)
             cells.append(Cell(name, TITLES[dataset], ours, value, spread=spread))
-    return Experiment(
-        "yan13/table3",
-        "Beside the systems of its time",
-        f"{SOURCE}, table III",
-        (Table("mAP", "Mean average precision", tuple(cells), digits=3, better="higher"),),
-        _ALL,
-        (_RUNS, "A dependent vocabulary is made of the searched photos, an independent one of the other set's."),
-    )
+    return table_of_map(cells)
 
 
-def table4(scale: Scale) -> Experiment:
-    """Unknowns and time of learning, by the number of neighbours."""
+@experiment(
+    ", table IV",
+    *_ALL,
+    "The paper's hours are of two Xeon E5-2620, twelve cores; ours of the machine that this ran on. The "
+    "searches for the test queries at each iteration are taken off ours.",
+    "One vocabulary serves all runs, so that ± of the unknowns is 0; the paper's is not.",
+    notes=(_RUNS, "The paper gives triplets on average, not by neighbours: they stand with 2-NN, its usual number."),
+)
+def table4(scale: Scale) -> Parts:
+    """What learning a similarity takes."""
     pairs, times, triplets = [], [], []
     for dataset, rows in _TABLE_4.items():
         for neighbours, (unknowns, more, hours, longer) in enumerate(rows):
@@ -227,26 +229,15 @@ def table4(scale: Scale) -> Experiment:
             drawn = over("triplets", 1e-6)
             known = _TRIPLETS[dataset] if neighbours == 2 else None
             triplets.append(Cell(name, "triplets", Mean(drawn), known, spread=Spread(drawn)))
-    return Experiment(
-        "yan13/table4",
-        "What learning a similarity takes",
-        f"{SOURCE}, table IV",
-        (
-            Table("Unknowns", "Thousands, the weights of words with them", tuple(pairs), digits=0, better=""),
-            Table("Time of learning", "Hours", tuple(times), digits=1),
-            Table("Triplets", "Millions", tuple(triplets), digits=1, better=""),
-        ),
-        (
-            *_ALL,
-            "The paper's hours are of two Xeon E5-2620, twelve cores; ours of the machine that this ran on. The "
-            "searches for the test queries at each iteration are taken off ours.",
-            "One vocabulary serves all runs, so that ± of the unknowns is 0; the paper's is not.",
-        ),
-        (_RUNS, "The paper gives triplets on average, not by neighbours: they stand with 2-NN, its usual number."),
+    return (
+        Table("Unknowns", "Thousands, the weights of words with them", tuple(pairs), digits=0, better=""),
+        Table("Time of learning", "Hours", tuple(times), digits=1),
+        Table("Triplets", "Millions", tuple(triplets), digits=1, better=""),
     )
 
 
-def figure2(scale: Scale) -> Experiment:
+@experiment(", figure 2", *_ALL, "Of one run; the paper does not say of how many.")
+def figure2(scale: Scale) -> Parts:
     """Average precision of each landmark."""
     parts = []
     for dataset, names in _LANDMARKS.items():
@@ -258,17 +249,16 @@ def figure2(scale: Scale) -> Experiment:
             for title, step in (("tf-idf", plain), ("learnt", better))
         ]
         parts.append(Table(TITLES[dataset], "Mean of its queries", tuple(cells), digits=3, better="higher"))
-    return Experiment(
-        "yan13/figure2",
-        "Average precision of each landmark",
-        f"{SOURCE}, figure 2",
-        tuple(parts),
-        (*_ALL, "Of one run; the paper does not say of how many."),
-    )
+    return parts
 
 
-def figure3(scale: Scale) -> Experiment:
-    """How similar photos of one object are, and of different ones."""
+@experiment(
+    ", figure 3",
+    *_ALL,
+    "All photos of the ground truth are compared, those that were learnt from too; the paper does not say.",
+)
+def figure3(scale: Scale) -> Parts:
+    """Similarities of matching and other photos."""
     pictures = []
     for dataset in _LARGE:
         similarity = learnt(dataset, "rootsift", scale)
@@ -284,59 +274,35 @@ def figure3(scale: Scale) -> Experiment:
             prints=False,
         )
         pictures.append(Drawing(TITLES[dataset], step, "similarity.svg"))
-    return Experiment(
-        "yan13/figure3",
-        "Similarities of matching and other photos",
-        f"{SOURCE}, figure 3",
-        tuple(pictures),
-        (
-            *_ALL,
-            "All photos of the ground truth are compared, those that were learnt from too; the paper does not say.",
-        ),
-    )
+    return pictures
 
 
-def figure4(scale: Scale) -> Experiment:
-    """How many neighbouring words help."""
+@experiment(", figure 4", *_ALL, _FLICKR, "Of one run; the paper does not say of how many.")
+def figure4(scale: Scale) -> Parts:
+    """Neighbouring words and mAP."""
+    datasets = ("oxford5k", "oxford105k", "paris6k", "paris106k")
+    return _by_neighbours("mAP", scale, datasets, (False, True), mean_precision)
+
+
+@experiment(
+    ", figure 5",
+    *_ALL,
+    "The paper's time is of walking the inverted index alone; ours is of a whole query, without re-ranking.",
+)
+def figure5(scale: Scale) -> Parts:
+    """Neighbouring words and the time of a query."""
     return _by_neighbours(
-        "figure4",
-        "Neighbouring words and mAP",
-        "mAP",
-        scale,
-        ("oxford5k", "oxford105k", "paris6k", "paris106k"),
-        (False, True),
-        mean_precision,
-        (*_ALL, _FLICKR, "Of one run; the paper does not say of how many."),
-    )
-
-
-def figure5(scale: Scale) -> Experiment:
-    """What neighbouring words cost."""
-    return _by_neighbours(
-        "figure5",
-        "Neighbouring words and the time of a query",
         "seconds a query",
         scale,
         ("oxford5k", "oxford105k"),
         (False,),
         lambda step: MeanOfListed(step, ("queries",), "seconds"),
-        (
-            *_ALL,
-            "The paper's time is of walking the inverted index alone; ours is of a whole query, without re-ranking.",
-        ),
     )
 
 
 def _by_neighbours(
-    name: str,
-    title: str,
-    label: str,
-    scale: Scale,
-    datasets: tuple[str, ...],
-    posts: tuple[bool, ...],
-    measured: Callable[[Step], Measure],
-    differs: tuple[str, ...],
-) -> Experiment:
+    label: str, scale: Scale, datasets: Sequence[str], posts: Sequence[bool], measured: Callable[[Step], Measure]
+) -> list[Plot]:
     plots = []
     for dataset in datasets:
         series = []
@@ -348,18 +314,14 @@ def _by_neighbours(
                 points.append((float(neighbours), measured(step)))
             series.append(Series("with SR/QE" if post else "without", tuple(points)))
         plots.append(Plot(TITLES[dataset], "neighbours of a word", label, tuple(series)))
-    number = name.removeprefix("figure")
-    return Experiment(f"yan13/{name}", title, f"{SOURCE}, figure {number}", tuple(plots), differs)
+    return plots
 
 
-def figure6(scale: Scale) -> Experiment:
+@experiment(
+    ", figure 6", *_ALL, "An iteration is one of L-BFGS-B; those of the paper's solver are not told to be the same."
+)
+def figure6(scale: Scale) -> Parts:
     """Test mAP as learning goes on."""
     step = learnt("oxford5k", "rootsift", scale)
     series = (Series("test", listed=Listed(step, ("history",), "", "test")),)
-    return Experiment(
-        "yan13/figure6",
-        "Test mAP as learning goes on",
-        f"{SOURCE}, figure 6",
-        (Plot("Oxford5K, rootSIFT, 2-NN", "iteration", "mAP of the 55 queries", series),),
-        (*_ALL, "An iteration is one of L-BFGS-B; those of the paper's solver are not told to be the same."),
-    )
+    return Plot("Oxford5K, rootSIFT, 2-NN", "iteration", "mAP of the 55 queries", series)
