@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -281,21 +280,10 @@ def _string(name: Hashable) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """A query of a ground truth in a dict: `eval.rankings.judged.Judged`."""
-
-    name: str
-    stem: str
-    positives: AbstractSet[Any]
-    junk: AbstractSet[Any]
-    box: None = None
-
-
 def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
     """Read a ground truth in a dict."""
     from eval.protocols.truth import PLAIN
-    from eval.rankings.ground_truth import GroundTruth
+    from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 
     judged = []
     for query, found in truth.items():
@@ -306,7 +294,7 @@ def _ground_truth(truth: Mapping[Any, Any]) -> "GroundTruth":
         positives, ignored = frozenset(good) | frozenset(ok), frozenset(junk)
         if both := positives & ignored:
             raise CairnError(f"{next(iter(both))!r} is junk of {query!r} and to be found by it: keep one of them.")
-        judged.append(_Judged(query, query, positives, ignored))
+        judged.append(JudgedQuery(query, query, None, positives, ignored))
     return GroundTruth({PLAIN: judged})
 
 

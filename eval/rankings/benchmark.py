@@ -6,7 +6,6 @@ from pathlib import Path
 
 from eval.rankings.files import Rankings
 from eval.rankings.ground_truth import GroundTruth
-from eval.rankings.judged import named_in
 from eval.rankings.names import known_as, plain_name
 from eval.rankings.scoring import RankingReport, score_named
 
@@ -20,7 +19,7 @@ def rankings_to_save(ranked: Ranked, truth: GroundTruth) -> Rankings:
     Photos that the ground truth does not name go by the names of their files where those are clear, and by their paths
     else. One that is called like a photo of the ground truth without being it is marked as a distractor.
     """
-    named = named_in(truth.protocols) | (truth.database or frozenset())
+    named = truth.named
     every = {photo for queries in ranked.values() for photos in queries.values() for photo in photos}
     names = _file_names(every - named, named)
     saved = {

@@ -1,32 +1,40 @@
 """The ground truth that a ranking is scored by, whichever form it has."""
 
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from eval.protocols.truth import PLAIN, Truth, read_by_extension, read_truth
-from eval.rankings.judged import Protocols
 from learning.labels.ground_truth import read_ground_truth
+
+
+@dataclass(frozen=True)
+class JudgedQuery:
+    """A query of a ground truth under one protocol; photos go by their names without folder and ending."""
+
+    name: str
+    stem: str  # its photo
+    box: tuple[float, float, float, float] | None  # x0, y0, x1, y1 in pixels of the photo; None: all of it
+    positives: Set[Any]  # photos to be found
+    junk: Set[Any]  # photos that take no rank
 
 
 @dataclass(frozen=True)
 class GroundTruth:
     """Queries by protocol, and further data of a benchmark."""
 
-    protocols: Protocols  # one of the name `eval.protocols.truth.PLAIN`, or several
+    protocols: Mapping[str, Sequence[JudgedQuery]]  # by name: one of the name `eval.protocols.truth.PLAIN`, or several
     cutoffs: tuple[int, ...] = ()  # the k of the mean precisions at k that are reported
     database: frozenset[str] | None = None  # photos that are searched, where the ground truth says which
     depth: int | None = None  # photos of a ranking that count, where not all do
 
-
-@dataclass(frozen=True)
-class _ProtocolQuery:
-    """A query under one protocol: `eval.rankings.judged.Judged`."""
-
-    name: str
-    stem: str
-    box: tuple[float, float, float, float] | None
-    positives: frozenset[str]
-    junk: frozenset[str]
+    @property
+    def named(self) -> frozenset[Any]:
+        """All photos that it names: those of the queries, the positives, the junk and the database."""
+        queries = (query for of_one in self.protocols.values() for query in of_one)
+        names = (name for query in queries for name in (query.stem, *query.positives, *query.junk))
+        return frozenset(names) | (self.database or frozenset())
 
 
 def read_truth_of_rankings(path: Path) -> GroundTruth:
@@ -37,20 +45,18 @@ def read_truth_of_rankings(path: Path) -> GroundTruth:
         return of_truth(told)
     if path.is_file():
         return of_truth(read_truth(path))
-    return GroundTruth(
-        {PLAIN: read_ground_truth(path)}
-    )  # queries without positives, too, so that their names are known
+    # Queries without positives, too, so that their names are known.
+    queries = read_ground_truth(path)
+    return GroundTruth({PLAIN: [JudgedQuery(one.name, one.stem, one.box, one.positives, one.junk) for one in queries]})
 
 
 def of_truth(truth: Truth) -> GroundTruth:
     """Return the same ground truth as rankings are scored by; each query counts where it has a positive."""
     protocols = {
         protocol: [
-            _ProtocolQuery(
-                query.name, query.stem, query.box, query.labels[protocol].positives, query.labels[protocol].junk
-            )
+            JudgedQuery(query.name, query.stem, query.box, labels.positives, labels.junk)
             for query in truth.queries
-            if protocol in query.labels
+            if (labels := query.labels.get(protocol)) is not None
         ]
         for protocol in truth.protocols
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 
 from eval.rankings.files import Rankings
-from eval.rankings.judged import Judged
+from eval.rankings.ground_truth import JudgedQuery
 from index.errors import CairnError
 from index.text import shown
 from retrieval.catalogue.photo_lookup import PhotoLookup
@@ -88,7 +88,9 @@ def settle_photos(
     return settled
 
 
-def settle_queries(photos: Mapping[str, list[str]], queries: Sequence[Judged], source: str) -> dict[str, list[str]]:
+def settle_queries(
+    photos: Mapping[str, list[str]], queries: Sequence[JudgedQuery], source: str
+) -> dict[str, list[str]]:
     """Return rankings by the names that a ground truth has for its queries. A query may be written by its name, or by
     that of its photo if no other query has it.
     """

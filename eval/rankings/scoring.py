@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from eval.protocols.scoring import precision_of
 from eval.rankings.files import Rankings
-from eval.rankings.ground_truth import GroundTruth
-from eval.rankings.judged import Judged, named_in
+from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 from eval.rankings.names import check_known, settle_photos, settle_queries
 from index.errors import CairnError
 from index.text import shown
@@ -22,7 +21,7 @@ from learning.measures.precision import mean_average_precision, precision_at
 class ScoredQuery:
     """How one ranking was scored under one protocol."""
 
-    query: Judged  # what it was scored by
+    query: JudgedQuery  # what it was scored by
     ap: float  # average precision, 0 to 1; 0 if there is no ranking
     photos: Sequence[str] = field(repr=False)  # the ranking, junk included
     is_ranked: bool = True  # whether there is a ranking
@@ -90,7 +89,7 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     takes no rank, or the first photos alone (`GroundTruth.depth`). A query without a ranking scores 0, one without
     positives leaves the mean. `photos`: names of all that are searched; others are refused.
     """
-    named = named_in(truth.protocols) | (truth.database or frozenset())
+    named = truth.named
     asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())
     if strange := [name for name in rankings.protocols if name not in truth.protocols]:
         known = ", ".join(filter(None, truth.protocols)) or "one without a name"
@@ -136,7 +135,7 @@ def score_named(
     return scored
 
 
-def _score(query: Judged, photos: Sequence[str] | None, depth: int | None) -> ScoredQuery:
+def _score(query: JudgedQuery, photos: Sequence[str] | None, depth: int | None) -> ScoredQuery:
     if photos is None:
         return ScoredQuery(query, 0.0, [], is_ranked=False)
     return ScoredQuery(query, precision_of(photos, query.positives, query.junk, depth), photos)

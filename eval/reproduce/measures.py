@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from eval.reproduce.steps import Step
@@ -18,12 +18,18 @@ class Measure:
 
     @property
     def steps(self) -> list[Step]:
-        """The steps whose output it needs."""
-        raise NotImplementedError
+        """The steps whose output it needs: its own, and those of measures in it."""
+        held = [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
+        parts = [part for one in held for part in (one if isinstance(one, tuple) else (one,))]
+        return [step for part in parts for step in _steps_of(part)]
 
     def of(self, results: Results) -> float | None:
         """Return the number; None if a step printed none."""
         raise NotImplementedError
+
+
+def _steps_of(part: Any) -> list[Step]:
+    return [part] if isinstance(part, Step) else part.steps if isinstance(part, Measure) else []
 
 
 @dataclass(frozen=True)
@@ -34,11 +40,6 @@ class Value(Measure):
     path: tuple[str | int, ...]
     factor: float = 1.0
 
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [self.step]
-
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
         found = look_up(results[self.step.key], self.path)
@@ -47,27 +48,22 @@ class Value(Measure):
 
 @dataclass(frozen=True)
 class _OfSeveral(Measure):
-    """What follows from several numbers."""
+    """What follows from those of several numbers that are not None."""
 
     parts: tuple[Measure, ...]
 
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [step for part in self.parts for step in part.steps]
+    def of(self, results: Results) -> float | None:
+        return self._from([one for one in (part.of(results) for part in self.parts) if one is not None])
 
-    def _known(self, results: Results) -> list[float]:
-        """The numbers that are not None."""
-        return [one for one in (part.of(results) for part in self.parts) if one is not None]
+    def _from(self, known: list[float]) -> float | None:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Mean(_OfSeveral):
     """The mean of numbers; None if one of them is None."""
 
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        known = self._known(results)
+    def _from(self, known: list[float]) -> float | None:
         return math.fsum(known) / len(known) if known and len(known) == len(self.parts) else None
 
 
@@ -75,9 +71,16 @@ class Mean(_OfSeveral):
 class Least(_OfSeveral):
     """The smallest of numbers, those left out that are None: what a paper calls the best of several methods."""
 
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        return min(self._known(results), default=None)
+    def _from(self, known: list[float]) -> float | None:
+        return min(known, default=None)
+
+
+@dataclass(frozen=True)
+class Spread(_OfSeveral):
+    """The standard deviation of numbers over several runs, with one less than their number below the sum."""
+
+    def _from(self, known: list[float]) -> float | None:
+        return statistics.stdev(known) if len(known) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -87,29 +90,11 @@ class OfLeast(Measure):
     parts: tuple[Measure, ...]
     beside: tuple[Measure, ...]  # one of each part
 
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [step for part in (*self.parts, *self.beside) for step in part.steps]
-
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
-        known = [
-            (value, one)
-            for part, one in zip(self.parts, self.beside, strict=True)
-            if (value := part.of(results)) is not None
-        ]
-        return min(known, key=lambda both: both[0])[1].of(results) if known else None
-
-
-@dataclass(frozen=True)
-class Spread(_OfSeveral):
-    """The standard deviation of numbers over several runs, with one less than their number below the sum."""
-
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        known = self._known(results)
-        return statistics.stdev(known) if len(known) > 1 else None
+        both = zip((part.of(results) for part in self.parts), self.beside, strict=True)
+        known = [(value, one) for value, one in both if value is not None]
+        return min(known, key=lambda one: one[0])[1].of(results) if known else None
 
 
 @dataclass(frozen=True)
@@ -121,11 +106,6 @@ class MeanOfListed(Measure):
     value: str
     prefix: str = ""
 
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [self.step]
-
     def of(self, results: Results) -> float | None:
         """See `Measure`."""
         rows = look_up(results[self.step.key], self.path) or []
@@ -135,25 +115,25 @@ class MeanOfListed(Measure):
 
 @dataclass(frozen=True)
 class _OfTwo(Measure):
-    """Made of two numbers."""
+    """Made of two numbers, where both are known."""
 
     part: Measure
     base: Measure
 
-    @property
-    def steps(self) -> list[Step]:
-        """See `Measure`."""
-        return [*self.part.steps, *self.base.steps]
+    def of(self, results: Results) -> float | None:
+        part, base = self.part.of(results), self.base.of(results)
+        return None if part is None or base is None else self._from(part, base)
+
+    def _from(self, part: float, base: float) -> float | None:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class PercentAbove(_OfTwo):
     """By how many percent one number is above another."""
 
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        part, base = self.part.of(results), self.base.of(results)
-        return None if part is None or not base else 100 * (part - base) / base
+    def _from(self, part: float, base: float) -> float | None:
+        return 100 * (part - base) / base if base else None
 
 
 @dataclass(frozen=True)
@@ -162,20 +142,16 @@ class DifferenceOfTwo(_OfTwo):
 
     factor: float = 1.0
 
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        part, base = self.part.of(results), self.base.of(results)
-        return None if part is None or base is None else self.factor * (part - base)
+    def _from(self, part: float, base: float) -> float | None:
+        return self.factor * (part - base)
 
 
 @dataclass(frozen=True)
 class PerOne(_OfTwo):
     """One number over another, such as features over photos."""
 
-    def of(self, results: Results) -> float | None:
-        """See `Measure`."""
-        part, base = self.part.of(results), self.base.of(results)
-        return None if part is None or not base else part / base
+    def _from(self, part: float, base: float) -> float | None:
+        return part / base if base else None
 
 
 @dataclass(frozen=True)
