@@ -144,7 +144,7 @@ def evaluate_patches(
         if are_arrays(patches):
             if same is not None:
                 patches = (*patches, same)
-            elif _looks_paired(patches):
+            elif len(patches) == 2 and np.ndim(patches[1]) == 3:
                 raise CairnError("With patches (first, second) give same, too: whether each pair shows the same.")
             labelled, chosen = pairs_of_arrays(patches, how.seed)
         elif not isinstance(patches, str | Path):
@@ -198,10 +198,6 @@ def _as_rows(rows: NDArray[Any], binary: bool) -> NDArray[Any]:
     if rows.dtype.kind not in "fiub" or (binary and rows.dtype != np.uint8):
         raise CairnError(f"Rows must be {'packed bits (uint8)' if binary else 'numbers'}, not {rows.dtype}.")
     return rows
-
-
-def _looks_paired(patches: Any) -> bool:
-    return len(patches) == 2 and np.ndim(patches[1]) == 3
 
 
 def _of_distances(distances: Any, same: Any, facts: dict[str, Any] | None = None) -> PatchEvaluation:

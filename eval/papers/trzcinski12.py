@@ -81,7 +81,7 @@ _DESIGNED = {"SSD": "ssd-32", "SIFT": "sift", "SURF": "surf"}
 
 def boosted(train: str, scale: Scale, kind: str, learners: int) -> Step:
     """Boost weak learners: ``bgm``, or ``ssc`` on intensities."""
-    start: tuple[Argument, ...] = _candidates(scale)
+    start: tuple[Argument, ...] = () if scale.whole else ("--candidates", scale.count(20_000, 200))
     if kind == "bgm" and learners < 512:  # boosting is greedy: fewer are the first of more
         start = ("--from", made(boosted(train, scale, kind, 512)))
     return Step(
@@ -123,10 +123,6 @@ def low_dimensional(train: str, scale: Scale, kind: str, dim: int) -> Step:
 def _few(scale: Scale, number: int) -> str:
     """Fewer weak learners where it is only to be seen that all works."""
     return str(number if scale.share >= 0.01 else max(4, number // 16))
-
-
-def _candidates(scale: Scale) -> tuple[Argument, ...]:
-    return () if scale.whole else ("--candidates", scale.count(20_000, 200))
 
 
 def _learn(train: str, scale: Scale) -> tuple[Argument, ...]:

@@ -103,7 +103,7 @@ def measure_tried(
     """
     check_tests(folders)
     kept = _read(work / TESTED)
-    of = {record: _identity(record) for record in tried}
+    of = {record: f"{record.key}-{record.refits}" for record in tried}
     errors: dict[Record, dict[str, float]] = {record: {} for record in tried}
     for number, folder in enumerate(folders):
         pairs = TestPairs.open(folder)
@@ -116,7 +116,7 @@ def measure_tried(
             if model is None:
                 known[of[record]] = 1.0
             else:
-                groups.setdefault(_base(model), []).append((record, model))
+                groups.setdefault(LearntModel(model.base, model.pooling).fingerprint, []).append((record, model))
         done = number * len(tried) + len(tried) - sum(map(len, groups.values()))
         progress("test", done, len(folders) * len(tried))
         waiting = list(groups.values())
@@ -139,15 +139,6 @@ def _pairs_of(folder: Path) -> tuple[PatchSet, str, PatchPairs]:
     if pairs.match.all() or not pairs.match.any():
         raise CairnError(f"{folder / name} needs matching and other pairs: build the patches with more.")
     return patches, name, pairs
-
-
-def _identity(record: Record) -> str:
-    return f"{record.key}-{record.refits}"
-
-
-def _base(model: LearntModel) -> str:
-    """Fingerprint of what models project."""
-    return LearntModel(model.base, model.pooling).fingerprint
 
 
 def _read(path: Path) -> dict[str, dict[str, float]]:

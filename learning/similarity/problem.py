@@ -69,7 +69,7 @@ class TripletProblem:
         self._selves = self_gradients(vectors, pairs, workers)
         images = vectors.shape[0]
         keys = [triplets.query.astype(np.int64) * images + of for of in (triplets.positive, triplets.negative)]
-        known = _distinct(keys)
+        known = np.unique(np.concatenate([np.unique(key) for key in keys]))
         near, far = (np.searchsorted(known, key).astype(np.int32) for key in keys)
         left, right = np.divmod(known, images)
         gradients = pair_gradients(vectors, pairs, left, right, workers, progress)
@@ -179,8 +179,3 @@ class _TripletPart:
             renumbered[far],
             self.weights[kept],
         )
-
-
-def _distinct(keys: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Sorted values of several arrays, each once."""
-    return np.unique(np.concatenate([np.unique(key) for key in keys]))

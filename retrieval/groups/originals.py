@@ -25,7 +25,7 @@ def original_first(row: ImageRow) -> tuple[bool, int, str, bool, bool, int, int]
     does not end in (1) or ~, then one that does not lie in a folder of copies, then the shortest name, as what is made
     of a photo is often called by more, then the one that was added first.
     """
-    name = _stem(row.name or row.path)
+    name = stem_of(row.name or row.path).strip()
     pixels = (row.width or 0) * (row.height or 0)
     in_copies = is_among_copies(row)
     return says_copy(name), -pixels, row.taken or "~", is_numbered(name), in_copies, len(name), row.number
@@ -48,10 +48,6 @@ def is_numbered(name: str) -> bool:
 def is_among_copies(row: ImageRow) -> bool:
     """Whether a folder that a photo lies in says that copies are in it: by itself that says little of the photo."""
     return says_copy(PurePosixPath(row.name or row.path).parent.as_posix())
-
-
-def _stem(name: str) -> str:
-    return stem_of(name).strip()
 
 
 def _folded(name: str) -> str:

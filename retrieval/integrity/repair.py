@@ -188,7 +188,7 @@ class _Repair:
                 wrong = sealed is not None and hashlib.sha256(copy).hexdigest() != sealed.sha256
                 top, _, rest = name.partition("/")
                 path = self.folder / name
-                in_use = is_vocabulary(top) and top == _vocabulary_of(catalogue)
+                in_use = is_vocabulary(top) and top == (catalogue.setting(VOCABULARY_KEY) or VOCABULARY)
                 ours = name in known or (in_use and is_plain_name(rest))
                 same = path.is_file() and path.stat().st_size == len(copy) and path.read_bytes() == copy
                 if wrong or not ours or same:
@@ -329,7 +329,3 @@ class _Repair:
         seal(collection)
         for name in damaged:
             self._done(name, _MADE_AGAIN[name])
-
-
-def _vocabulary_of(catalogue: Catalogue) -> str:
-    return catalogue.setting(VOCABULARY_KEY) or VOCABULARY
