@@ -7,8 +7,6 @@ the collection. Hostile photos are indexed among good ones (index), and uploaded
 another one looks at pictures, which has to stay quick (uploads). Every route is asked for by each role, rightly and
 not (routes). All is bounded, and stays on this machine.
 
-usage: scripts/attack.py [--part NAME]... [--count N] [--seed S] [--minutes M] [--only NUMBER]
-
 A finding is printed with the case that shows it, which --part NAME --only NUMBER tries again. Exit code 1 where there
 is one.
 """

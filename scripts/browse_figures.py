@@ -5,8 +5,6 @@ The photos are synthetic rows of a catalogue, with dates, places and tags; five 
 them. Measured are the time from opening the page until the photos of the first view are seen, frames a second while
 scrolling slowly, fast and by jumps, and how long a key and a filter take to be answered on the screen.
 
-usage: PYTHONPATH=. scripts/browse_figures.py [--photos N] [--beside-load | --beside-job PHOTOS] FOLDER
-
 FOLDER: where the collection is made; one that is there is measured as it is. --beside-load keeps one core busy
 meanwhile. --beside-job has the same server index the photos of a folder meanwhile, into another collection, and says
 how far it was when the measuring ended. Prints a table in Markdown.

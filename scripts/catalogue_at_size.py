@@ -5,8 +5,6 @@ The photos are synthetic rows: there is no file of any, and no segment. They are
 restored (COPY where the database is PostgreSQL), and then some more as indexing adds them. What is measured of a
 catalogue that has just been opened has nothing counted yet; what is measured of "the next page" has.
 
-usage: PYTHONPATH=. scripts/catalogue_at_size.py [--photos N] [--indexed N] [--segment N] [--seed S] ADDRESS
-
 ADDRESS is that of an empty database, such as postgresql+psycopg://HOST/DATABASE, or a folder for one of SQLite's; one
 that this script has filled before is measured as it is. Prints a table in Markdown.
 """

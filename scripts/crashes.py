@@ -6,9 +6,6 @@ work, and the same command again has to give what an undisturbed run gives, to t
 end the command with one sentence and exit code 2. Exact system calls are hit by strace; where it is not installed,
 processes are killed at moments of time, and no writes fail.
 
-usage: scripts/crashes.py [--kills N] [--failures N] [--seed S] [--operation NAME]... [--work DIR] [--json]
-       scripts/crashes.py --only NUMBER [--kills N] [--seed S] [--operation NAME]...
-
 With --work, what was done is kept in DIR (tries.jsonl), and a campaign that was stopped goes on. Exit code 1 where
 there is a finding.
 """

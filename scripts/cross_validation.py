@@ -9,10 +9,6 @@ a way of learning is better, where a figure of photos that were learnt from flat
 The sets lie in the folder that CAIRN_DATASETS points to: those of retrieval_table.py, "hard" and "solid" among them.
 What is in the work folder is not done again, and a run that was stopped goes on where it was. With --fold some folds
 are measured alone; each takes about as long as learning from their photos and indexing all sets once.
-
-usage: PYTHONPATH=. scripts/cross_validation.py [--set NAME]... [--learn LABEL=BASE:STAGE:GEOMETRY]...
-           [--engine NAME]... [--folds N] [--fold N]... [--with-unlabelled] [--max-features N] [--turns N] [--seed N]
-           [--list] [--json] [--work FOLDER] [--workers N]
 """
 
 import argparse

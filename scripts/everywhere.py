@@ -6,8 +6,6 @@ comes of each step must be the same to the bit; of scores, to six digits. The ke
 read back and printed: one that is named runs only where the processor has its instructions. Without --quick, the tests
 that could fail by rounding run in each environment too, and `cairn demo` does: as many photos in as many groups, and
 mAP within 0.005.
-
-usage: scripts/test --everywhere [--quick]
 """
 
 import argparse

@@ -5,8 +5,6 @@ A small collection is made from synthetic photos, with all that a collection may
 links and thumbnails. Then one byte of one file is changed into another, the collection is checked, and the byte is
 put back. Each file gets as many flips as the others, at random places; what is flipped follows from the seed.
 
-usage: scripts/flipped_bytes.py [--flips N] [--seed S] [--work DIR]
-
 Prints one JSON object. Exit code 1 where a flip was not found, or another file was named.
 """
 

@@ -5,9 +5,6 @@ Each input is a mutation of a sound file, drawn by Hypothesis, and is read in a 
 A finding is the end of that process by a signal, a limit that is reached, any error but a CairnError, or a file that is
 accepted though what it holds does not fit together. Errors are shrunk to the simplest input that shows them.
 
-usage: scripts/fuzz.py [--target NAME]... [--runs N] [--seed S] [--work DIR] [--minutes M]
-       scripts/fuzz.py --target NAME --read FOLDER
-
 The files of each finding are kept in a folder of their own, in DIR/findings. With --read, such a folder is read in this
 process, for a debugger or a traceback. Exit code 1 where there is a finding.
 """

@@ -6,8 +6,6 @@ is not only whether a feature's match is the nearest, but whether few others are
 pairs are compared with patches drawn from all photos of a file of matches. The table has the share of features whose
 match has fewer than 1, 5, 50 and 500 nearer patches, in the mean over image pairs: by each descriptor as it is, and
 with rows that are centred and brought to unit length.
-
-usage: PYTHONPATH=. scripts/match_ranks.py MATCHES --descriptor NAME... [--features N] [--patches N] [--seed N]
 """
 
 import argparse

@@ -3,9 +3,6 @@
 
 Photos with known homographies, the project's own regions; see `eval.matching` for what is measured. Each descriptor is
 given the same measurement regions, cut at its own patch size: 64x64 for OpenCV's.
-
-usage: scripts/matching.py FOLDER... [--descriptor NAME|FILE]... [--peer NAME]... [--no-peers] [--detector NAME]
-                           [--measurement-scale S] [--rotated] [--max-side N] [--regions N] [--ratio] [--json]
 """
 
 import argparse

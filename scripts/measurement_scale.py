@@ -5,9 +5,6 @@ Upright patches, each set's own vocabulary, on the sets that CAIRN_DATASETS poin
 call the radius of a region (the detection scale σ for DoG-Affine, 3 σ for Hessian-Affine), so sizes are given as half
 the side of the patch in units of σ: 12.5 is the default of the one, 3√3 = 5.2 that of the other. Photos are detected
 once for all sizes. What is in the work folder already is not done again; it may be that of scripts/retrieval_table.py.
-
-usage: PYTHONPATH=. scripts/measurement_scale.py [--scales S...] [--detector NAME]... [--set NAME]... [--engine NAME]
-           [--descriptor NAME|FILE] [--seeds 1] [--turns 8] [--work FOLDER] [--out fig8.png] [--workers N]
 """
 
 import argparse

@@ -4,8 +4,6 @@
 Every figure follows from what was measured, which stands below with the page or the command that it comes from, and
 from what is assumed of the photos and the machines, which options change. Prints the table of
 docs/how-to/many-machines.md.
-
-usage: python -m scripts.needs [--photos N ...] [--cores N ...] [--features N] [--photo-megabytes MB]
 """
 
 import argparse

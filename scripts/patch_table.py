@@ -4,12 +4,7 @@
 Builds labelled patches from the photos that CAIRN_DATASETS points to, learns on some sequences and scenes, and tests
 on the others. Two trainings, three tests each, so that every sequence and scene is tested, and none on what was learnt
 from it. Takes half an hour the first time, with --papers three hours on a core; what is in the work folder already is
-not done again.
-
-usage: PYTHONPATH=. scripts/patch_table.py [--work FOLDER] [--sets FOLDER] [--only ROW]... [--papers] [--json]
-           [-- ARGUMENT...]
-       --papers: the building blocks of Brown11 and the boosted descriptors of Trzcinski12 instead of the convex ones.
-       ARGUMENTs go to cairn learn descriptor; give each choice of them a work folder of its own.
+not done again. Further arguments go to cairn learn descriptor; give each choice of them a work folder of its own.
 """
 
 import argparse

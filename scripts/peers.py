@@ -4,8 +4,6 @@
 VGG is the paper authors' own model (Simonyan14), BGM, LBGM and BinBoost are Trzcinski's; all were learnt on PhotoTour.
 DAISY is not learnt.
 They are peers to measure against, for tables and tests only.
-
-usage: scripts/peers.py FOLDER... [--descriptor NAME|FILE]... [--peer NAME]... [--pairs N] [--seed 0] [--json]
 """
 
 import argparse

@@ -3,8 +3,6 @@
 
 The overlap-error protocol of Mikolajczyk et al., IJCV 2005 (error below 40%), image 1 against images 2 to 6 of each
 sequence. Each detector's region is given the radius of three times its detection scale.
-
-usage: scripts/repeatability.py [--datasets DIR] [--regions N] [--json]
 """
 
 import argparse

@@ -10,11 +10,6 @@ other turns and give it words is done once for all engines, and charged to each 
 What is in the work folder is not done again: photos are described once, collections made once, and a run that was
 stopped goes on where it was. --only says what is measured now; the table holds all that there is. Figures that other
 code measured are marked †; --again measures them anew.
-
-usage: PYTHONPATH=. scripts/retrieval_table.py [--descriptor LABEL=NAME|FILE]... [--set NAME]... [--engine NAME]...
-           [--expand NAME]... [--turns N]... [--vocabulary own|independent]... [--words-of NAME] [--words N]
-           [--seeds N] [--files] [--only FIELD=VALUE[,VALUE]...]... [--again] [--per-object] [--json]
-           [--detector NAME] [--measurement-scale S] [--rotated] [--signature KIND] [--work FOLDER] [--workers N]
 """
 
 import argparse

@@ -6,8 +6,6 @@ where one of its photos finds the other. Prints precision and recall by the numb
 completeness of groups, and how many photos find themselves first and verified. With --fit it prints the weights of the
 evidence that a logistic regression finds, and what they reach on scenes that were left out of it. What is in the work
 folder already is not done again.
-
-usage: PYTHONPATH=. scripts/verified.py [--set NAME]... [--work FOLDER] [--workers N] [--json] [--fit [--every N]]
 """
 
 import argparse

@@ -1,7 +1,4 @@
-"""Build the documentation site: put its sources together, and run Sphinx on them. A warning is an error.
-
-usage: python -m documentation.build [--quick] [--out FOLDER]        (scripts/docs runs it)
-"""
+"""Build the documentation site: put its sources together, and run Sphinx on them. A warning is an error."""
 
 import argparse
 import sys

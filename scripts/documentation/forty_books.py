@@ -1,8 +1,6 @@
 #!/usr/bin/env python
 """Serve forty made-up books by IIIF, for the tutorial about them, or write what its commands print.
 
-usage: python -m scripts.documentation.forty_books [--write]
-
 The books have pages of type and woodcuts that are drawn by rules; some are printed from one block. They are served
 until Ctrl-C. With --write, each command of docs/tutorials/woodcut.md is run, what it prints replaces the text below it,
 and its picture goes to docs/images.

@@ -1,8 +1,6 @@
 #!/usr/bin/env python
 """Make the outline of the land and its borders that the map of photos draws.
 
-usage: python -m scripts.documentation.outline countries-50m.json [--out retrieval/web/static/world.json]
-
 The file is Natural Earth's countries (public domain, 1:50 million) as TopoJSON, from the package world-atlas of the npm
 registry, version 2.0.2: `npm pack world-atlas`. What is written is an eighth as large: coordinates in fiftieths of a
 degree, each as the difference from the one before; lines simplified (Douglas and Peucker, 1973); small islands left

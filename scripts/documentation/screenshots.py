@@ -1,8 +1,6 @@
 #!/usr/bin/env python
 """Make the pictures of the web application that the documentation shows.
 
-usage: python -m scripts.documentation.screenshots [--out docs/images]
-
 It needs playwright, and Chromium as `chromium`.
 
 A small album of sample photos is written, indexed, grouped and served; headless Chromium visits its pages. The same
