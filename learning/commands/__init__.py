@@ -1,1 +1,1 @@
-"""The commands that learn, one a file."""
+"""The commands that learn."""

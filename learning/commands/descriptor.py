@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from learning.commands.as_published import AsPublished, NewFile, published
-from learning.commands.blocks import blocks
-from learning.commands.boosted import boosted
-from learning.commands.embedding import embedding
+from learning.commands.labelled import blocks, boosted, embedding
 from learning.commands.similarity import similarity
 from learning.library.choices import LearningRunOptions, ModelChoices, PatchChoices, PhotoChoices, TuningChoices
 from learning.library.published import of_descriptors

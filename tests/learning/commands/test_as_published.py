@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from index.errors import CairnError
-from learning.commands.blocks import blocks
-from learning.commands.boosted import boosted
 from learning.commands.descriptor import descriptor
+from learning.commands.labelled import blocks, boosted
 from learning.commands.mine import mine
 from learning.library import published as module
 from learning.library.published import of_descriptors, of_mining, published_mining
