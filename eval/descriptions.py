@@ -1,8 +1,10 @@
 """Descriptions of patches that anyone made: rows of numbers or of packed bits in a file, and their distances."""
 
+import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,7 @@ from index.text import shown
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt")
 _NAMES = ("descriptions", "descriptors", "desc")  # of the array of a .npz with several
 _PAIRS = 16_384  # measured at a time
+_MEMORY = 1 << 29  # bytes of rows kept in memory; more go to a temporary file
 _LARGEST = 1 << 36  # bytes unpacked of a .npz
 
 
@@ -153,3 +156,11 @@ def _is_numeric(line: str, delimiter: str | None) -> bool:
     except ValueError:
         return False
     return True
+
+
+def room_for(number: int, dim: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Room for rows (number, dim), in a file that goes with the array where they are many."""
+    if dtype.itemsize * number * dim <= _MEMORY:
+        return np.empty((number, dim), dtype)
+    with tempfile.TemporaryFile(prefix="cairn-descriptions-") as file:
+        return np.memmap(file, dtype, "w+", shape=(number, dim))

@@ -1,6 +1,5 @@
 """How well a descriptor tells matching patches from others: FPR95 on labelled pairs (Brown11, section 2)."""
 
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eval.descriptions import Descriptions
+from eval.descriptions import Descriptions, room_for
 from index.attributes import some_of
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -26,7 +25,6 @@ COMPARISONS = ("distance", "inner")
 
 _PATCHES = 1024  # described at a time
 _PAIRS = 16_384  # measured at a time
-_MEMORY = 1 << 29  # bytes of descriptors kept in memory; more go to a temporary file
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ def _describe(
     patches: Patches, numbers: NDArray[np.int64], descriptor: Descriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], float]:
     """Rows (N, D) float32 of the patches of these numbers, and the seconds spent in `describe`."""
-    rows = _room(len(numbers), descriptor.dim)
+    rows = room_for(len(numbers), descriptor.dim, np.dtype(np.float32))
     seconds = 0.0
     for start in range(0, len(numbers), _PATCHES):
         part = slice(start, start + _PATCHES)
@@ -170,11 +168,3 @@ def _describe(
             raise CairnError(f"{descriptor.name} gives rows that are not finite: mend it first.")
         progress("describe", min(part.stop, len(numbers)), len(numbers))
     return rows, seconds
-
-
-def _room(number: int, dim: int) -> NDArray[np.float32]:
-    """Room for rows (number, dim) float32, in a file that goes with the array where they are many."""
-    if 4 * number * dim <= _MEMORY:
-        return np.empty((number, dim), np.float32)
-    with tempfile.TemporaryFile(prefix="cairn-descriptors-") as file:
-        return np.memmap(file, np.float32, "w+", shape=(number, dim))

@@ -1,6 +1,5 @@
 """Rows that describe the patches of HPatches, by a descriptor or as anyone has written them, and their distances."""
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from eval.descriptions import read_rows
+from eval.descriptions import read_rows, room_for
 from eval.hpatches.release import IMAGES, HPatchesSequence
 from index.errors import CairnError
 from index.parallel import one_thread
@@ -21,7 +20,6 @@ DISTANCES = ("l2", "l1", "hamming")
 """How rows are compared: by Euclidean distance, by the sum of absolute differences, or as packed bits."""
 
 _PAIRS = 16_384  # measured at a time
-_MEMORY = 1 << 29  # bytes of rows kept in memory; more go to a temporary file
 _FILES = (".csv", ".npy", ".txt")
 
 
@@ -35,7 +33,7 @@ class PatchRows:
         for sequence, count in self.counts.items():
             self._starts[sequence] = total
             total += len(IMAGES) * count
-        self._rows = _room(total, dim, np.dtype(np.uint8 if distance == "hamming" else np.float32))
+        self._rows = room_for(total, dim, np.dtype(np.uint8 if distance == "hamming" else np.float32))
 
     @property
     def dim(self) -> int:
@@ -162,11 +160,3 @@ def read_sequences(
     if rows is None:
         raise CairnError("There are no sequences to read descriptions of.")
     return rows
-
-
-def _room(number: int, dim: int, dtype: np.dtype) -> NDArray[np.generic]:
-    """Room for rows (number, dim), in a file that goes with the array where they are many."""
-    if dtype.itemsize * number * dim <= _MEMORY:
-        return np.empty((number, dim), dtype)
-    with tempfile.TemporaryFile(prefix="cairn-descriptions-") as file:
-        return np.memmap(file, dtype, "w+", shape=(number, dim))

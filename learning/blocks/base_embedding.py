@@ -14,7 +14,7 @@ from learning.blocks.descriptor import EmbeddingRecord
 from learning.blocks.embedding import Moments, learn_embedding
 from learning.codes.moments import with_moments
 from learning.measures.roc import fpr95
-from learning.patches.sources import PatchFolder, describe_patches
+from learning.patches.sources import PatchFolder, describe_patches, patches_used
 from retrieval.descriptors.blocks.descriptor import EMBEDDINGS
 from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 
@@ -96,18 +96,12 @@ def _described(
     sources: Sequence[PatchFolder], split: str, descriptor: LearntDescriptor, footprint: float, progress: Progress
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Rows of all patches that the pairs of a split name, and these pairs."""
-    rows, first, second, before = [], [], [], 0
-    for number, source in enumerate(sources):
+    used, first, second, match = patches_used([getattr(source, split) for source in sources])
+    describe, size, rows = descriptor.base_rows, descriptor.patch_size, []
+    for number, (source, numbers) in enumerate(zip(sources, used, strict=True)):
         progress("describe", number, len(sources))
-        pairs = getattr(source, split)
-        used = np.unique(np.concatenate([pairs.first, pairs.second]))
-        describe, size = descriptor.base_rows, descriptor.patch_size
-        rows.append(describe_patches(source.patches, used, describe, size, footprint=footprint))
-        first.append(before + np.searchsorted(used, pairs.first))
-        second.append(before + np.searchsorted(used, pairs.second))
-        before += len(used)
-    match = np.concatenate([getattr(source, split).match for source in sources])
-    return np.concatenate(rows), np.concatenate(first), np.concatenate(second), match
+        rows.append(describe_patches(source.patches, numbers, describe, size, footprint=footprint))
+    return np.concatenate(rows), first, second, match
 
 
 def _errors(

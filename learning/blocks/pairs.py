@@ -14,7 +14,7 @@ from index.progress import Step
 from learning.measures.roc import auc, fpr95
 from learning.patches.phototour import PatchPairs
 from learning.patches.rows import squared_distances
-from learning.patches.sources import PatchFolder
+from learning.patches.sources import PatchFolder, patches_used
 from retrieval.descriptors.blocks.descriptor import Blocks
 from retrieval.regions.patches import resample_patches
 
@@ -80,25 +80,20 @@ def load_pairs(
     """
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]
-    match = np.concatenate([pairs.match for pairs in chosen])
+    used, first, second, match = patches_used(chosen)
     if not match.any() or match.all():
         raise CairnError("There must be both matches and non-matches among the pairs of the patches.")
-    used = [np.unique(np.concatenate([pairs.first, pairs.second])) for pairs in chosen]
     total = sum(len(numbers) for numbers in used)
     dtype = np.uint8 if size == 64 else np.float32
     patches = np.empty((total, size, size), dtype)
-    firsts, seconds = [], []
     done = 0
-    for source, pairs, numbers in zip(sources, chosen, used, strict=True):
-        firsts.append(done + np.searchsorted(numbers, pairs.first))
-        seconds.append(done + np.searchsorted(numbers, pairs.second))
+    for source, numbers in zip(sources, used, strict=True):
         for start in range(0, len(numbers), _READ):
             part = source.patches.read(numbers[start : start + _READ])
             patches[done : done + len(part)] = part if dtype == np.uint8 else resample_patches(part, size)
             done += len(part)
             if progress is not None:
                 progress(done, total)
-    first, second = np.concatenate(firsts), np.concatenate(seconds)
     key = fingerprint(
         {"first": first, "second": second, "match": match, **{f"patches-{n}": one for n, one in enumerate(used)}},
         {"patches": [source.patches.fingerprint for source in sources], "size": size},

@@ -23,7 +23,7 @@ from learning.boosting.metric import (
 from learning.boosting.search import Boosting, LearnerSearchOptions, Round
 from learning.boosting.weak_learners import CandidateOptions, PairList, draw_candidates, pair_levels
 from learning.codes.moments import with_moments
-from learning.patches.sources import PatchFolder
+from learning.patches.sources import PatchFolder, patches_used
 from retrieval.descriptors.boosted import KINDS, Boosted, WeakLearners, out_of_range
 from retrieval.descriptors.boxes import ResponseOptions
 from retrieval.descriptors.learnt import LearntModel
@@ -193,19 +193,13 @@ def pair_list(sources: Sequence[PatchFolder], split: str) -> PairList:
 
 def _answers(sources: Sequence[PatchFolder], split: str, learners: WeakLearners) -> PairResponses:
     """Answers of weak learners on all patches that the pairs of a split name."""
-    answers, first, second, match = [], [], [], []
-    before = 0
-    for source in sources:
-        pairs = getattr(source, split)
-        numbers = np.unique(np.concatenate([pairs.first, pairs.second]))
+    used, first, second, match = patches_used([getattr(source, split) for source in sources])
+    answers = []
+    for source, numbers in zip(sources, used, strict=True):
         for start in range(0, len(numbers), _BATCH):
             part = source.patches.read(numbers[start : start + _BATCH])
             answers.append(learners.answers(resample_patches(part, learners.options.patch_size)))
-        first.append(before + np.searchsorted(numbers, pairs.first))
-        second.append(before + np.searchsorted(numbers, pairs.second))
-        match.append(pairs.match)
-        before += len(numbers)
-    return PairResponses(*(np.concatenate(part) for part in (answers, first, second, match)))
+    return PairResponses(np.concatenate(answers), first, second, match)
 
 
 def _tell_further(tell: Progress, step: str, before: int, of: int, done: int, _: int) -> None:

@@ -104,6 +104,19 @@ def _others(patches: PatchSet, train: PatchPairs, held_out: float, rng: np.rando
     return draw_pairs(rest, max(2, round(len(train) * held_out / (1 - held_out))), rng)
 
 
+def patches_used(
+    splits: Sequence[PatchPairs],
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """The patches that pairs of several sources name, rising in each; and all pairs, by places among all of these."""
+    used = [np.unique(np.concatenate([pairs.first, pairs.second])) for pairs in splits]
+    of_each = list(zip(np.cumsum([0, *map(len, used)]), used, splits, strict=False))
+    first, second = (
+        np.concatenate([start + np.searchsorted(known, getattr(pairs, name)) for start, known, pairs in of_each])
+        for name in ("first", "second")
+    )
+    return used, first, second, np.concatenate([pairs.match for pairs in splits])
+
+
 def describe_patches(
     patches: Patches,
     numbers: NDArray[np.int64],

@@ -48,7 +48,7 @@ def check_sqlite(file: Path, seal_file: Path, tell: Callable[[int], None]) -> Fi
         try:
             with contextlib.closing(connect_for_reading(file)) as connection:
                 connection.execute("BEGIN")  # what follows is of one moment, despite other writers
-                settings = dict(_rows(connection))
+                settings = _settings(connection)
                 finding = _compare(kept, settings.get(REVISION_KEY), settings.get(REVISION_COPY_KEY))
                 what, note = finding.damage, finding.note
                 if what is None and note is None and kept is not None and kept.catalogue is not None:
@@ -121,6 +121,10 @@ def _compare(kept: Seal | None, revision: str | None, copy: str | None) -> Findi
     if kept is not None and kept.revision == int(revision):
         return Finding(kept)
     return Finding(kept, None, note)
+
+
+def _settings(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(_rows(connection))
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -118,20 +118,17 @@ def check_rows(database: Database) -> Iterator[str]:
         if largest is not None and not (following.isdecimal() and int(following) > largest):
             yield f"The next photo would get the number {following[:20]!r}, which is not above all that were given."
         failed = sa.select(ImageRow.number, ImageRow.path, ImageRow.path_hash).where(ImageRow.state == FAILED)
-        for number, path, path_hash in session.execute(failed.execution_options(yield_per=_AT_ONCE)):
-            if path_hash_of(path) != path_hash:
-                yield f"The path of photo {number} is not what was written."
-                break
         excluded = sa.select(ExcludedRow.number, ExcludedRow.path, ExcludedRow.path_hash)
-        for number, path, path_hash in session.execute(excluded.execution_options(yield_per=_AT_ONCE)):
-            if path_hash_of(path) != path_hash:
-                yield f"The path of photo {number}, which was removed for good, is not what was written."
-                break
         values = sa.select(MetadataRow.number, MetadataRow.value, MetadataRow.value_hash)
-        for number, value, value_hash in session.execute(values.execution_options(yield_per=_AT_ONCE)):
-            if value_hash_of(value) != value_hash:
-                yield f"The metadata of photo {number} are not what was written."
-                break
+        for query, hash_of, sentence in (
+            (failed, path_hash_of, "The path of photo {} is not what was written."),
+            (excluded, path_hash_of, "The path of photo {}, which was removed for good, is not what was written."),
+            (values, value_hash_of, "The metadata of photo {} are not what was written."),
+        ):
+            rows = session.execute(query.execution_options(yield_per=_AT_ONCE))
+            wrong = next((number for number, value, known in rows if hash_of(value) != known), None)
+            if wrong is not None:
+                yield sentence.format(wrong)
         for row in session.scalars(sa.select(LinkRow).execution_options(yield_per=_AT_ONCE)):
             if not row.is_whole:
                 yield f"The links of photo {row.number} are not what was written."

@@ -116,7 +116,7 @@ def test_the_result_does_not_depend_on_how_much_is_done_at_a_time(
     descriptor = Grey()
     monkeypatch.setattr(module, "_PATCHES", 7)
     monkeypatch.setattr(module, "_PAIRS", 11)
-    monkeypatch.setattr(module, "_MEMORY", 0)  # descriptors go to a file
+    monkeypatch.setattr("eval.descriptions._MEMORY", 0)  # descriptors go to a file
     parts = evaluate_patches(PatchSet.open(folder), descriptor, progress=lambda *step: told.append(step))
     np.testing.assert_array_equal(parts.distances, whole.distances)
     assert (max(descriptor.batches), sum(descriptor.batches)) == (7, whole.patches)
