@@ -27,8 +27,8 @@ class SignatureKind:
 
 
 def parse_signature(name: str) -> SignatureKind | None:
-    """Read the name of a kind of signature, or its bits alone, which are then those of Hamming embedding. Returns: None
-    for `none`.
+    """Read the name of a kind of signature, None for `none`, or its bits alone, which are then those of Hamming
+    embedding.
     """
     full = f"{_SOURCE}-{name}" if name.isdecimal() else name
     if full not in NAMES:

@@ -42,7 +42,7 @@ def index_with(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Index photos with a descriptor and a vocabulary of its own, unless that is done. Returns: the collection."""
+    """Index photos with a descriptor and a vocabulary of its own, unless that is done; give the collection."""
     found = find_descriptor(descriptor)
     told = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],

@@ -44,8 +44,8 @@ def open_labelled(source: Any, *, pairs: int = 0, seed: int = 0, pair_file: str 
 
 
 def write_learnt(model: LearntModel, out: Path | None, paper: str | None) -> tuple[LearntDescriptor, dict[str, Any]]:
-    """Write a model that was learnt where a file is named. Returns: its file, name and fingerprint, as reports
-    begin.
+    """Write a model that was learnt where a file is named, and give what reports begin with: its file, name and
+    fingerprint.
     """
     if paper is not None:
         model.provenance["as_published"] = paper

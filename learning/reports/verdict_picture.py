@@ -27,8 +27,8 @@ text { fill: #e8ecec; }
 
 
 def draw_verdict(found: Mapping[str, Any]) -> str:
-    """Draw what searches found before and with what was learnt, and how many of them were won and lost. Returns: an SVG
-    document of 640 × 300 pixels. Where no searches were measured it says so.
+    """Draw what searches found before and with what was learnt, and how many were won and lost: an SVG of 640 × 300
+    pixels, which says so where no searches were measured.
     """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',

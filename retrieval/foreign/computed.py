@@ -35,11 +35,18 @@ class WholeExtractor(Protocol):
     def extract(self, image: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
         """Find and describe the keypoints of an image.
 
-        `image` (H, W) uint8: grey, or RGB; upright, and reduced to the collection's ``max_side``. Returns:
-        ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the top-left
-        one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared at unit
-        length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher the better.
-        N may be 0.
+        Parameters
+        ----------
+        image : ndarray, shape (H, W) or, if the extension has ``colour = True``, (H, W, 3), uint8
+            Grey, or RGB; upright, and reduced to the collection's ``max_side``.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``keypoints`` (N, 2), (N, 3) or (N, 4): x, y, radius and angle in radians, in pixels, the centre of the
+            top-left one at (0, 0); or ``frames`` or ``lafs``, as in files of features; ``descriptors`` (N, D), compared
+            at unit length unless the extension has another of `VALUES` as ``values``; maybe ``scores`` (N,), the higher
+            the better. N may be 0.
         """
         ...
 
