@@ -41,47 +41,24 @@ class Basis:
 
 @dataclass(frozen=True)
 class Loan:
-    """What one photo borrows.
+    """What one photo borrows."""
 
-    Attributes
-    ----------
-    photo : int
-        Number of the photo.
-    sources : tuple of int
-        Numbers of the photos that it borrows from, the best linked first; it need not borrow something of each.
-    words : ndarray, shape (n,), integer
-    signatures : ndarray, shape (n, B), uint8, or None
-        For features with signatures.
-    """
-
-    photo: int
+    photo: int  # number of the photo
+    # numbers of the photos that it borrows from, the best linked first; it need not borrow something of each
     sources: tuple[int, ...]
-    words: NDArray[np.integer]
-    signatures: NDArray[np.uint8] | None
+    words: NDArray[np.integer]  # (n,)
+    signatures: NDArray[np.uint8] | None  # (n, B) uint8: for features with signatures
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """An opened augmentation.
-
-    Attributes
-    ----------
-    basis : Basis
-    rules : str
-        By which rules features were borrowed.
-    key : str
-        Differs from that of any other augmentation.
-    segments : tuple of Segment
-        Of two that have one photo, the later one counts.
-    sources : tuple of ndarray of `photo` and `source`
-        Of each segment, which photos borrow from which.
-    """
+    """An opened augmentation."""
 
     basis: Basis
-    rules: str
-    key: str
-    segments: tuple[Segment, ...]
-    sources: tuple[NDArray[Any], ...]
+    rules: str  # by which rules features were borrowed
+    key: str  # differs from that of any other augmentation
+    segments: tuple[Segment, ...]  # of two that have one photo, the later one counts
+    sources: tuple[NDArray[Any], ...]  # of each segment, which photos borrow from which
 
     def borrowed(self, image_numbers: NDArray[np.integer]) -> Borrowed:
         """What counts of it, given the numbers of the photos that are in the collection.
@@ -118,14 +95,8 @@ class Augmentation:
         return {photo: tuple(several) for photo, several in found.items()}
 
     def loans(self, which: int, counting: NDArray[np.bool_]) -> list[Loan]:
-        """What some photos of a segment borrow, by ascending number.
-
-        Parameters
-        ----------
-        which : int
-            The segment.
-        counting : ndarray, shape (images of the segment,), bool
-            Whether each photo is wanted.
+        """What some photos of a segment borrow, by ascending number. `counting` (images of the segment,) bool: whether
+        each photo is wanted.
         """
         segment, sources = self.segments[which], self._sources_in(which, counting)
         positions = np.flatnonzero(counting)
@@ -143,25 +114,7 @@ def is_augmented(folder: Path) -> bool:
 
 
 def open_augmentation(folder: Path, basis: Basis) -> Augmentation | None:
-    """Open the augmentation of a collection.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    basis : Basis
-        What features of the collection are made with.
-
-    Returns
-    -------
-    Augmentation or None
-        None if there is no augmentation, or it is of another basis or a later version.
-
-    Raises
-    ------
-    CairnError
-        It is damaged.
-    """
+    """Open the augmentation of a collection; None if there is none, or it is of another basis or a later version."""
     for left in reversed(range(_LOOKS)):
         try:
             kept = read_manifest(folder)
@@ -195,19 +148,10 @@ def augmentation_key(folder: Path, basis: Basis) -> str | None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Read the list of an augmentation's segments; None if there is no augmentation.
+    """Read the list of an augmentation's segments, None if there is no augmentation: `basis`, `rules`, `segments`
+    (their folders, and the SHA-256 of the description of each), `sha256` of all else that it says.
 
-    Returns
-    -------
-    dict or None
-        `basis`, `rules`, `segments` (their folders, and the SHA-256 of the description of each), `sha256`.
-
-    Raises
-    ------
-    LaterVersion
-        It is as a later version wrote it: with every format `sha256` is of all else that it says.
-    CairnError
-        It is damaged.
+    Raises LaterVersion where a later version wrote it; its `sha256` is right even then.
     """
     path = folder / AUGMENTATION / MANIFEST
     if not path.is_file():
@@ -252,15 +196,8 @@ def remove_augmentation(folder: Path) -> None:
 
 
 def write_loans(folder: Path, basis: Basis, loans: Sequence[Loan]) -> Segment:
-    """Write what photos borrow as a segment, which counts for nothing before `write_manifest` names it.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    basis : Basis
-    loans : sequence of Loan
-        By ascending number of the photo; at least one.
+    """Write what photos borrow as a segment, which counts for nothing before `write_manifest` names it. `loans`: by
+    ascending number of the photo; at least one.
     """
     parent = folder / AUGMENTATION
     parent.mkdir(exist_ok=True)
@@ -285,22 +222,8 @@ def merge_loans(
 ) -> None:
     """Merge small segments of an augmentation, and leave out what no longer counts.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    augmentation : Augmentation
-    image_numbers : ndarray, shape (N,), integer
-        Of the photos of the collection.
-    batch : int
-        Photos of a segment, at most, where more than one segment is put into it.
-    idle : float
-        Part of the photos of a segment that may no longer count before it is written again for that.
-
-    Raises
-    ------
-    CairnError
-        A segment that is to be written again is damaged.
+    `image_numbers` (N,): of the photos of the collection. `batch`: most photos of a segment that several are merged
+    into. `idle`: part of a segment's photos that may no longer count before it is written again for that.
     """
     counting = augmentation.borrowed(image_numbers).counting
     again = {which for which, counts in enumerate(counting) if not counts.all() and counts.mean() < 1 - idle}

@@ -97,20 +97,8 @@ class Collection:
 
     @staticmethod
     def open(folder: Path, *, catalogue: str | None = None) -> "Collection":
-        """Open a collection.
-
-        Parameters
-        ----------
-        folder : Path
-            Its folder.
-        catalogue : str, optional
-            SQLAlchemy address of its catalogue; the SQLite file in the folder otherwise.
-
-        Raises
-        ------
-        CairnError
-            There is no collection, a part of it is damaged, the catalogue is another collection's, or an extension
-            that it was made with is missing.
+        """Open a collection. `catalogue`: SQLAlchemy address of its catalogue; by default, the SQLite file in the
+        folder.
         """
         refuse_links(folder)
         if not (folder / OPTIONS).is_file():
@@ -126,14 +114,7 @@ class Collection:
 
     @staticmethod
     def create(folder: Path, options: CollectionOptions, *, catalogue: str | None = None) -> "Collection":
-        """Create a collection, or open the one that is there; its own options win then, once it has a vocabulary.
-
-        Raises
-        ------
-        CairnError
-            The folder is something else's, the catalogue another collection's, an option names what does not exist, or
-            a part of the collection is damaged.
-        """
+        """Create a collection, or open the one that is there; its own options win then, once it has a vocabulary."""
         from retrieval.descriptors.learnt import read_model_file
         from retrieval.foreign.computed import make_extractor
 
@@ -289,14 +270,8 @@ class Collection:
         return self._read.vocabulary
 
     def check_vocabulary(self) -> None:
-        """Compare all of the vocabulary with its fingerprint, before words are given by it and kept.
-
-        Reading it trusts files of the size and time that they were sealed with.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged or of another descriptor.
+        """Compare all of the vocabulary with its fingerprint, before words are given by it and kept. Reading it trusts
+        files of the size and time that they were sealed with.
         """
         self._read.vocabulary = self._load_vocabulary(trusting=False)
 
@@ -320,13 +295,7 @@ class Collection:
 
     @property
     def vocabulary_facts(self) -> VocabularyFacts:
-        """What is recorded of the vocabulary; it is not read where its files are as they were sealed.
-
-        Raises
-        ------
-        CairnError
-            It is missing, damaged or of another descriptor.
-        """
+        """What is recorded of the vocabulary, which is not read where its files are as they were sealed."""
         folder = self.vocabulary_folder
         if self._read.vocabulary is None and is_as_sealed(self.folder, folder.name):
             with suppress(CairnError, FileNotFoundError):  # reading all of it tells what is wrong, if it still is
@@ -465,21 +434,8 @@ class Collection:
     def scored_index(
         self, scoring: ScoringOptions | None = None, similarity: Path | None = None, *, augmented: bool = False
     ) -> InvertedIndex:
-        """Postings of all segments, scored in some way.
-
-        Parameters
-        ----------
-        scoring : ScoringOptions, optional
-            How words are weighted.
-        similarity : Path, optional
-            File of a learnt similarity, which is read once.
-        augmented : bool
-            Whether photos are scored with what they borrow, where they do; a similarity goes without.
-
-        Raises
-        ------
-        CairnError
-            The similarity is missing, damaged, or for another vocabulary.
+        """Index of the postings of all segments that scores photos in one way. `similarity`: file of a learnt one, read
+        once. `augmented`: photos count with what they borrow, where they do; a similarity goes without.
         """
         return self.content.scored_index(scoring, similarity, augmented=augmented)
 

@@ -60,13 +60,7 @@ class Content:
 
     def keep_statistics(self) -> None:
         """Write what is computed of all postings, with what photos borrow; nothing where there can be no statistics.
-
-        Raises
-        ------
-        CairnError
-            Damage shows in a segment.
-        OSError
-            It cannot be written.
+        Raises OSError where it cannot be written.
         """
         index = self.scored_index(augmented=True)
         if self.key is not None:
@@ -74,17 +68,8 @@ class Content:
             write_statistics(self.folder / STATISTICS, self.key, index, lent)
 
     def has_right_statistics(self) -> bool | None:
-        """Compare the statistics that are kept with all postings, which are read.
-
-        Returns
-        -------
-        bool or None
-            None if none are kept of this content.
-
-        Raises
-        ------
-        CairnError
-            A segment is damaged.
+        """Whether the statistics that are kept are those of all postings, which are read; None if none are kept of this
+        content.
         """
         kept = self._statistics()
         if kept is None:

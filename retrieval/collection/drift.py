@@ -33,13 +33,7 @@ class Drift:
 
 
 def measure_drift(collection: Collection) -> Drift:
-    """Compare the quantisation error of photos that were added with that of the photos the vocabulary was made from.
-
-    Raises
-    ------
-    CairnError
-        The collection has no vocabulary, or it is damaged.
-    """
+    """Compare the quantisation error of photos that were added with that of the photos the vocabulary was made from."""
     vocabulary, catalogue = collection.vocabulary_facts, collection.catalogue
     since = catalogue.setting(TRAINED_KEY) or "0"
     trained, added = catalogue.read(quantisation_errors, int(since) if since.isdecimal() else 0)

@@ -50,23 +50,11 @@ def write_identity(folder: Path, identity: str) -> None:
 
 
 def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
-    """Refuse a catalogue that is not a folder's; nothing is changed.
+    """Raise WrongCatalogueError for a catalogue that is not the folder's, or does not show that it is; nothing is
+    changed.
 
-    If only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no
-    others; where neither does, one of them.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    catalogue : Catalogue
-    is_new : bool
-        The collection is being made.
-
-    Raises
-    ------
-    WrongCatalogueError
-        It belongs to another collection, or does not show that it belongs to this one.
+    If only one of the two keeps an identity, the folder must have the segments that the catalogue names, and no others;
+    where neither does, one of them.
     """
     kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)
     if kept is not None and kept == known:
@@ -99,14 +87,9 @@ def check_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) 
 
 
 def keep_identity(folder: Path, catalogue: Catalogue, *, is_new: bool = False) -> None:
-    """Let a folder and its catalogue both keep the collection's identity.
+    """Let a folder and its catalogue both keep the collection's identity, or raise as `check_identity` does.
 
     The caller must hold the folder's lock. A process killed between the two leaves it in the folder alone.
-
-    Raises
-    ------
-    WrongCatalogueError
-        As in `check_identity`.
     """
     check_identity(folder, catalogue, is_new=is_new)
     kept, known = read_identity(folder), catalogue.setting(IDENTITY_KEY)

@@ -25,13 +25,7 @@ class CollectionLocked(CairnError):
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a collection where a link leads out of its folder: what is written or removed there would be elsewhere.
-
-    Raises
-    ------
-    CairnError
-        There is such a link.
-    """
+    """Refuse a collection where a link leads out of its folder: what is written or removed there would be elsewhere."""
     link = find_link_out(folder, _MANY)
     if link is not None:
         raise CairnError(

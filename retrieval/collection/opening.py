@@ -63,20 +63,8 @@ def refuse_without_catalogue(folder: Path) -> None:
 def open_catalogue(folder: Path, where: Path | str) -> Catalogue:
     """Open the catalogue of a collection.
 
-    An SQLite file of an earlier version that is damaged is not migrated. Of one that is, a snapshot is made and the
-    seal renewed, where the folder may be written and its lock is free.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    where : Path or str
-        The folder again, or the SQLAlchemy address of the catalogue.
-
-    Raises
-    ------
-    CairnError
-        There is no collection, it is damaged, or the catalogue is another collection's.
+    An SQLite file of an earlier version is migrated unless it is damaged; then a snapshot is made and the seal renewed,
+    where the folder may be written and its lock is free.
     """
     kept: list[Seal | None] = []
     is_file = where == folder

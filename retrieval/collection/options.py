@@ -125,13 +125,7 @@ class CollectionOptions:
     extensions: tuple[str, ...] = ()  # "module:object version" of those that it was made with
 
     def with_extensions(self) -> "CollectionOptions":
-        """Name extensions by their places, as a collection keeps them, with their versions.
-
-        Raises
-        ------
-        CairnError
-            An extractor is named that there is not, or with a descriptor or a detector beside it.
-        """
+        """Name extensions by their places, as a collection keeps them, with their versions."""
         if self.features.extractor is not None:
             return self._extracted()
         regions = replace(self.features.regions, detector=_kept("detector", self.features.regions.detector))
@@ -198,13 +192,7 @@ def write_options(path: Path, options: CollectionOptions) -> None:
 
 
 def read_options(path: Path) -> CollectionOptions:
-    """Read what `write_options` wrote.
-
-    Raises
-    ------
-    CairnError
-        The file is missing or damaged, or of a later format.
-    """
+    """Read what `write_options` wrote."""
     try:
         if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST):
             raise CairnError("{path} is not a file of options: run {cairn check}, then {cairn repair}.", path=path)

@@ -47,15 +47,7 @@ class SealDamagedError(CairnError):
 
 
 def read_seal(path: Path) -> Seal | None:
-    """Read a seal; None if it is missing.
-
-    Raises
-    ------
-    SealDamagedError
-        It is not what was written.
-    CairnError
-        It is of a later version.
-    """
+    """Read a seal; None if it is missing. Raises SealDamagedError where it is not what was written."""
     if not path.exists():
         return None
     damaged = SealDamagedError("{path} is damaged: run {cairn repair}.", path=path)
@@ -103,15 +95,7 @@ def sound_seal(path: Path) -> Seal | None:
 
 
 def is_as_sealed(folder: Path, part: str) -> bool:
-    """Whether the files of a folder in a collection look as they were sealed, by their sizes and times.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    part : str
-        Name of the folder in it.
-    """
+    """Whether the files of a folder in a collection look as they were sealed, by their sizes and times."""
     try:
         kept = sound_seal(folder / SEAL)
         files = {name: one for name, one in kept.files.items() if name.startswith(f"{part}/")} if kept else {}

@@ -66,20 +66,9 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
 
     To be called at the end of every command that writes. A file that never changes once it is written (of the
     vocabulary; options and descriptor, once there is one) keeps the checksum that it was first sealed with, so that
-    damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time.
-    If the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. What a
-    search must know of all postings is kept with it, where it can be.
-
-    Parameters
-    ----------
-    collection : Collection
-    statistics : bool
-        Keep what a search must know of all postings; needless where no photo was added or removed.
-
-    Raises
-    ------
-    CairnError
-        A file is missing, or the catalogue cannot be written.
+    damage is never sealed as sound. One process seals at a time, so that neither seal nor snapshot go back in time. If
+    the disk is too full for a snapshot, the earlier one stays, and a note is printed on standard error. `statistics`:
+    keep what a search must know of all postings, where there can be any; needless where no photo was added or removed.
     """
     with lock_file(collection.folder / SEAL_LOCK):
         for left in reversed(range(_LOOKS)):
@@ -105,18 +94,11 @@ def seal(collection: Collection, *, statistics: bool = True) -> Seal:
 
 
 def _keep_statistics(collection: Collection) -> None:
-    """Write what was computed of all postings, if it is not kept already: the next to open it is spared that.
+    """Write what was computed of all postings, if it is not kept already, to spare the next to open it that.
 
     Segments are trusted by their descriptions, as a search trusts them: of damage that does not show in postings as
-    they are read, wrong statistics may be kept, also where the file is restored later.
-    `Content.has_right_statistics` finds them.
-
-    Raises
-    ------
-    CairnError
-        Damage shows in a segment or the vocabulary, or the collection changes.
-    OSError
-        It cannot be written.
+    they are read, wrong statistics may be kept, even once the file is restored; `Content.has_right_statistics` finds
+    them. Raises OSError where they cannot be written.
     """
     path = collection.folder / STATISTICS
     key = collection.content_key()
@@ -160,13 +142,7 @@ def _seal(collection: Collection, vocabulary_folder: Path | None) -> tuple[Seal,
 
 @contextlib.contextmanager
 def sealed_afterwards(collection: Collection) -> Iterator[None]:
-    """Seal a collection after something that writes to it: also where that fails, or is interrupted, half-way.
-
-    Raises
-    ------
-    CairnError
-        As `refuse_damaged`, before anything is written, and as `seal`.
-    """
+    """Seal a collection after something that writes to it: also where that fails, or is interrupted, half-way."""
     refuse_damaged(collection)
     before = collection.catalogue.revision()
     try:
@@ -183,13 +159,7 @@ def sealed_afterwards(collection: Collection) -> Iterator[None]:
 
 @contextlib.contextmanager
 def changed(collection: Collection) -> Iterator[None]:
-    """Change a collection that is not damaged: it is sealed afterwards, and what is known of it looked up again.
-
-    Raises
-    ------
-    CairnError
-        As `refuse_damaged`, before anything is written, and as `seal`.
-    """
+    """Change a collection that is not damaged: it is sealed afterwards, and what is known of it looked up again."""
     refuse_damaged(collection)
     yield
     seal(collection)
@@ -197,14 +167,8 @@ def changed(collection: Collection) -> Iterator[None]:
 
 
 def refuse_damaged(collection: Collection) -> None:
-    """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound.
-
-    To be called at the beginning of every command that writes. Of a large catalogue nothing is refused.
-
-    Raises
-    ------
-    CairnError
-        The catalogue is damaged.
+    """Refuse to write to an SQLite catalogue that is not what was sealed: its snapshot is still sound. To be called at
+    the beginning of every command that writes. Of a large catalogue nothing is refused.
     """
     file = collection.folder / FILE
     kept = sound_seal(collection.folder / SEAL)

@@ -29,13 +29,7 @@ def write_notes(rows: Sequence[ImageRow]) -> bytes:
 
 
 def read_notes(notes: bytes) -> list[ImageRow]:
-    """Read what `write_notes` wrote: rows with their positions, that belong to no segment.
-
-    Raises
-    ------
-    CairnError
-        They are no such notes.
-    """
+    """Read what `write_notes` wrote: rows with their positions, that belong to no segment."""
     try:
         entries = json.loads(notes)
         rows = [_row(position, entry) for position, entry in enumerate(entries)]

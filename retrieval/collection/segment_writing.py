@@ -39,22 +39,8 @@ class Quantiser(Protocol):
 
 
 def quantise(collection: Quantiser, features: Features, size: tuple[int, int]) -> tuple[ImageFeatures, float]:
-    """Give the features of a photo their words, and the columns that a segment of the collection keeps of them.
-
-    Parameters
-    ----------
-    collection : Quantiser
-        With its vocabulary.
-    features : Features
-        As they were extracted.
-    size : tuple of two int
-        Width and height of the photo, pixels.
-
-    Returns
-    -------
-    features : ImageFeatures
-    error : float
-        Mean squared distance of the descriptors to their words.
+    """Give the features of a photo their words, and the columns that a segment of the collection keeps of them; also
+    the mean squared distance of the descriptors to their words. `size`: width and height of the photo, pixels.
     """
     descriptors = features.descriptors.astype(np.float32)
     words = collection.vocabulary.assign(descriptors)
@@ -83,24 +69,7 @@ def write_photos(
     descriptor: str | None = None,
 ) -> SegmentRow:
     """Write a segment of photos, with notes of them; the catalogue does not know it before its row is committed.
-
-    Parameters
-    ----------
-    collection : Collection
-        With its lock held.
-    rows : sequence of ImageRow
-        The photos, by ascending number; at least one.
-    features : sequence of ImageFeatures
-        The words and columns of each; all have the same columns, when the geometry of earlier versions is brought up
-        to date, but for keypoints of another program, which earlier versions did not keep: all have them, or none.
-    folder : Path, optional
-        Of the segment; the next one of the collection where it is left out.
-    vocabulary, descriptor : str, optional
-        Fingerprints of what the words were made with; those of the collection where they are left out.
-
-    Returns
-    -------
-    SegmentRow
+    `rows`: the photos, by ascending number; at least one.
     """
     parent = collection.folder / SEGMENTS
     columns = [as_encoded_now(one.columns) for one in features]

@@ -46,20 +46,8 @@ def open_segment(
 
 
 def find_damage(folder: Path, catalogue: Catalogue, vocabulary: Path) -> CairnError | None:
-    """Look for damage in a collection as far as it shows without reading it all, such as files that were cut short.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    catalogue : Catalogue
-    vocabulary : Path
-        Folder of the vocabulary.
-
-    Returns
-    -------
-    CairnError or None
-        Its sentence names the first file that is damaged.
+    """Look for damage in a collection that shows without reading it all, such as files that were cut short: a sentence
+    that names the first damaged file.
     """
     try:
         rows = catalogue.read(segments_in)

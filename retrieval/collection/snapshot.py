@@ -33,19 +33,7 @@ _BLOCK = 1 << 20  # bytes
 def write_snapshot(file: Path, path: Path) -> int:
     """Copy a catalogue; return its revision. The snapshot that was there is replaced by the whole new one, or stays.
 
-    Parameters
-    ----------
-    file : Path
-        The SQLite file.
-    path : Path
-        The snapshot.
-
-    Raises
-    ------
-    DatabaseError
-        The catalogue is damaged, or cannot be copied.
-    OSError
-        The disk is full (ENOSPC), or another process has cleared the unfinished copy away (ENOENT).
+    Raises as `copy_database` does.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -67,18 +55,8 @@ def write_snapshot(file: Path, path: Path) -> int:
 def copy_database(file: Path, copy: Path) -> int:
     """Copy the SQLite file of a catalogue as it is at one moment, despite other writers; return its revision.
 
-    Parameters
-    ----------
-    file : Path
-    copy : Path
-        A new file. What was written of it stays where it fails.
-
-    Raises
-    ------
-    DatabaseError
-        The catalogue is damaged, or cannot be copied.
-    OSError
-        The disk is full (ENOSPC), or another process has cleared the unfinished copy away (ENOENT).
+    Raises DatabaseError where the catalogue is damaged or cannot be copied, OSError where the disk is full (ENOSPC) or
+    another process has cleared the unfinished copy away (ENOENT).
     """
     try:
         with (
@@ -100,18 +78,8 @@ def copy_database(file: Path, copy: Path) -> int:
 
 
 def read_snapshot(path: Path, tell: Callable[[int], None] | None = None) -> int | None:
-    """Read a snapshot to its end; return the revision of the catalogue that it is of.
-
-    Parameters
-    ----------
-    path : Path
-    tell : callable, optional
-        Called with numbers of bytes that were read.
-
-    Returns
-    -------
-    int or None
-        None if it is missing or damaged.
+    """Read a snapshot to its end; return the revision of the catalogue that it is of, None if it is missing or
+    damaged.
     """
     try:
         if not path.is_file():

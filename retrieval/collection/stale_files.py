@@ -14,13 +14,8 @@ from retrieval.collection.segments import has_foreign_photos, is_there
 def remove_leftovers(collection: Collection) -> None:
     """Remove segments that were never committed or were replaced, other vocabularies, and unfinished files.
 
-    The caller must hold the collection's lock, so that no such file is being written. What cannot be removed stays,
-    and so does all that the catalogue does not name, as long as a segment is missing that it does.
-
-    Raises
-    ------
-    CairnError
-        The catalogue is another collection's, or an older copy: it never gave the numbers of photos that are there.
+    The caller must hold the collection's lock, so that no such file is being written. What cannot be removed stays, and
+    so does all that the catalogue does not name, as long as a segment that it names is missing.
     """
     keep_identity(collection.folder, collection.catalogue)
     if not _remove_orphans(collection):

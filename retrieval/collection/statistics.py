@@ -60,19 +60,7 @@ class Statistics:
 def content_key(
     folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
 ) -> str | None:
-    """What statistics are computed from, as a text; None if segments are not those that the catalogue names.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the collection.
-    rows : sequence of SegmentRow
-        The segments, in order.
-    removed : collection of int
-        Numbers of images that are in segments, and do not count.
-    vocabulary_fingerprint : str
-        Of the vocabulary.
-    """
+    """What statistics are computed from, as a text; None if segments are not those that the catalogue names."""
     if not all(row.sha256 is not None and is_there(folder, row) for row in rows):
         return None
     segments = [[row.folder, row.sha256] for row in rows]
@@ -89,18 +77,7 @@ def content_key(
 
 
 def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: str | None = None) -> None:
-    """Write the statistics of an index with the default options, whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    key : str
-        What they are computed from.
-    index : InvertedIndex
-    augmentation : str, optional
-        Key of the augmentation that the index has.
-    """
+    """Write the statistics of an index with the default options, whole or not at all."""
     counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
     header = {"format": _PLAIN_FORMAT, "key": key, **counts}
     if augmentation is not None:
@@ -158,20 +135,7 @@ def _sound_body(path: Path) -> bytes | None:
 
 
 def read_statistics(path: Path, key: str | None = None) -> Statistics | None:
-    """Read statistics.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    key : str, optional
-        What they must have been computed from.
-
-    Returns
-    -------
-    Statistics or None
-        None if they are missing, damaged, of another version or computed from something else.
-    """
+    """Read statistics; None if they are missing, damaged, of another version or not computed from what `key` says."""
     if key is not None and statistics_key(path) != key:
         return None
     body = _sound_body(path)

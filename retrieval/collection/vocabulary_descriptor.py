@@ -19,17 +19,8 @@ _LARGEST = 200  # bytes of a name
 
 
 def descriptor_of(vocabulary: Path) -> str | None:
-    """Return the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it.
-
-    Returns
-    -------
-    str or None
-        Path of its file, or its name; None if the collection's options say which it is.
-
-    Raises
-    ------
-    CairnError
-        A name is invalid.
+    """Return the descriptor that a vocabulary's folder brings, as `find_descriptor` takes it: path of its file, or its
+    name; None if the collection's options say which it is.
     """
     if (vocabulary / DESCRIPTOR).is_file():
         return str(vocabulary / DESCRIPTOR)
@@ -49,13 +40,7 @@ def descriptor_of(vocabulary: Path) -> str | None:
 
 
 def files_of(name: str) -> dict[str, bytes]:
-    """Return the file, by its name in the vocabulary's folder, that says which descriptor is meant.
-
-    Raises
-    ------
-    CairnError
-        There is no such descriptor, or its file is damaged.
-    """
+    """Return the file, by its name in the vocabulary's folder, that says which descriptor is meant."""
     file = model_file(name)
     if file is not None:
         from retrieval.descriptors.learnt import read_model_file

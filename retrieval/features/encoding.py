@@ -71,16 +71,8 @@ def misshapen_columns(columns: Mapping[str, NDArray[Any]]) -> Iterator[str]:
 
 
 def frames_of(features: "Features", side: float, turn: float = 0.0) -> Frames:
-    """Return the frames of a photo's features.
-
-    Parameters
-    ----------
-    features : Features
-        In pixels of the upright original.
-    side : float
-        Longer side of the original, pixels.
-    turn : float
-        Angle by which the photo's content is taken to be turned clockwise, radians.
+    """Return the frames of a photo's features. `features`: in pixels of the upright original. `side`: longer side of
+    the original, pixels. `turn`: angle by which the photo's content is taken to be turned clockwise, radians.
     """
     linear = upright_frames(features.ellipses, turn)
     if features.angles.any():
@@ -92,12 +84,9 @@ def frames_of(features: "Features", side: float, turn: float = 0.0) -> Frames:
 def encode_geometry(features: "Features", side: float, *, upright: bool) -> dict[str, NDArray[Any]]:
     """Encode positions and shapes as the columns of a segment.
 
-    Returns
-    -------
-    dict of str to ndarray
-        geometry : (N, 5) uint8, a number of 40 bits, lowest byte first: the centre's x and y, each in 11 bits, and the
-        upright frame: scale (7 bits), stretch (5) and shear (6); angle : (N,) float16, radians, where patches are not
-        upright; keypoint : see `KEYPOINT`, where another program gave them.
+    `geometry` (N, 5) uint8: a number of 40 bits, lowest byte first: the centre's x and y, each in 11 bits, and the
+    upright frame: scale (7 bits), stretch (5) and shear (6). `angle` (N,) float16: radians, where patches are not
+    upright. `keypoint`: see `KEYPOINT`, where another program gave them.
     """
     columns: dict[str, NDArray[Any]] = {
         "geometry": encode_frames(frames_of(replace(features, angles=np.zeros_like(features.angles)), side))
@@ -125,14 +114,8 @@ def decode_geometry(columns: dict[str, NDArray[Any]], rows: NDArray[np.integer])
 def decode_geometries(
     columns: Sequence[dict[str, NDArray[Any]]], rows: NDArray[np.integer], starts: NDArray[np.integer]
 ) -> Frames:
-    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other.
-
-    Parameters
-    ----------
-    columns : sequence of B dict
-    rows : ndarray, shape (n,), integer
-    starts : ndarray, shape (B + 1,), integer
-        First row of each photo.
+    """Decode some rows of each of some photos' columns to frames, those of one photo after those of the other. `rows`
+    (n,). `starts` (B + 1,): first row of each photo.
     """
     from retrieval.features.geometry_kernels import decode_rows
 

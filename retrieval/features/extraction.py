@@ -36,24 +36,8 @@ class Features:
 
 
 class Extractor:
-    """Turns photos into features.
-
-    Parameters
-    ----------
-    descriptor : Descriptor
-        Describes the patches.
-    options : FeatureOptions
-        Regions and patches.
-
-    Attributes
-    ----------
-    measurement_scale : float
-        Size of the measurement region over that of the detected one: as the options say, or else the detector's own
-        times the factor of the descriptor.
-    region_scale : float
-        The same without the descriptor's factor: duplicate regions are found by regions of that size.
-    fingerprint : str
-        Of descriptor and options: features compare only with features of the same.
+    """Turns photos into features. `measurement_scale`: size of the measurement region over that of the detected one: as
+    the options say, or else the detector's own times the factor of the descriptor.
     """
 
     is_foreign = False
@@ -79,13 +63,7 @@ class Extractor:
         self.fingerprint = features_fingerprint(descriptor, options)
 
     def read(self, path: Path, image: ImageOptions) -> Photo:
-        """Read a photo, and whatever else its features are made from.
-
-        Raises
-        ------
-        CairnError
-            It cannot be used: the reason alone, as `read_photo` gives it.
-        """
+        """Read a photo, and whatever else its features are made from."""
         photo = read_photo(path, image)
         if self.options.ignore is None:
             return photo

@@ -20,21 +20,12 @@ def decode_rows(
     centres: NDArray[np.float32],
     linear: NDArray[np.float32],
 ) -> None:
-    """Decode some rows of the column `geometry`, see `retrieval.features.encoding.encode_geometry`.
+    """Decode some rows of the column `geometry` into `linear`, see `retrieval.features.encoding.encode_geometry`.
 
-    Parameters
-    ----------
-    geometry : ndarray, shape (N, 5), uint8
-    rows : ndarray, shape (n,), int64
-        Which.
-    bits : ndarray, shape (5,), int64
-        Of x, y, scale, stretch and shear, the lowest first.
-    x, y, scales, firsts, seconds, below : ndarray, shape (2 ** bits,), float32
-        What each number of steps stands for: the centre, the scale, the diagonal entries and the one below in units of
-        the scale.
-    centres : ndarray, shape (n, 2), float32
-    linear : ndarray, shape (n, 2, 2), float32
-        Written to.
+    `geometry` (N, 5) uint8. `rows` (n,) int64: which. `bits` (5,) int64: of x, y, scale, stretch and shear, the lowest
+    first. `x`, `y`, `scales`, `firsts`, `seconds`, `below` (2 ** bits,) float32: what each number of steps stands for:
+    the centre, the scale, the diagonal entries and the one below in units of the scale. `centres` (n, 2) and `linear`
+    (n, 2, 2) float32: written to.
     """
     to_y, to_scale = bits[0], bits[0] + bits[1]
     to_stretch = to_scale + bits[2]

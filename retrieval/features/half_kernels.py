@@ -8,15 +8,8 @@ from index.kernels.compiling import FLOAT32, UINT16, UINT32, array, compiled, wr
 
 @compiled(array(FLOAT32), array(UINT32), written(UINT16), makes_arrays=False)
 def round_to_half(values: NDArray[np.float32], bits: NDArray[np.uint32], halves: NDArray[np.uint16]) -> None:
-    """Round to the nearest half, of two the even one; what is beyond the largest becomes infinite.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,), float32
-    bits : ndarray, shape (N,), uint32
-        The same in memory.
-    halves : ndarray, shape (N,), uint16
-        Bits of the halves; written to.
+    """Round to the nearest half, of two the even one; what is beyond the largest becomes infinite. `values` (N,)
+    float32. `bits` (N,) uint32: the same in memory. `halves` (N,) uint16: bits of the halves; written to.
     """
     for place in range(len(values)):
         sign = (bits[place] >> np.uint32(16)) & np.uint32(0x8000)
@@ -33,14 +26,8 @@ def round_to_half(values: NDArray[np.float32], bits: NDArray[np.uint32], halves:
 
 @compiled(array(UINT16), written(UINT32), makes_arrays=False)
 def widen_halves(halves: NDArray[np.uint16], bits: NDArray[np.uint32]) -> None:
-    """Write the bits of numbers that are those of halves once they are multiplied by 2 ** 112.
-
-    Parameters
-    ----------
-    halves : ndarray, shape (N,), uint16
-        Their bits.
-    bits : ndarray, shape (N,), uint32
-        Of numbers in single precision; written to.
+    """Write the bits of numbers that are those of halves once they are multiplied by 2 ** 112. `halves` (N,) uint16:
+    their bits. `bits` (N,) uint32: of numbers in single precision; written to.
     """
     for place in range(len(halves)):
         sign = (np.uint32(halves[place]) & np.uint32(0x8000)) << np.uint32(16)

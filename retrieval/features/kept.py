@@ -15,32 +15,19 @@ _CANDIDATES = 8  # features at nearly one place that are compared
 
 @dataclass(frozen=True)
 class KeptFeatures:
-    """Features of one photo.
+    """Features of one photo."""
 
-    Attributes
-    ----------
-    centres : ndarray, shape (N, 2), float32
-        Pixels of the upright original, the centre of the top-left pixel at (0, 0): exactly as another program gave
-        them, or else to half of 1/2047 of the longer side.
-    linear : ndarray, shape (N, 2, 2), float32, or None
-        Maps from the unit circle to the regions, pixels; None where another program gave places alone.
-    words : ndarray, shape (N,), int32
-        Visual words.
-    descriptors : ndarray, shape (N, D), float16, or None
-        None where the collection does not keep them.
-    rows : ndarray, shape (N,), int64, or None
-        Rows of the features in the file of the other program; None if Cairn made them, or an earlier version added
-        the photo.
-    order : ndarray, shape (N,), int64
-        Which feature of the segment each is.
-    """
-
+    # (N, 2) float32: pixels of the upright original, the centre of the top-left pixel at (0, 0): exactly as another
+    # program gave them, or else to half of 1/2047 of the longer side
     centres: NDArray[np.float32]
+    # (N, 2, 2) float32: maps from the unit circle to the regions, pixels; None where another program gave places alone
     linear: NDArray[np.float32] | None
-    words: NDArray[np.int32]
-    descriptors: NDArray[np.float16] | None
+    words: NDArray[np.int32]  # (N,) int32: visual words
+    descriptors: NDArray[np.float16] | None  # (N, D) float16: None where the collection does not keep them
+    # (N,) int64: rows of the features in the file of the other program; None if Cairn made them, or an earlier version
+    # added the photo
     rows: NDArray[np.int64] | None
-    order: NDArray[np.int64]
+    order: NDArray[np.int64]  # (N,) int64: which feature of the segment each is
 
     def ellipses(self, side: float) -> NDArray[np.float32]:
         """Regions (N, 5); where places alone are known, circles of a radius of 1/64 of the longer side."""
@@ -51,19 +38,8 @@ class KeptFeatures:
 
 
 def kept_features(image: ImageFeatures, side: float) -> KeptFeatures:
-    """Tell the features of a photo: those of another program in the order of its file, others ordered by word.
-
-    Parameters
-    ----------
-    image : ImageFeatures
-        As the segment has them.
-    side : float
-        Longer side of the upright original, pixels.
-
-    Raises
-    ------
-    Damaged
-        A keypoint is no number.
+    """Tell the features of a photo: those of another program in the order of its file, others ordered by word. `side`:
+    longer side of the upright original, pixels. Raises Damaged where a keypoint is no number.
     """
     words, given = np.asarray(image.words).astype(np.int32), image.columns.get(KEYPOINT)
     descriptors = image.columns.get("descriptor")
@@ -100,19 +76,9 @@ def _order(image: ImageFeatures) -> NDArray[np.int64]:
 
 
 def nearest_frames(asked: Frames, among: Frames, tolerance: float) -> NDArray[np.int64]:
-    """Recognise regions of a photo that were described again, or read again, among those that are kept.
+    """Recognise regions of a photo that were described or read again among those that are kept.
 
-    Parameters
-    ----------
-    asked, among : Frames
-        N and M regions, in the same units.
-    tolerance : float
-        Largest distance of the centres.
-
-    Returns
-    -------
-    ndarray, shape (N,), int64
-        For each the one of the nearest centre and the most alike shape; -1 where no centre is near.
+    (N,) int64: for each the one of the nearest centre and the most alike shape; -1 where no centre is near.
     """
     from scipy.spatial import KDTree
 

@@ -50,17 +50,7 @@ def staged_files(key: str) -> tuple[str, str]:
 
 
 class Staging:
-    """The folder of one extractor's features.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is missing.
-    extractor : Extractor
-        Whose features these are.
-    image : ImageOptions
-        How photos are read; part of what the features depend on.
-    """
+    """The folder of one extractor's features."""
 
     def __init__(self, folder: Path, extractor: Extractor, image: ImageOptions) -> None:
         self.extractor = extractor

@@ -12,20 +12,7 @@ from retrieval.regions.detection import in_mask
 
 
 def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
-    """Mask the printed text of a photo.
-
-    Parameters
-    ----------
-    path : Path
-        The photo's file, or a page of it: ALTO or PAGE XML is looked for beside it.
-    photo : Photo
-        As it was read.
-
-    Returns
-    -------
-    ndarray, shape (H, W), bool
-        Of the working image.
-    """
+    """Mask the printed text of a photo: (H, W) bool of the working image."""
     from retrieval.regions.text_lines import text_mask
 
     told = find_text_regions(path)
@@ -33,13 +20,7 @@ def find_text(path: Path, photo: Photo) -> NDArray[np.bool_]:
 
 
 def lies_in_text(path: Path, points: NDArray[np.floating], part: float = 0.9) -> bool:
-    """Whether a part of some points (N, 2) of a photo's file, pixels of the upright original, lies in printed text.
-
-    Raises
-    ------
-    CairnError
-        The file cannot be read.
-    """
+    """Whether a share of some points (N, 2) of a photo's file, pixels of the upright original, lies in printed text."""
     photo = read_photo(path)
     text = find_text(path, photo)
     inside = in_mask(photo.to_working(points), text)

@@ -35,28 +35,8 @@ class ChangeStream:
 def read_changes(
     address: str, page: ChangePage, stream: ChangeStream, fetcher: Fetcher, notes: list[str]
 ) -> dict[str, str]:
-    """Read what has changed since a stream was read last; what is to be fetched goes into `stream`.
-
-    Parameters
-    ----------
-    address : str
-    page : ChangePage
-        What is there.
-    stream : ChangeStream
-        Is changed once all has been read.
-    fetcher : Fetcher
-    notes : list of str
-        What else is to be known is added to it.
-
-    Returns
-    -------
-    dict of str to str
-        Manifests that are gone, and why; "": that was told by the last run.
-
-    Raises
-    ------
-    CairnError
-        A page cannot be had.
+    """Read what has changed since a stream was read last: manifests that are gone, and why ("" where the last run
+    told). What is to be fetched goes into `stream`, what else is to be known into `notes`.
     """
     since, until = stream.until, stream.until
     names = ("", address, page.stream)

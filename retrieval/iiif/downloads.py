@@ -87,30 +87,8 @@ def fetch_manifests(
 ) -> tuple[list[ManifestDownload], list[str]]:
     """Bring downloads of manifests, of all manifests of collections, and of what streams tell of, up to date.
 
-    Parameters
-    ----------
-    addresses : sequence of str
-        Of manifests, collections and streams of changes.
-    folder : Path
-        Of the downloads; made where it is missing.
-    fetcher : Fetcher
-    size : NeededSize
-    tell : callable
-        Told how many pages are there, and of how many that are known so far.
-    streams : dict of str to ChangeStream, optional
-        What is known of streams, by their addresses; it is brought up to date.
-
-    Returns
-    -------
-    downloads : list of ManifestDownload
-        In order, one for each manifest, and for each address that could not be had.
-    notes : list of str
-        What else is to be known.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be written to.
+    Returned are the downloads in order, one for each manifest and each address that could not be had, and notes of what
+    else is to be known. Raises OSError where the folder cannot be written to.
     """
     make_folders(folder)
     run = _Run(dict.fromkeys(addresses), {} if streams is None else streams)

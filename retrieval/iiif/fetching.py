@@ -215,12 +215,7 @@ def _tls() -> ssl.SSLContext:
 
 
 class Fetcher:
-    """Asks other hosts, by one policy. Calls from several threads are safe.
-
-    Parameters
-    ----------
-    policy : FetchPolicy
-    """
+    """Asks other hosts, by one policy. Calls from several threads are safe."""
 
     def __init__(self, policy: FetchPolicy | None = None) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -264,28 +259,8 @@ class Fetcher:
     def fetch(self, address: str, most: int, *, accept: str = "*/*", etag: str = "", modified: str = "") -> HostAnswer:
         """Fetch what an address gives, if it is not what it was.
 
-        Parameters
-        ----------
-        address : str
-        most : int
-            Bytes that it may have.
-        accept : str
-            Types of content that are wanted.
-        etag, modified : str
-            What was told of an earlier state (``ETag`` and ``Last-Modified``).
-
-        Returns
-        -------
-        HostAnswer
-
-        Raises
-        ------
-        RefusedError
-            The policy does not allow it, or the host does not by its ``robots.txt``.
-        GoneError
-            There is nothing there (status 404 or 410).
-        FetchError
-            It cannot be had now.
+        Raises RefusedError where the policy or the host's ``robots.txt`` forbids it, GoneError where there is nothing
+        (status 404 or 410), FetchError where it cannot be had now.
         """
         headers = {"User-Agent": self.agent, "Accept": accept, "Accept-Encoding": "gzip"}
         if etag:

@@ -80,13 +80,7 @@ class ChangePage:
 
 
 def read_document(content: bytes) -> IiifManifest | Listing | ChangePage:
-    """Read a manifest, a collection of manifests, or a stream of their changes.
-
-    Raises
-    ------
-    NotIiifError
-        It is none of these.
-    """
+    """Read a manifest, a collection of manifests, or a stream of their changes; NotIiifError for anything else."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):

@@ -72,30 +72,13 @@ class TiledPicture:
 
 
 def picture_requests(info: Any, wanted: Callable[[int, int], int], version: int = 0) -> list[str | TiledPicture]:
-    """Choose how a picture is asked for, the best way first.
+    """Choose how a picture is asked for, the best way first: what follows its address (region, size, rotation, quality
+    and format), or that of each tile. `wanted`: from its width and height, in pixels, to the longer side that is
+    needed.
 
     Of the sizes that a server has at hand the smallest counts that is large enough and not more than twice as large as
     need be; else the size itself, as far as the server's limits let it. Where that is too small, or more than twice as
-    large, tiles are better.
-
-    Parameters
-    ----------
-    info : object
-        The ``info.json`` of the picture.
-    wanted : callable
-        From its width and height, in pixels, to the longer side that is needed.
-    version : int
-        Of the Image API, where `info` does not say.
-
-    Returns
-    -------
-    list of str or TiledPicture
-        What follows the address of the picture (region, size, rotation, quality and format), or that of each tile.
-
-    Raises
-    ------
-    NotIiifError
-        It is no such information.
+    large, tiles are better. Raises NotIiifError where this is no information of a picture.
     """
     if not isinstance(info, dict):
         raise NotIiifError("its info.json is no information of a picture")

@@ -27,17 +27,10 @@ class NotComparable(CairnError):
 
 @dataclass(frozen=True)
 class ReadPhoto:
-    """A photo as it was read, and the size of its upright original.
+    """A photo as it was read, and the size of its upright original."""
 
-    Attributes
-    ----------
-    pixels : ndarray, shape (H, W, 3), uint8
-        RGB.
-    width, height : int
-        Pixels of the upright original.
-    """
-
-    pixels: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # (H, W, 3) uint8: RGB
+    # pixels of the upright original
     width: int
     height: int
 
@@ -50,18 +43,10 @@ class ReadPhoto:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A part of the reference photo in which impressions are compared.
+    """A part of the reference photo in which impressions are compared."""
 
-    Attributes
-    ----------
-    box : tuple of four floats
-        x0, y0, x1, y1 in pixels of the reference's upright original.
-    size : (int, int)
-        Width and height, pixels.
-    """
-
-    box: tuple[float, float, float, float]
-    size: tuple[int, int]
+    box: tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the reference's upright original
+    size: tuple[int, int]  # width and height, pixels
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
@@ -81,27 +66,13 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class AlignedImpression:
-    """A photo in the frame.
+    """A photo in the frame."""
 
-    Attributes
-    ----------
-    pixels : ndarray, shape (H, W, 3), uint8
-        RGB; white outside of the photo.
-    ink : ndarray, shape (H, W), float32
-        See `ink_of`.
-    region : ndarray of bool, shape (H, W)
-        What is compared: what both it and the reference show of the block.
-    homography : ndarray, shape (3, 3), float64
-        From pixels of the frame to pixels of its upright original.
-    bend : float
-        Pixels of the frame by which paper that stretched or curved is shifted beyond that, at most.
-    """
-
-    pixels: NDArray[np.uint8]
-    ink: NDArray[np.float32]
-    region: NDArray[np.bool_]
-    homography: NDArray[np.float64]
-    bend: float
+    pixels: NDArray[np.uint8]  # (H, W, 3) uint8: RGB; white outside of the photo
+    ink: NDArray[np.float32]  # (H, W) float32: see `ink_of`
+    region: NDArray[np.bool_]  # (H, W): what is compared: what both it and the reference show of the block
+    homography: NDArray[np.float64]  # (3, 3) float64: from pixels of the frame to pixels of its upright original
+    bend: float  # pixels of the frame by which paper that stretched or curved is shifted beyond that, at most
 
 
 def outline_of(ellipses: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -115,25 +86,11 @@ def outline_of(ellipses: NDArray[np.floating]) -> NDArray[np.float64]:
 def frame_around(
     outlines: list[NDArray[np.float64]], reference: ReadPhoto, box: tuple[float, float, float, float] | None = None
 ) -> Frame:
-    """Choose the frame around all that is compared in the reference, or a box in it, with a margin.
+    """Choose the frame around all that is compared in the reference, with a margin, or take a box (x0, y0, x1, y1) as
+    it is.
 
-    Parameters
-    ----------
-    outlines : list of ndarray, shape (K, 2)
-        In pixels of the reference's original.
-    reference : ReadPhoto
-        It bounds the frame, and has as many pixels at least.
-    box : tuple of four floats, optional
-        x0, y0, x1, y1: taken as it is.
-
-    Returns
-    -------
-    Frame
-
-    Raises
-    ------
-    NotComparable
-        It would be next to nothing.
+    `outlines` (K, 2): in pixels of the reference's original. `reference`: it bounds the frame, and has as many pixels
+    at least. Raises NotComparable where the frame would be next to nothing.
     """
     points = np.concatenate(outlines) if box is None else np.reshape(box, (2, 2))
     low, high = points.min(axis=0), points.max(axis=0)
@@ -165,25 +122,11 @@ def align_impression(
     *,
     narrow: bool = True,
 ) -> AlignedImpression | None:
-    """Take a photo into the frame, by its match with the reference and then by its pixels.
+    """Take a photo into the frame, by its match with the reference and then by its pixels; None where its ink is not
+    that of the reference.
 
-    Parameters
-    ----------
-    frame : Frame
-    reference : AlignedImpression
-        In the frame.
-    photo : ReadPhoto
-    homography : ndarray, shape (3, 3)
-        From pixels of the reference's original to those of the photo's.
-    region : ndarray of bool, shape (H, W)
-        What both have in common, in the frame.
-    narrow : bool
-        Narrow that to where their ink agrees, see `agreeing_region`.
-
-    Returns
-    -------
-    AlignedImpression or None
-        None where its ink is not that of the reference.
+    `homography` (3, 3): from pixels of the reference's original to those of the photo's. `region` (H, W): what both
+    have in common, in the frame. `narrow`: narrow that to where their ink agrees, see `agreeing_region`.
     """
     start = start_map(photo.reading @ homography @ frame.matrix, frame.size)
     places = start.places[region]

@@ -13,13 +13,7 @@ _PALE = 0.25  # of the ink that both have, where what differs is shown
 
 
 def overlay(first: AlignedImpression, second: AlignedImpression) -> NDArray[np.uint8]:
-    """Lay two impressions over each other: vermilion is ink of the first alone, blue of the second, dark of both.
-
-    Returns
-    -------
-    ndarray, shape (H, W, 3), uint8
-        RGB.
-    """
+    """Lay two impressions over each other, RGB: vermilion is ink of the first alone, blue of the second, dark both."""
     seen = np.ones((*first.ink.shape, 3), np.float32)
     for ink, colour in ((first.ink, FIRST), (second.ink, SECOND)):
         seen *= 1 - ink[..., None] * (1 - np.array(colour, np.float32) / 255)
@@ -29,12 +23,8 @@ def overlay(first: AlignedImpression, second: AlignedImpression) -> NDArray[np.u
 def residual_map(
     first: AlignedImpression, second: AlignedImpression, residual: ImpressionResidual
 ) -> NDArray[np.uint8]:
-    """Draw what only one of two impressions has, in its colour, over what both have in pale grey.
-
-    Returns
-    -------
-    ndarray, shape (H, W, 3), uint8
-        RGB; what is not compared is grey.
+    """Draw what only one of two impressions has in its colour, what both have in pale grey, the rest, not compared,
+    grey.
     """
     both = 1 - _PALE * np.maximum(first.ink, second.ink)
     drawn = np.repeat(np.rint(255 * both)[..., None], 3, 2).astype(np.uint8)

@@ -26,17 +26,8 @@ _LEAST_CONTRAST = 0.5  # of that of the picture's inked parts: where there is no
 
 
 def ink_of(grey: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Take a photo to its ink: 0 where the paper is as light as the paper around it, 1 where it is as dark as ink.
-
-    Parameters
-    ----------
-    grey : ndarray, shape (H, W), floating
-        Grey values, 0..255.
-
-    Returns
-    -------
-    ndarray, shape (H, W), float32
-        From 0 to 1, whatever the light and the exposure.
+    """Take a photo's grey values (H, W), 0..255, to its ink whatever the light and the exposure: float32, 0 where the
+    paper is as light as the paper around it, 1 where it is as dark as ink.
     """
     smooth = cv2.GaussianBlur(np.asarray(grey, np.float32), (0, 0), 0.7)
     height, width = smooth.shape
@@ -61,25 +52,14 @@ def ink_of(grey: NDArray[np.floating]) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class ImpressionMap:
-    """Where each pixel of a frame lies in another photo.
+    """Where each pixel of a frame lies in another photo."""
 
-    Attributes
-    ----------
-    homography : ndarray, shape (3, 3), float64
-        From pixels of the frame to pixels of the photo.
-    bend : ndarray, shape (2, 4, 4), float64
-        Polynomials that shift the pixels of the frame first, along x and y, in pixels: coefficients of the products of
-        Legendre polynomials down and across the frame, where each goes from -1 to 1.
-    size : (int, int)
-        Width and height of the frame.
-    correlation : float
-        Of the ink of both where they are compared, -1 to 1.
-    """
-
-    homography: NDArray[np.float64]
+    homography: NDArray[np.float64]  # (3, 3) float64: from pixels of the frame to pixels of the photo
+    # (2, 4, 4) float64: polynomials that shift the pixels of the frame first, along x and y, in pixels: coefficients of
+    # the products of Legendre polynomials down and across the frame, where each goes from -1 to 1
     bend: NDArray[np.float64]
-    size: tuple[int, int]
-    correlation: float = 0.0
+    size: tuple[int, int]  # width and height of the frame
+    correlation: float = 0.0  # of the ink of both where they are compared, -1 to 1
 
     @cached_property
     def places(self) -> NDArray[np.float32]:
@@ -122,26 +102,13 @@ def register_impression(
     start: ImpressionMap,
     region: NDArray[np.bool_] | None = None,
 ) -> ImpressionMap:
-    """Refine a map between two impressions on their pixels.
+    """Refine a map between two impressions on their pixels: `reference` (H, W) and `other` (H', W') float32, ink, see
+    `ink_of`.
 
     The homography is refined by the enhanced correlation coefficient at increasing resolution (Evangelidis and
     Psarakis, *Parametric image alignment using ECC maximization*, 2008), then polynomials are fitted by Gauss-Newton
     steps in which pixels that differ, as at breaks, count less. Each step is kept only where the two agree better.
-
-    Parameters
-    ----------
-    reference : ndarray, shape (H, W), float32
-        Ink of the frame, see `ink_of`.
-    other : ndarray, shape (H', W'), float32
-        Ink of the other photo.
-    start : ImpressionMap
-        From the frame to the other photo, as the match has it.
-    region : ndarray of bool, shape (H, W), optional
-        Pixels of the frame that are compared; all otherwise.
-
-    Returns
-    -------
-    ImpressionMap
+    `region` (H, W): pixels of the frame that are compared; by default all.
     """
     inside = np.ones(reference.shape, bool) if region is None else region
     best = _scored(start, reference, other, inside)
@@ -157,21 +124,7 @@ def register_impression(
 def bend_impression(
     reference: NDArray[np.float32], other: NDArray[np.float32], start: ImpressionMap, region: NDArray[np.bool_]
 ) -> ImpressionMap:
-    """Refine the polynomials of a map alone; see `register_impression`.
-
-    Parameters
-    ----------
-    reference, other : ndarray, shape (H, W) and (H', W'), float32
-        Ink of the frame and of the other photo.
-    start : ImpressionMap
-        Right to some pixels.
-    region : ndarray of bool, shape (H, W)
-        Pixels of the frame that are compared.
-
-    Returns
-    -------
-    ImpressionMap
-    """
+    """Refine the polynomials of a map alone; see `register_impression`. `start`: right to some pixels."""
     best = _scored(start, reference, other, region)
     for blur, steps in _BENDS:
         for _ in range(steps):

@@ -48,30 +48,16 @@ class Break(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImpressionResidual:
-    """What differs between two impressions in one frame.
+    """What differs between two impressions in one frame."""
 
-    Attributes
-    ----------
-    only : tuple of two ndarrays of bool, shape (H, W)
-        Ink that the first has and the second lacks, and the other way round.
-    missing : (float, float)
-        The same as shares of the ink of the first, and of the second.
-    line_widths : (float, float)
-        Mean width of the lines of each, pixels of the frame.
-    tolerance : float
-        Pixels within which ink counts as there.
-    displacement : float or None
-        Pixels that a quarter of the lines is displaced by at least; None where too few lines are there to tell.
-    correlation : float
-        Of the ink of both, -1 to 1.
-    """
-
+    # (H, W): ink that the first has and the second lacks, and the other way round
     only: tuple[NDArray[np.bool_], NDArray[np.bool_]]
-    missing: tuple[float, float]
-    line_widths: tuple[float, float]
-    tolerance: float
+    missing: tuple[float, float]  # the same as shares of the ink of the first, and of the second
+    line_widths: tuple[float, float]  # mean width of the lines of each, pixels of the frame
+    tolerance: float  # pixels within which ink counts as there
+    # pixels that a quarter of the lines is displaced by at least; None where too few lines are there to tell
     displacement: float | None
-    correlation: float
+    correlation: float  # of the ink of both, -1 to 1
 
     @property
     def displacement_widths(self) -> float | None:
@@ -102,21 +88,10 @@ def compare_impressions(
     region: NDArray[np.bool_] | None = None,
     tolerance: float | None = None,
 ) -> ImpressionResidual:
-    """Compare the ink of two impressions that are in one frame.
+    """Compare the ink (H, W) float32 of two impressions that are in one frame, see `ink_of`.
 
-    Parameters
-    ----------
-    first, second : ndarray, shape (H, W), float32
-        Ink, see `ink_of`.
-    region : ndarray of bool, shape (H, W), optional
-        Pixels that are compared; all otherwise.
-    tolerance : float, optional
-        Pixels within which ink counts as there: what paper may stretch, and ink spread. Half the width of a line, one
-        at least, otherwise.
-
-    Returns
-    -------
-    ImpressionResidual
+    `region` (H, W): pixels that are compared; by default all. `tolerance`: pixels within which ink counts as there:
+    what paper may stretch, and ink spread; by default half the width of a line, at least one.
     """
     inside = np.ones(first.shape, bool) if region is None else region
     if not inside.any():
@@ -143,19 +118,8 @@ def compare_impressions(
 def agreeing_region(
     first: NDArray[np.float32], second: NDArray[np.float32], region: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Narrow a region to what both impressions have in common, without the type around it, which differs.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (H, W), float32
-        Ink.
-    region : ndarray of bool, shape (H, W)
-        What may be in common.
-
-    Returns
-    -------
-    ndarray of bool, shape (H, W)
-        Of the region, the convex hull of the largest piece in which the ink of both agrees all over.
+    """Narrow a region to what both impressions have in common, without the type around it, which differs: the convex
+    hull of the largest piece in which the ink (H, W) float32 of both agrees all over.
     """
     width = max(1.0, line_width(first, region))
     side = max(9, round(_TILE * max(first.shape))) | 1
@@ -198,24 +162,12 @@ def line_width(ink: NDArray[np.float32], region: NDArray[np.bool_]) -> float:
 def displacements(
     first: NDArray[np.float32], second: NDArray[np.float32], region: NDArray[np.bool_], width: float
 ) -> NDArray[np.float64]:
-    """Measure how far lines are displaced across themselves, in windows all over the region that show a line.
+    """Measure how far lines are displaced across themselves, pixels (N,), in windows all over the region that show a
+    line.
 
     The shift of a window is that of least squares along its steepest direction (Lucas and Kanade, 1981). A line that is
-    thinner on both sides, or has a break, is not displaced by it.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (H, W), float32
-        Ink.
-    region : ndarray of bool, shape (H, W)
-        Pixels that are compared.
-    width : float
-        Width of a line, pixels, by which windows are measured.
-
-    Returns
-    -------
-    ndarray, shape (N,), float64
-        Pixels.
+    thinner on both sides, or has a break, is not displaced by it. `first`, `second` (H, W) float32: ink. `width`: width
+    of a line, pixels, by which windows are measured.
     """
     one, other = (cv2.GaussianBlur(picture, (0, 0), max(0.8, _BLUR * width)) for picture in (first, second))
     inside, difference = region.astype(np.float32), one - other

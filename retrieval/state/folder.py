@@ -11,24 +11,12 @@ STATE = "CAIRN_STATE"
 
 
 def state_folder(*names: str) -> Path:
-    """Return a folder below the state folder, made if it is missing, for this user alone.
+    """Return a folder (`names`, each in the one before) below this user's state folder; what is missing is made,
+    private.
 
-    It is what the variable `CAIRN_STATE` names; else what systemd gives to a service (`StateDirectory=`); else
-    ``cairn`` in the user's own state folder, such as ``~/.local/state``.
-
-    Parameters
-    ----------
-    *names : str
-        Plain names of folders, each in the one before.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    CairnError
-        It cannot be made, belongs to another user, or others may write to it.
+    The state folder is what the variable `CAIRN_STATE` names; else what systemd gives to a service (`StateDirectory=`);
+    else ``cairn`` in the user's own state folder, such as ``~/.local/state``. Raises CairnError where others may write
+    to it.
     """
     folder = _base()
     try:

@@ -9,13 +9,12 @@ import numpy as np
 from eval.descriptions import read_descriptions
 from eval.rankings.curves import Curves, read_curves, write_curves
 from eval.rankings.files import Rankings, read_rankings, write_rankings
-from eval.rankings.ground_truth import GroundTruth
+from eval.rankings.ground_truth import GroundTruth, JudgedQuery
 from eval.rankings.scoring import score_rankings
-from learning.labels.ground_truth import GroundTruthQuery
 from tests.support.fuzzing import Sample
 
 ROWS = np.random.default_rng(3).normal(size=(6, 4)).astype(np.float32)
-TRUTH = GroundTruth({"": [GroundTruthQuery("q", "a", (0, 0, 9, 9), frozenset("ab"), frozenset(), frozenset("c"))]})
+TRUTH = GroundTruth({"": [JudgedQuery("q", "a", (0, 0, 9, 9), frozenset("ab"), frozenset("c"))]})
 
 
 def ranking_samples() -> list[Sample]:
