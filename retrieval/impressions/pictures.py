@@ -23,7 +23,7 @@ def overlay(first: AlignedImpression, second: AlignedImpression) -> NDArray[np.u
 def residual_map(
     first: AlignedImpression, second: AlignedImpression, residual: ImpressionResidual
 ) -> NDArray[np.uint8]:
-    """Draw what only one of two impressions has in its colour, what both have in pale grey, the rest, not compared,
+    """Draw what only one of two impressions has in its colour, what both have in pale grey; what is not compared is
     grey.
     """
     both = 1 - _PALE * np.maximum(first.ink, second.ink)
