@@ -10,6 +10,7 @@ each other in many places. Spread: what lies in one low strip of both photos is 
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,7 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
     false_alarms : float
         Expected number of as good maps by chance, at the threshold of verification.
     narrow : float
-        The same of the matches that agree within the narrow tolerances, by the rate of `chance_rate`.
+        The same of the matches that agree within the narrow tolerances, by the rate of `chance_rates`.
     rarity : float
         Of the words of that photo of the two whose words are the more common: mean idf of its features less that of
         all features of the collection; 0 if nothing is known of it.
@@ -102,30 +103,53 @@ def close_places(
     return min(count_places(side.centres[close], threshold) for side in (query, image))
 
 
-def chance_rate(
-    query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
-) -> float:
-    """Measure how often a feature of one photo agrees with one of the other within the narrow tolerances, by chance.
+class ChanceRates(NamedTuple):
+    """How often a feature of the query and one of the photo agree with a map by chance."""
 
-    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if
-    they were spread evenly.
+    wide: float  # within the limits of verification
+    narrow: float  # within the narrow tolerances
+
+
+def chance_rates(
+    query: Frames,
+    image: Frames,
+    transform: NDArray[np.float64],
+    limits: tuple[float, float],
+    options: EvidenceOptions,
+) -> ChanceRates:
+    """Measure how often a feature of one photo agrees with one of the other by chance.
+
+    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if they were spread evenly
+    over the photos, and fifty times more where all are in one corner, as those of a drawing are on a page of text.
 
     Parameters
     ----------
     query, image : Frames
         Features that take part in tentative matches, each once; some of them are enough.
-    transform, threshold, options
-        See `close_places`.
+    transform : ndarray, shape (2, 3)
+        The map.
+    limits : (float, float)
+        Of verification: of the squared transfer error, and of the logarithm of the ratio of scales.
+    options : EvidenceOptions
+        Narrow tolerances.
 
     Returns
     -------
-    float
-        Part of all pairs of a feature of the query and one of the photo.
+    ChanceRates
+        Parts of all pairs of a feature of the query and one of the photo; no less than if they were spread evenly.
     """
-    from retrieval.matching.evidence_kernels import count_close_pairs
+    from retrieval.matching.evidence_kernels import count_agreeing_pairs
 
-    found = count_close_pairs(*query.plain, *image.plain, transform, options.limits(threshold))
-    return found / max(len(query.centres) * len(image.centres), 1)
+    both = np.array([[*limits, np.inf], options.limits(math.sqrt(limits[0]))])
+    wide, narrow = count_agreeing_pairs(*query.plain, *image.plain, transform, both).tolist()
+    number = max(len(query.centres) * len(image.centres), 1)
+    evenly = even_rate(limits[0])
+    return ChanceRates(max(wide / number, evenly), max(narrow / number, evenly * options.by_chance))
+
+
+def even_rate(limit: float) -> float:
+    """Part of the pairs of places that are within a squared transfer error of each other if they are spread evenly."""
+    return math.pi * limit / 2
 
 
 def is_strip(
