@@ -37,7 +37,7 @@ from retrieval.groups.groups import group_photos
 from retrieval.groups.links import link_photos
 from retrieval.indexing.adding import index_photos
 from retrieval.matching.evidence import EvidenceOptions, digits
-from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify
+from retrieval.matching.verification import VerificationOptions, crowding, narrow_alarms, verify
 from retrieval.search.engines.tf_idf import TfIdf
 from retrieval.search.options import SearchOptions
 from retrieval.search.searcher import Searcher
@@ -167,7 +167,8 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
         row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
         chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
         rarity = engine.rarity(view, image.words)
-        narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, options)
+        rates = crowding(query, photo, pairs, found.transform, options)
+        narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, rates, options)
         yield number, other, found.log_odds, digits(narrow, DIGITS.most), rarity
 
 

@@ -10,6 +10,7 @@ each other in many places. Spread: what lies in one low strip of both photos is 
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,12 @@ class EvidenceOptions:
 
 
 def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOptions) -> float:
-    """Weigh what speaks for two photos: logarithm of the odds that they show the same."""
+    """Weigh what speaks for two photos: logarithm of the odds that they show the same.
+
+    `false_alarms`: expected number of as good maps by chance, at the threshold of verification; `narrow`: that of the
+    matches within the narrow tolerances. `rarity`: mean idf of the features of the photo whose words are the more
+    common, less that of all features of the collection; 0 if nothing is known of it.
+    """
     return float(
         options.wide * digits(false_alarms, options.most)
         + options.narrow * digits(narrow, options.most)
@@ -79,17 +85,40 @@ def close_places(
     return min(count_places(side.centres[close], threshold) for side in (query, image))
 
 
-def chance_rate(
-    query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
-) -> float:
-    """Part of all pairs of a feature of the query and one of the photo that agree within the narrow tolerances by
-    chance. Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if they were spread
-    evenly.
-    """
-    from retrieval.matching.evidence_kernels import count_close_pairs
+class ChanceRates(NamedTuple):
+    """How often a feature of the query and one of the photo agree with a map by chance."""
 
-    found = count_close_pairs(*query.plain, *image.plain, transform, options.limits(threshold))
-    return found / max(len(query.centres) * len(image.centres), 1)
+    wide: float  # within the limits of verification
+    narrow: float  # within the narrow tolerances
+
+
+def chance_rates(
+    query: Frames,
+    image: Frames,
+    transform: NDArray[np.float64],
+    limits: tuple[float, float],
+    options: EvidenceOptions,
+) -> ChanceRates:
+    """Measure which parts of all pairs of a feature of one photo and one of the other agree with a map (2, 3) by
+    chance; no less than if they were spread evenly.
+
+    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if they were spread evenly
+    over the photos, and fifty times more where all are in one corner, as those of a drawing are on a page of text.
+    `query`, `image`: features that take part in tentative matches, each once; some of them are enough. `limits`: of
+    verification: of the squared transfer error, and of the logarithm of the ratio of scales.
+    """
+    from retrieval.matching.evidence_kernels import count_agreeing_pairs
+
+    both = np.array([[*limits, np.inf], options.limits(math.sqrt(limits[0]))])
+    wide, narrow = count_agreeing_pairs(*query.plain, *image.plain, transform, both).tolist()
+    number = max(len(query.centres) * len(image.centres), 1)
+    evenly = even_rate(limits[0])
+    return ChanceRates(max(wide / number, evenly), max(narrow / number, evenly * options.by_chance))
+
+
+def even_rate(limit: float) -> float:
+    """Part of the pairs of places that are within a squared transfer error of each other if they are spread evenly."""
+    return math.pi * limit / 2
 
 
 def is_strip(

@@ -61,20 +61,22 @@ def close_matches(
     return close
 
 
-@compiled(*_REGIONS, *_REGIONS, array(FLOAT64, 2), array(FLOAT64))
-def count_close_pairs(
+@compiled(*_REGIONS, *_REGIONS, array(FLOAT64, 2), array(FLOAT64, 2))
+def count_agreeing_pairs(
     query: NDArray[np.float32],
     query_linear: NDArray[np.float32],
     image: NDArray[np.float32],
     image_linear: NDArray[np.float32],
     transform: NDArray[np.float64],
     limits: NDArray[np.float64],
-) -> int:
-    """Count the pairs, of any feature of the query (N) and any of the photo (M), that agree: see `close_matches`."""
+) -> NDArray[np.int64]:
+    """Count the pairs, of any feature of the query (N) and any of the photo (M), that agree by each of two sets of
+    `limits` (2, 3), the wide ones first: see `close_matches`.
+    """
     xs, ys = image[:, 0].copy(), image[:, 1].copy()
     near = np.empty(len(image), np.uint8)
-    reach = np.float32(limits[0] * _LOOSER)
-    found = 0
+    reach = np.float32(limits[0, 0] * _LOOSER)
+    found = np.zeros(2, np.int64)
     for one in range(len(query)):
         x, y = np.float64(query[one, 0]), np.float64(query[one, 1])
         u = np.float32(transform[0, 0] * x + transform[0, 1] * y + transform[0, 2])
@@ -87,8 +89,9 @@ def count_close_pairs(
         if not some:
             continue
         for other in range(len(xs)):
-            if near[other]:
-                found += _is_close(query, query_linear, one, image, image_linear, other, transform, limits)
+            if near[other] and _is_close(query, query_linear, one, image, image_linear, other, transform, limits[0]):
+                found[0] += 1
+                found[1] += _is_close(query, query_linear, one, image, image_linear, other, transform, limits[1])
     return found
 
 

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from index.errors import CairnError
 from retrieval.features.encoding import CENTRE_ERROR, FRAME_ERROR
 from retrieval.matching.evidence import (
+    ChanceRates,
     EvidenceOptions,
-    chance_rate,
+    chance_rates,
     close_places,
     count_places,
     digits,
+    even_rate,
     false_alarms,
     is_strip,
     sampled,
@@ -144,7 +146,7 @@ def verify(
         return NOTHING
 
     chosen_maps, features = most_voted(tried, points, scales, matches, *options.limits, most)
-    expected = len(pairs) * np.pi * options.threshold**2 / 2
+    expected = len(pairs) * even_rate(options.limits[0])
     best, best_map, best_error = np.zeros(0, np.int64), None, np.inf
     for start in Maps(tried[chosen_maps]).transforms.astype(np.float64):
         distinct = count_agreeing(start, points, matches, scales, *options.limits)
@@ -163,12 +165,16 @@ def verify(
         return NOTHING
     if _is_stretched(best_map, options):
         return NOTHING
-    alarms = _alarms(_seen(source[best], target[best], options), features, expected, options)
+    seen = _seen(source[best], target[best], options)
+    if _alarms(seen, features, expected, options) > options.false_alarms:
+        return NOTHING
+    rates = crowding(query, image, pairs, best_map, options)
+    alarms = _alarms(seen, features, len(pairs) * rates.wide, options)
     if alarms > options.false_alarms:
         return NOTHING
     log_odds = weigh(alarms, 1.0, rarity, options.evidence)
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
-        narrow = narrow_alarms(query, image, pairs, best, best_map, options)
+        narrow = narrow_alarms(query, image, pairs, best, best_map, rates, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
@@ -239,25 +245,37 @@ def _one_to_one(pairs: NDArray[np.integer], rows: NDArray[np.int64]) -> NDArray[
     return rows
 
 
+def crowding(
+    query: Frames,
+    image: Frames,
+    pairs: NDArray[np.integer],
+    transform: NDArray[np.float64],
+    options: VerificationOptions,
+) -> ChanceRates:
+    """How often matched features agree with a map by chance, as they lie in these very photos: see `verify`."""
+    from retrieval.matching.evidence_kernels import first_rows
+
+    rows = (sampled(first_rows(np.ascontiguousarray(pairs, np.int32), side), side) for side in (0, 1))
+    first, second = rows
+    return chance_rates(query.at(first), image.at(second), transform, options.limits, options.evidence)
+
+
 def narrow_alarms(
     query: Frames,
     image: Frames,
     pairs: NDArray[np.integer],
     chosen: NDArray[np.int64],
     transform: NDArray[np.float64],
+    rates: ChanceRates,
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps with which equally many chance matches agree as closely as those chosen do. `chosen` (N,)
-    int: rows of the matches that agree with the map. `transform` (2, 3): the map.
-    """
-    from retrieval.matching.evidence_kernels import first_rows
+    """Expected number of maps with which equally many chance matches agree as closely as those chosen do.
 
+    `chosen` (N,): rows of the matches that agree with the map `transform` (2, 3). `rates`: of the map, see `crowding`.
+    """
     seen = close_places(query.at(chosen), image.at(chosen), transform, options.threshold, options.evidence)
-    rows = [first_rows(np.ascontiguousarray(pairs, np.int32), side) for side in (0, 1)]
-    first, second = (sampled(rows[side], side) for side in (0, 1))
-    rate = chance_rate(query.at(first), image.at(second), transform, options.threshold, options.evidence)
-    least = np.pi * options.threshold**2 / 2 * options.evidence.by_chance
-    return _alarms(seen, min(map(len, rows)), len(pairs) * max(rate, least), options)
+    features = min(len(np.unique(side)) for side in pairs.T)
+    return _alarms(seen, features, len(pairs) * rates.narrow, options)
 
 
 def _hypotheses(query: Frames, image: Frames, scales: NDArray[np.float32], options: VerificationOptions) -> Maps:

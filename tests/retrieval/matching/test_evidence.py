@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from retrieval.matching.evidence import (
     EvidenceOptions,
-    chance_rate,
+    chance_rates,
     close_places,
     count_places,
     false_alarms,
@@ -15,7 +15,7 @@ from retrieval.matching.evidence import (
     probability,
     weigh,
 )
-from retrieval.matching.verification import VerificationOptions, narrow_alarms, verify
+from retrieval.matching.verification import VerificationOptions, crowding, narrow_alarms, verify
 from retrieval.regions.geometry import Frames
 
 OPTIONS = EvidenceOptions()
@@ -128,12 +128,12 @@ def test_places_that_lie_on_each_other_count_once() -> None:
     assert count_places(points, 0.025) == 3
 
 
-def test_the_rate_of_chance_is_that_of_all_pairs_counted() -> None:
+def test_the_rates_of_chance_are_those_of_all_pairs_counted() -> None:
     generator = np.random.default_rng(1)
     query, image = (frames(generator, generator.uniform(0.4, 0.6, (80, 2))) for _ in range(2))
     transform = np.array([[1.1, 0.1, -0.1], [-0.05, 0.9, 0.06]])
     linear = transform[:, :2]
-    counted = 0
+    wide = narrow = 0
     for q, frame in zip(query.centres.astype(float), query.linear.astype(float), strict=True):
         for d, other in zip(image.centres.astype(float), image.linear.astype(float), strict=True):
             forth = linear @ q + transform[:, 2] - d
@@ -141,11 +141,31 @@ def test_the_rate_of_chance_is_that_of_all_pairs_counted() -> None:
             scale = 0.5 * np.log(abs(np.linalg.det(other)) / abs(np.linalg.det(linear @ frame)))
             shape = np.linalg.inv(other) @ linear @ frame
             shape /= np.sqrt(abs(np.linalg.det(shape)))
-            near = forth @ forth + back @ back < (OPTIONS.error * 0.025) ** 2
-            counted += near and abs(scale) < OPTIONS.log_scale and np.linalg.norm(shape - np.eye(2)) < OPTIONS.shape
-    regions = query, image
-    assert counted > 5
-    assert chance_rate(*regions, transform, 0.025, OPTIONS) == pytest.approx(counted / 6400)
+            error = np.sqrt(forth @ forth + back @ back)
+            wide += error < 0.025 and abs(scale) < np.log(2)
+            near = error < OPTIONS.error * 0.025 and abs(scale) < OPTIONS.log_scale
+            narrow += near and np.linalg.norm(shape - np.eye(2)) < OPTIONS.shape
+    assert 5 < narrow < wide
+    found = chance_rates(query, image, transform, VERIFY.limits, OPTIONS)
+    assert found == pytest.approx((wide / 6400, narrow / 6400))
+
+
+def test_where_features_crowd_they_agree_more_by_chance() -> None:
+    rates = []
+    for side in (1.0, 0.2):  # of the square that all features lie in
+        generator = np.random.default_rng(3)
+        query, image = (frames(generator, generator.uniform(0, side, (400, 2))) for _ in range(2))
+        rates.append(chance_rates(query, image, np.eye(2, 3), (0.025**2, 100.0), OPTIONS).wide)
+    assert rates[0] == pytest.approx(np.pi * 0.025**2 / 2, rel=0.2)
+    assert rates[1] == pytest.approx(rates[0] * 25, rel=0.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_matches_of_two_drawings_on_pages_of_text_verify_nothing(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    query, image = (frames(generator, places(generator, 400, 0.2, 0.15)) for _ in range(2))
+    pairs = np.arange(400)[:, None].repeat(2, axis=1).astype(np.int32)
+    assert verify(query, image, pairs, VERIFY).strength == (0, 0)
 
 
 def test_matches_that_are_near_but_of_another_scale_or_shape_are_not_close() -> None:
@@ -168,7 +188,8 @@ def test_the_evidence_of_a_match_grows_with_its_accuracy() -> None:
     for noise in (0.0005, 0.006):
         query, image, pairs = matched(np.random.default_rng(5), thing, thing, 300, noise)
         chosen = np.arange(25)
-        alarms.append(narrow_alarms(query, image, pairs, chosen, np.eye(2, 3), VERIFY))
+        rates = crowding(query, image, pairs, np.eye(2, 3), VERIFY)
+        alarms.append(narrow_alarms(query, image, pairs, chosen, np.eye(2, 3), rates, VERIFY))
         assert verify(query, image, pairs, by_threshold).log_odds > 10**0.5  # digits of its false alarms, rooted
     assert alarms[0] < 1e-5 * alarms[1]
 
