@@ -141,6 +141,9 @@ def run_benchmark(
     """Index photos, search for every query of a ground truth, and score (Philbin et al., CVPR 2007). Average precision
     is the trapezoid of the published `compute_ap`; queries without positives leave the mean. What cannot work is said
     before any work where it is known by then.
+
+    `ground_truth`: folder in the Oxford5K layout, a file ``gnd_*.pkl`` of Revisited (Radenović et al., CVPR 2018), or
+    ``retrieval_solution_*.csv`` of Google Landmarks (Weyand et al., CVPR 2020).
     """
     search, options, setup = search or SearchOptions(), options or CollectionOptions(), setup or BenchmarkSetup()
     collection, features, work, vocabulary = setup.collection, setup.features, setup.work, setup.vocabulary

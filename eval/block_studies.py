@@ -24,7 +24,8 @@ def studies(
     names: Sequence[str], folders: Sequence[Path]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """Measure descriptors of T- and S-blocks: false positives at 95% recall in percent, the mean over the sets, by κ √D
-    (``unit``: not clipped), and by bits a dimension (``32``: real numbers).
+    (``unit``: not clipped), and by bits a dimension (``32``: real numbers). `names`: names or files of descriptors of
+    T- and S-blocks without an embedding.
     """
     clipping: dict[str, dict[str, float]] = {}
     bits: dict[str, dict[str, float]] = {}

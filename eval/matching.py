@@ -146,6 +146,8 @@ def evaluate_matching(
     """Match the pairs by each of the descriptors, on the same regions: a report a descriptor. Regions are compared in
     pixels of the upright originals; pairs in a row with the same first photo share its features. The seconds of
     ``features`` are those of all descriptors together.
+
+    `descriptors`: each describes the same measurement regions, cut at its own patch size.
     """
     extractors = [Extractor(descriptor, features or FeatureOptions()) for descriptor in descriptors]
     scores: list[list[PairScore]] = [[] for _ in descriptors]
@@ -220,6 +222,8 @@ def match_features(
     """Match each feature x of a first photo that has positives to its nearest neighbour in P(x) ∪ N(x), by rows (N, D)
     and (M, D). With `ratio` a match scores by the ratio of the distances to the nearest and the second nearest: 0 if
     there is no second, 1 where both are 0.
+
+    `sets`: which pairs are positive, and which ambiguous; all the others are negative.
     """
     features = np.unique(sets.positives[:, 0])
     right, scores = np.zeros(len(features), bool), np.zeros(len(features))

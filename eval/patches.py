@@ -71,6 +71,9 @@ def evaluate_patches(
     """Measure a descriptor, or rows of all patches of the set, on labelled pairs. `pairs`: a pair file of the folder by
     its name, or the pairs themselves; by default `default_pair_file`. `comparison`: one of `COMPARISONS`, by default as
     the descriptor says. `max_pairs`: see `share_of`; 0: all.
+
+    `descriptor`: gets the patches resampled to its own size, if that is another. Or rows of all patches of the set.
+    `footprint`: share of a patch's side, about its middle, that is described (Brown11 figure 6 (a)).
     """
     signs = None if isinstance(descriptor, Descriptions) else signs_of(descriptor)
     comparison = comparison or ("inner" if signs is not None else "distance")

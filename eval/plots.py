@@ -37,7 +37,9 @@ _FALSE_POSITIVES = 0.3  # as far as Fig. 7 goes
 
 
 def plot_roc(curves: Mapping[str, tuple[NDArray[np.floating], NDArray[np.bool_]]], path: Path) -> None:
-    """Draw ROC curves (Fig. 7) of distances and matches by label, the best at 95% recall first in the legend."""
+    """Draw ROC curves (Fig. 7) of distances and matches by label, the best at 95% recall first in the legend. `curves`:
+    by label: distances and whether a pair matches; see `learning.measures.roc.roc_curve`.
+    """
     figure = new_plot(path, 6, 5)
     axes = figure.add_subplot()
     ranked = sorted((fpr95(*curve), label) for label, curve in curves.items())
@@ -150,6 +152,8 @@ def plot_similarities(
     what is drawn as JSON types: ``overlap`` (the area under both), ``bins``, and the share of each group in each bin.
     `trim`: share of the largest and smallest scores left out (the paper: 0.08). `linear`: a linear axis, one for each
     panel; else one logarithmic axis.
+
+    `groups`: by the measure's name: scores of image pairs that show the same object, and of others.
     """
     figure = new_plot(path, 5.2 * len(groups), 3.8)
     left = {name: tuple(_trimmed(scores, trim) for scores in both) for name, both in groups.items()}

@@ -38,6 +38,8 @@ def repeatability(
     centres at integers. Only regions whose *centre* falls inside the other image count; pairs are taken by rising
     overlap error, each region at most once. Repeatability rises with the density of regions: compare detectors at
     similar counts. Raises ValueError unless 0 < `max_error` < 0.5: the search for candidates rests on it.
+
+    `homography`: maps points of the first image to the second.
     """
     if not 0 < max_error < 0.5:
         raise ValueError(f"max_error must lie between 0 and 0.5, and is {max_error}.")

@@ -149,7 +149,8 @@ def evaluate_similarity(
     progress: Progress | None = None,
 ) -> SimilarityReport:
     """Learn from random splits of a collection, and measure by its queries, in comparison with tf-idf. Query photos
-    that no answer mentions take no rank. A run that was stopped goes on.
+    that no answer mentions take no rank. A run that was stopped goes on. `options`: how it is learnt; but for
+    `neighbours` and `seed`, where the study tells.
     """
     splits = SimilaritySplitOptions(study.splits, study.by, study.share, study.parts, study.seed)
     ways = study.way or tuple(WAYS)

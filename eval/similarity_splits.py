@@ -56,7 +56,7 @@ def lessons(
     seed: int,
 ) -> Iterator[Lesson]:
     """Divide a collection once: one lesson by photos, with all queries; by objects one for each part, each query in
-    one.
+    one. `asked`: its queries that have positives. Their photos are in the collection.
     """
     rng = np.random.default_rng(seed)
     numbers = np.array([row.number for row in rows], np.int64)

@@ -37,7 +37,8 @@ _MOST_FORMATS = 1000
 
 def fingerprint(arrays: Mapping[str, NDArray[Any]], options: Mapping[str, object]) -> str:
     """SHA-256, in hexadecimal, of named arrays and options: names, dtypes, shapes and contents, in the order of the
-    sorted names; memory layout makes no difference. Raises ValueError for an array of Python objects.
+    sorted names; memory layout makes no difference. Raises ValueError for an array of Python objects. `options`: hashed
+    as canonical JSON: sorted keys, no spaces.
     """
     digest = hashlib.sha256()
     for name in sorted(arrays):
@@ -97,7 +98,10 @@ class _PlainFile:
 
 
 def save_json(path: Path, obj: object) -> None:
-    """Write JSON (UTF-8, indented), so that the file is there whole or not at all."""
+    """Write JSON (UTF-8, indented), so that the file is there whole or not at all. `obj`: anything `json` writes, and
+    dataclasses, paths, NumPy scalars and small arrays. NaN and infinities, which JSON has no word for, raise
+    ValueError.
+    """
     text = json.dumps(obj, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     _write_safely(Path(path), lambda file: file.write(text.encode("utf-8")))
 
@@ -127,7 +131,9 @@ def save_rows(path: Path, rows: Iterable[Iterable[object]]) -> None:
 
 
 def save_bytes(path: Path, contents: bytes, *, mode: int = 0o666) -> None:
-    """Write a file, so that it is there whole or not at all; it is replaced where it exists."""
+    """Write a file, so that it is there whole or not at all; it is replaced where it exists. `mode`: permissions of the
+    file, before the umask; 0o600: only its owner may read it.
+    """
     _write_safely(Path(path), lambda file: file.write(contents), mode)
 
 
@@ -159,7 +165,8 @@ class _PickledObjects(ValueError):
 
 def read_array_header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape and dtype of a .npy file, compared with what is there, so that a claim of any size costs nothing. Raises
-    ValueError if the header is damaged, has objects, or does not match the size of the file.
+    ValueError if the header is damaged, has objects, or does not match the size of the file. `file`: at its beginning;
+    left where the array's contents begin.
     """
     # Later versions are for headers beyond 64 KB, which no array of numbers needs, and which may claim 4 GB.
     if np.lib.format.read_magic(file) != (1, 0):

@@ -56,7 +56,7 @@ class NearestNeighbours(abc.ABC):
     @classmethod
     def build(cls, points: NDArray[np.float32], options: NeighbourOptions | None = None, seed: int = 0) -> Self:
         """Index points (N, D), both at least 1. Raises ValueError if they are no such array, or `options` are another
-        back-end's.
+        back-end's. `seed`: the same seed gives the same index, where the back-end is `seeded`.
         """
         options = cls.options_type() if options is None else options
         if not isinstance(options, cls.options_type):
@@ -67,7 +67,10 @@ class NearestNeighbours(abc.ABC):
 
     @classmethod
     def load(cls, folder: Path, points: NDArray[np.float32], *, known: bool = False) -> Self:
-        """Read back what `save` wrote."""
+        """Read back what `save` wrote. `points`: the points it was built from, which `save` does not write. Kept as
+        they are, such as mapped from a file. `known`: points and files are known to be what was written: their
+        checksums are not compared.
+        """
         folder = Path(folder)
         path = folder / DESCRIPTION_FILE
         description = load_json(path)
@@ -125,6 +128,9 @@ class NearestNeighbours(abc.ABC):
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Numbers and squared distances (M, k) of the k nearest points of each query, nearest first. Raises ValueError
         if the queries' dimension is not the points', or k < 1.
+
+        `k`: at least 1. With fewer points than that, all of them are returned: K = min(k, N). `quick`: search less
+        thoroughly, where the back-end can: some more queries miss their nearest.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         count, dim = self.points.shape

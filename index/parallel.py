@@ -77,7 +77,10 @@ def run(
 
     With one worker, or tasks for no more than one, they run in this process, each when its result is asked for. Raises
     BrokenProcessPool if a process was killed, for want of memory maybe; what a task raises is raised here too. Either
-    way no process is at work any longer.
+    way no process is at work any longer. `tasks`: without arguments. Processes get them pickled; large arrays in them
+    are shared and not copied. `threads`: threads of this process in place of processes, for work that lets others run
+    meanwhile; in order, and one task at a time. `batch`: how many tasks a process takes at a time; by default the more,
+    the quicker they are.
     """
     if not isinstance(workers, int) and threads:
         workers = os.cpu_count() or 1
@@ -161,7 +164,9 @@ def keep_memory() -> None:
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """Let this process end as soon as its parent is no longer there."""
+    """Let this process end as soon as its parent is no longer there. `parent`: its process number; left out where
+    `multiprocessing` or `run` has started this process, and knows it.
+    """
     import multiprocessing
 
     if parent is None and (known := multiprocessing.parent_process()) is not None:

@@ -245,7 +245,10 @@ class Vocabulary:
         return fingerprint({"centres": self.centres}, {"descriptor": self.descriptor, **self._search_settings()})
 
     def assign(self, descriptors: NDArray[np.float32], *, quick: bool = False) -> NDArray[np.int32]:
-        """The word (N,) of each descriptor. Raises ValueError if their dimension is not the vocabulary's."""
+        """The word (N,) of each descriptor. Raises ValueError if their dimension is not the vocabulary's. `quick`: in
+        less time where the vocabulary is large, at some more that miss their nearest word: of 60,000 words 3 in 100 do,
+        not 1, and of 500,000 words 10, not 6, for two thirds of the time.
+        """
         return self.search.search(descriptors, 1, quick=quick)[0][:, 0]
 
     def words_beside(self, words: NDArray[np.integer]) -> NDArray[np.int32]:
@@ -319,7 +322,9 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: Path, *, known: bool = False) -> Self:
-        """Read what `save` wrote, checked against its fingerprint. The centres are mapped, not read."""
+        """Read what `save` wrote, checked against its fingerprint. The centres are mapped, not read. `known`: the files
+        are known to be what was written: their contents are not looked through.
+        """
         folder = Path(folder)
         facts = VocabularyFacts.read(folder)
         damaged = _damaged(folder)

@@ -68,7 +68,9 @@ def _image(folder: Path, number: int) -> NDArray[np.float32]:
 
 
 def measure(folder: Path, regions: int = 0) -> dict[str, list[Repeatability]]:
-    """Measure each detector on one sequence, image 1 against the other five."""
+    """Measure each detector on one sequence, image 1 against the other five. `regions`: only so many regions of each
+    image, the strongest; 0 for all.
+    """
     images = [_image(folder, number) for number in range(1, 7)]
     homographies = [np.loadtxt(folder / f"H1to{number}p") for number in range(2, 7)]
     results: dict[str, list[Repeatability]] = {}

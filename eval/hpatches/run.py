@@ -56,7 +56,9 @@ def evaluate_hpatches(
     asked: HPatchesChoices | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> HPatchesReport:
-    """Measure descriptions of patches by the tasks of HPatches; `describe` gives the rows of the sequences."""
+    """Measure descriptions of patches by the tasks of HPatches; `describe` gives the rows of the sequences. `asked`:
+    without the benchmark's own lists (`tasks`), lists are drawn, and figures do not compare with published ones.
+    """
     asked = asked or HPatchesChoices()
     wanted = asked.task or TASKS
     if strange := [name for name in wanted if name not in TASKS]:

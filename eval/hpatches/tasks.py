@@ -25,7 +25,8 @@ _BLOCK = 64  # queries whose distances are computed at a time
 
 def ranked_precision(distances: NDArray[np.floating], match: NDArray[np.bool_], positives: int | None = None) -> float:
     """Area under the precision-recall curve, by trapezoids from precision 1 at recall 0 (`metrics.pr`); equal distances
-    (M,) rank in their order. `positives`: how many there are, found or not; by default all that match.
+    (M,) rank in their order. `positives`: how many there are, found or not; by default all that match. `distances`,
+    `match`: the nearest come first; of equal ones that which comes first here.
     """
     hits = match[np.argsort(distances, kind="stable")]
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)

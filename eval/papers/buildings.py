@@ -42,7 +42,9 @@ def searched(
     first: Step | None = None,
     vocabulary: Argument | None = None,
 ) -> Step:
-    """Search a set."""
+    """Search a set. `first`: a search of the same set with the same settings, whose collection is taken. `vocabulary`:
+    a collection whose words are taken, instead of a vocabulary of the photos that are searched.
+    """
     kept: Argument = Here(COLLECTION) if first is None else Made(first, COLLECTION)
     share = () if scale.whole else ("--share", f"{scale.share:g}")
     made: tuple[Argument, ...] = ("--words", scale.count(words, 200))

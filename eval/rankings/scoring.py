@@ -88,6 +88,8 @@ def score_rankings(rankings: Rankings, truth: GroundTruth, photos: Iterable[str]
     """Score rankings that were made anywhere as the published programs do: by the trapezoid of ``compute_ap``, junk
     takes no rank, or the first photos alone (`GroundTruth.depth`). A query without a ranking scores 0, one without
     positives leaves the mean. `photos`: names of all that are searched; others are refused.
+
+    `rankings`: photos and queries by any of their names: with or without folder and ending.
     """
     named = truth.named
     asked = list({query.name: query for queries in truth.protocols.values() for query in queries}.values())

@@ -124,7 +124,8 @@ def run_steps(
     done: Callable[[Step, Mapping[str, Any]], None] = lambda step, result: None,
 ) -> dict[str, dict[str, Any]]:
     """Run steps that have not been run, each after those it builds on; give ``printed``, ``seconds`` and ``command`` by
-    key. Where a command fails, what is done is kept.
+    key. Where a command fails, what is done is kept. `steps`: in an order in which they can be run, as
+    `Experiment.steps` gives them.
     """
     found = {step.key: bench.result(step) for step in steps}
     waiting = [step for step in steps if found[step.key] is None]

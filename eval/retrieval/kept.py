@@ -66,7 +66,9 @@ class RunFolder:
 
 @contextlib.contextmanager
 def run_folder(folder: Path, settings: dict[str, Any]) -> Iterator[RunFolder]:
-    """Open the folder of a run: what is there of the same settings, made by the same code, is kept."""
+    """Open the folder of a run: what is there of the same settings, made by the same code, is kept. `settings`: what
+    the run depends on, as JSON has it; also written, for people to read.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

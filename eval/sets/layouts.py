@@ -148,7 +148,9 @@ def homes_of(name: str, root: Path) -> Iterator[Path]:
 
 
 def find_photos(name: str, root: Path) -> Path | None:
-    """The folder with the photos of Oxford5K or Paris6K, one next to a ground truth first; None if it is missing."""
+    """The folder with the photos of Oxford5K or Paris6K, one next to a ground truth first; None if it is missing.
+    `name`: a Revisited set has the photos of the set it is made of, and prefers those besides its own ground truth.
+    """
     truth, photos_of = find_ground_truth(name, root), name.removeprefix("r")
     homes = list(homes_of(photos_of, root))
     if truth is not None:

@@ -90,7 +90,9 @@ def cross_validate(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> list[RecipeMeasure]:
-    """Learn from each fold, measure its queries, and compare with what is not learnt: by recipe, then by cell."""
+    """Learn from each fold, measure its queries, and compare with what is not learnt: by recipe, then by cell. `folds`:
+    of all sets, or some of them: then only their queries are measured.
+    """
     tell: Progress = progress or (lambda step, done, of: None)
     learnt = [(recipe, fold, learn(recipe, fold, work, workers, tell)) for recipe in recipes for fold in folds]
     tested = [scene for fold in folds for scene in fold.tested]

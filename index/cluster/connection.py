@@ -91,6 +91,9 @@ class Cluster:
         """Run tasks on the workers, and give their results as they come: see `index.parallel.run`. A task is run again
         where its worker dies, or the scheduler is lost and comes back: running it twice must do no harm. Raises
         ClusterError if the scheduler or the last worker does not come back, or workers die at a task.
+
+        `tasks`: without arguments, and picklable by the names of what is in them. `instead`: gives the result of a task
+        at which worker after worker died; where it is left out, that is an error.
         """
         return Tasks(self, ordered=ordered, batch=batch, instead=instead).run(tasks)
 

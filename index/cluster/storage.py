@@ -246,7 +246,9 @@ def is_same_folder(storage: Storage, folder: Path) -> bool:
 
 
 def send_new(storage: Storage, name: str, source: Path, described: str = "") -> None:
-    """Send a file or folder, unless the same is there."""
+    """Send a file or folder, unless the same is there. `described`: of a folder: name of the file in it whose content
+    tells the whole.
+    """
     there = f"{name}/{described}" if described else name
     if not storage.has(there) or hash_file(storage.fetch(there)) != hash_file(source / described):
         storage.send(name, source)

@@ -19,6 +19,10 @@ def parseval_frame(vectors: int, dim: int, rng: np.random.Generator) -> NDArray[
     """Random vectors U (q, m) as orthogonal as their number and length allow: with q ≥ m a Parseval tight frame, U'U =
     I, which keeps all distances (Simonyan14 section 8, after Jégou, Furon, Fuchs, 2012); with q < m orthonormal rows,
     UU' = I.
+
+    `rng`: draws a matrix, whose QR decomposition gives them. The signs are those for which R's diagonal is positive,
+    which makes the decomposition unique, and the result uniformly distributed. It is made by Gram and Schmidt's way,
+    whose sums NumPy takes in the same order everywhere: LAPACK's last bits are those of a processor.
     """
     columns = rng.standard_normal((vectors, dim) if vectors >= dim else (dim, vectors))
     for at in range(columns.shape[1]):
@@ -54,7 +58,7 @@ class SignatureSource(ABC):
     ) -> NDArray[np.uint8]:
         """Estimate signatures (N, n, B) by the words `beside` (N, n) from a feature's word and its signature (N, B)
         alone: it tells on which side of the word's centre the descriptor lay in each dimension, taken to be at a usual
-        distance.
+        distance. `spread`: root of the mean square that a descriptor differs from its word in a dimension.
         """
         from index.hamming.sign_kernels import recalled_sides
 

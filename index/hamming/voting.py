@@ -90,7 +90,8 @@ class SignedMatches:
 
 def without_common(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedFeatures:
     """Leave out the most common of the second and further words where all are in more than `most` photos, added up over
-    the words. Of words in equally many photos all are left out, or none.
+    the words. Of words in equally many photos all are left out, or none. `features`: of the query; the first word of
+    each is the nearest.
     """
     beside = features.words[:, 1:]
     frequency = index.document_frequency
@@ -117,7 +118,10 @@ def places_by_word(words: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
 
 
 def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMatches:
-    """Find the features of an index that have a word of a query's feature, and nearly its signature; in no order."""
+    """Find the features of an index that have a word of a query's feature, and nearly its signature; in no order.
+    `index`: whose segments have signatures. What its images borrow is matched, too; if that is damaged, nothing is
+    borrowed from then on. `most`: largest number of bits that differ.
+    """
     number, several = features.words.shape
     words = features.words.reshape(-1).astype(np.int64)
     sorted_, order = places_by_word(words)

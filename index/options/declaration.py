@@ -179,7 +179,7 @@ def option_of(kind: type, name: str, **changes: Any) -> Option:
 
 def build(kind: type[T], values: Mapping[str, Any]) -> T:
     """Build a dataclass of its options; what is left out has its default. Raises TypeError: there is no option of a
-    name.
+    name. `kind`: the dataclass. Options of a field that is a dataclass are named like its own.
     """
     declared = options_of(kind)
     tree: dict[str, Any] = {}

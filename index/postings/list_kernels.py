@@ -422,6 +422,11 @@ def near_entries(
     damage; `rows` (M,), place of the query's feature among the codes; `positions` (M,) of the images; `ranks` (M,),
     which of the image's entries of the word; `distances` (M,). Damage in the low bits is not noticed: an entry may be
     of another image. `signatures` (features, length): of all entries of all lists, length 4 or a multiple of 8.
+
+    `sizes`: images of the segment, and words a list: see `index.postings.word_lists.CodedLists`. `asked`: words of the
+    query (m,), int64, distinct and ascending; where the features of each begin among the codes, and how many they are,
+    (m,), int64; codes (n, W), uint64, signatures of these features as numbers; and the largest number of bits that
+    differ.
     """
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)

@@ -29,7 +29,8 @@ _MOST = 1 << 48
 
 def encode_lists(values: NDArray[np.integer], starts: NDArray[np.integer], universe: int) -> NDArray[np.uint8]:
     """Encode ascending lists, list k being values[starts[k]:starts[k + 1]], all values in [0, universe): a header of 16
-    bytes, the low bits, the unary bits. Values may be repeated. Raises ValueError if they are not so.
+    bytes, the low bits, the unary bits. Values may be repeated. Raises ValueError if they are not so. `universe`: all
+    values are below it; at least 1.
     """
     values, starts = np.asarray(values), np.asarray(starts).astype(np.int64)
     lists, entries = len(starts) - 1, len(values)

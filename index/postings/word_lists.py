@@ -148,7 +148,7 @@ class CodedLists:
         self, at: NDArray[np.int64], query: AskedSignatures, signatures: NDArray[np.uint8], first_rank: int
     ) -> NearEntries:
         """Features in some lists whose signature is near that of a query's feature of the same word; `signatures`
-        (features, B).
+        (features, B). `at`: lists that hold the words of the query, from `find`.
         """
         from index.postings.list_kernels import FITS, near_entries
 

@@ -51,6 +51,11 @@ def _generate_scores(
     """Code of `_add_products` for these types: adds the products of some queries with a block of codes, in 32
     dimensions, to scores, and says by a bit for each code, the lowest for the first, which sums are above a limit.
     NumPy has no expression that compilers turn into that instruction. A code that was read serves all queries.
+
+    `codes`: from element `at`: eight times the codes (32, 4) of a block in four dimensions. `before`: from element
+    `start`, and for each further query `step` elements later: what is added to (32,). `scores`: from element `to`, and
+    for each further query `apart` elements later: where the sums (32,) are written. `above`: where the bits are
+    written. All of them together are returned.
     """
     del typing
     number, byte, word = ir.IntType(32), ir.IntType(8), ir.IntType(64)

@@ -150,7 +150,9 @@ class Segment:
             return self._lists.words_of(positions)
 
     def word_blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.integer]]]:
-        """The words of all images, a block at a time: positions, and what `words_of` gives."""
+        """The words of all images, a block at a time: positions, and what `words_of` gives. `most`: features in a
+        block; more where one image has more.
+        """
         ends = self.offsets.astype(np.int64)
         for first, last in blocks_of(ends[1:] - ends[:-1], most):
             yield slice(first, last), *self.words_of(np.arange(first, last))
@@ -182,7 +184,7 @@ class Segment:
 
     def signed_blocks(self, most: int, words: NDArray[np.integer] | None = None) -> Iterator[WordEntries]:
         """The features of some words (distinct, ascending), or of all, with their signatures, a block of whole lists at
-        a time.
+        a time. `most`: features in a block; more where one list is longer.
         """
         lists, signatures = self._signed()
         at, lengths = lists.find(words)

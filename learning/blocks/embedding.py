@@ -40,7 +40,8 @@ class Moments:
         centred: bool = True,
     ) -> "Moments":
         """Compute them from rows x (U, n) of patches, each in a pair; `first`, `second` (M,): rows of the patches of
-        each pair.
+        each pair. `centred`: take the mean of x off: what equations 2 and 4 maximise is a variance, as the text says.
+        Else x is taken as it is, as in the equations.
         """
         if not match.any() or match.all():
             raise CairnError("An embedding is learnt from both matches and non-matches: build the patches with more.")
@@ -77,7 +78,7 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
     Directions of E1 and of the orthogonal blocks are orthonormal. Those of E2, E4 and E6 are generalised eigenvectors
     of one wᵀ B' w, B' being B regularised, scaled so that wᵀ A w = 1 for the first. Directions in which no rows vary
-    come last, of length 1.
+    come last, of length 1. `alpha`: part of B's power that power regularisation takes for noise (equation 21).
     """
     if kind not in EMBEDDINGS or kind == "none":
         raise CairnError(f"There is no embedding {kind!r}; choose one of {', '.join(EMBEDDINGS)}.")
@@ -107,7 +108,9 @@ def learn_embedding(kind: str, moments: Moments, dim: int, alpha: float = 0.0) -
 
 
 def regularised(eigenvalues: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
-    """Clip falling eigenvalues (n,) of B, none below zero, from below (power regularisation, equations 20 and 21)."""
+    """Clip falling eigenvalues (n,) of B, none below zero, from below (power regularisation, equations 20 and 21).
+    `alpha`: part of their sum that the smallest ones may account for, to be raised to the largest of these.
+    """
     tails = np.cumsum(eigenvalues[::-1])[::-1]
     noise = np.flatnonzero(tails <= alpha * tails[0])
     floor = eigenvalues[noise[0]] if len(noise) else 0.0

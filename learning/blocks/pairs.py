@@ -76,7 +76,7 @@ def load_pairs(
     progress: Step | None = None,
 ) -> BlockPairs:
     """Read the patches of the sources' pairs, at most `limit` of all, the same from each source (0: all); half of them
-    matches.
+    matches. `size`: samples along a side that patches are resampled to.
     """
     most = pairs_of_each(limit, len(sources))
     chosen = [_draw(getattr(source, split), most, seed) for source in sources]

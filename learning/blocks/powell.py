@@ -96,6 +96,9 @@ def maximise_area(
     """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and give all
     evaluations. The best is the result: the method may end elsewhere. `area` must always give the same for the same
     parameters.
+
+    `parameters`: what is learnt, and between which limits. Positive ones are searched by their logarithms, so that the
+    step is as good for a small one as for a large one. `trials`: what is known already, and where evaluations are kept.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     tried: list[Trial] = []

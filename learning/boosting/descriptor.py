@@ -107,7 +107,9 @@ def learn_boosted(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> LearntBoosted:
-    """Learn a boosted descriptor."""
+    """Learn a boosted descriptor. `learners`: to go on from, rather than to look for: the first ``options.learners`` of
+    them are taken.
+    """
     tell = progress or (lambda step, done, of: None)
     rng = np.random.default_rng(options.seed)
     rounds: list[Round] = []

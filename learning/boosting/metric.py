@@ -262,6 +262,8 @@ def embedding_of(
     """Embedding (d, P) float32 of what is positive of A, scaled so that no row h is made longer than 1: fewer than
     ``dim`` rows where fewer eigenvalues are positive. With the `covariance` (P, P) of the answers h, the principal axes
     of A^½ h are kept; without it A's largest eigenvalues (equations 6 and 8), as if the answers were independent.
+
+    `matrix`: a symmetric matrix, or the diagonal of one.
     """
     if covariance is None:
         factor, signs = factorise(nearest_positive(matrix), dim)

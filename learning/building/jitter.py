@@ -29,6 +29,10 @@ class JitterOptions:
 def jitter(exact: Detections, rule: MatchRule, options: JitterOptions, number: int) -> Detections:
     """Detections that miss by chance, and never by more than a match allows, in the same order; NaN where the exact
     ones are, or are slanted too much.
+
+    `exact`: N, where they should be: those of another image, transferred. Of a slanted frame its area and the turn of
+    its x axis are taken, as a detector of points would find it. `number`: of the image, so that each has misses of its
+    own.
     """
     rng = np.random.default_rng([options.seed, number])
     count = len(exact)

@@ -64,7 +64,9 @@ def build_from_sequences(
     progress: Progress = lambda step, done, of: None,
     noise: JitterOptions | None = None,
 ) -> BuildReport:
-    """Build a set from image sequences with known homographies; `out` must not exist, or be empty."""
+    """Build a set from image sequences with known homographies; `out` must not exist, or be empty. `noise`: detect in
+    the first images alone; in the others the same points are taken with synthetic jitter.
+    """
     detection, rule = detection or DetectionOptions(), rule or MatchRule()
     if noise is not None and detection.detector not in POINTS:
         raise CairnError(

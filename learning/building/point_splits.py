@@ -31,7 +31,7 @@ def draw_non_matches(
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Draw distinct pairs (M, 2) of `candidates` of one group that do not match; fewer than wanted only if nearly none
-    are left.
+    are left. `different`: says of pairs (A,), (A,) of numbers which are non-matches (A,), bool.
     """
     candidates = candidates[np.argsort(groups[candidates], kind="stable")]
     _, start, of_candidate, count = np.unique(

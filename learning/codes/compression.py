@@ -40,7 +40,10 @@ def compress_model(
     patches: PatchSet | None = None,
     progress: Progress = lambda step, done, of: None,
 ) -> LearntModel:
-    """Compress a learnt descriptor: the same with a code, which its provenance names together with its parent."""
+    """Compress a learnt descriptor: the same with a code, which its provenance names together with its parent.
+    `patches`: to learn the code from. Without, the mean and covariance in the descriptor's file stand for its training
+    patches, and Gaussian rows of the same moments are drawn from them.
+    """
     if model.code is not None:
         raise CairnError("The descriptor is compressed already: compress the one that it was made of.")
     method = options.chosen_method

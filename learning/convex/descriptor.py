@@ -92,7 +92,10 @@ def learn_descriptor(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Learnt:
-    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2)."""
+    """Learn a descriptor (Simonyan14 sections 4, 5 and 10.1.2). `pooling`: with the stage "projection": the pooling
+    regions whose descriptor is projected. `tests`: folders of labelled patches that all models tried are measured on in
+    the end; none is chosen by them.
+    """
     check_pooling(options.stage, options.base, pooling)
     learner = _WithLabels(sources, work, options, workers, progress or (lambda step, done, of: None))
     model, chosen, projected = learn_stages(learner, options.stage, options.base, pooling)

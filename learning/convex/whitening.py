@@ -59,6 +59,8 @@ class RowMoments:
 def fit_whitening(moments: RowMoments, spread: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
     """Fit a whitening to S (n, n), the mean of θθᵀ over the differences θ between matches: W of `whiten`, the direction
     of most variance first, and the centre W μ, (n, n + 1). The first m rows are the whitening to m dimensions.
+
+    `shrinkage`: S + shrinkage · tr(S)/n · I takes the place of S, so that no direction is magnified without limit.
     """
     n = len(spread)
     with one_thread():
@@ -92,7 +94,9 @@ def learn_whitening(
     key: str,
     setting: WhiteningSetting,
 ) -> list[tuple[Record, NDArray[np.float64]]]:
-    """Learn a whitening from labelled pairs."""
+    """Learn a whitening from labelled pairs. `moments`, `spread`: of the rows of all training pairs, and of the
+    positive ones; see `fit_whitening`.
+    """
     began = perf_counter()
     parameters = fit_whitening(moments, spread, setting.shrinkage)[: setting.dim]
     seen = whiten(train.positive.descriptors, parameters)

@@ -71,7 +71,8 @@ def judge_searches(
     progress: Progress | None = None,
 ) -> tuple[RetrievalVerdict | None, str]:
     """Judge a descriptor that was learnt from mined matches by what searches find; None, and the end of a sentence that
-    says why, where its photos are not at hand.
+    says why, where its photos are not at hand. `held_out`: how the image pairs were divided, with the seed; see
+    `MinedMatches.pair_split`.
     """
     if source is None or source.collection is None:
         return None, "a file of matches has no photos to search, so learn from the collection"

@@ -65,6 +65,9 @@ def judge(
 ) -> RetrievalVerdict:
     """Compare what searches find with a learnt descriptor and with another; see `learning.judge`. `needed`: photos that
     must be searched too.
+
+    `source`: whose photos are searched, and with whose regions; its own descriptor and vocabulary have no part in it.
+    `learnt_from`: paths of photos that it was learnt from. No scene that has one is asked for.
     """
     tell = progress or (lambda step, done, of: None)
     rows = [row for row in source.catalogue.read(all_indexed) if os.path.isfile(file_of(row.path))]  # noqa: PTH113 (see `find_photo`)

@@ -42,7 +42,9 @@ def index_with(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Path:
-    """Index photos with a descriptor and a vocabulary of its own, unless that is done; give the collection."""
+    """Index photos with a descriptor and a vocabulary of its own, unless that is done; give the collection. `staged`:
+    folder of features that were extracted before, which are taken where they are of this descriptor.
+    """
     found = find_descriptor(descriptor)
     told = {
         "photos": [(row.path, row.size, row.mtime_ns) for row in photos],
@@ -72,7 +74,10 @@ def search_boxes(
     shown: list[frozenset[int]] | None = None,
     progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """Average precisions (Q, E) of boxes that a collection is asked for. A photo that it lacks is never found."""
+    """Average precisions (Q, E) of boxes that a collection is asked for. A photo that it lacks is never found. `turns`:
+    turns at which a query is tried; 1: upright. `shown`: is given for each query which of its positives are found, as a
+    search calls it, by the last of the engines.
+    """
     precisions = np.zeros((len(queries), len(engines)))
     with Collection.open(folder) as collection:
         rows = {row.path: row for row in collection.catalogue.read(all_indexed)}

@@ -70,7 +70,10 @@ def link_strictly(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StrictLinks:
-    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt."""
+    """Verify candidates again, by descriptors that are each other's nearest, and keep those beyond doubt. `found`:
+    pairs that some search has verified, and their inliers. Pairs that have a photo in common are looked at too.
+    `known`: file (.npz) of pairs that were matched before; those that are new are added to it.
+    """
     if not collection.options.keep_descriptors:
         raise CairnError("{folder} keeps no descriptors: index with {--keep-descriptors}.", folder=collection.folder)
     tell = progress or (lambda step, done, of: None)

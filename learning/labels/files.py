@@ -20,7 +20,9 @@ _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 def read_labels(source: Path, rows: Sequence[ImageRow], skip_missing: bool = False) -> Labels:
-    """Read labels of a collection's photos."""
+    """Read labels of a collection's photos. `rows`: the photos of the collection, as its catalogue gives them. What the
+    source does not mention is background.
+    """
     source = Path(source)
     if source.is_dir():
         oxford = any(_GROUND_TRUTH.fullmatch(path.name) for path in _entries(source))

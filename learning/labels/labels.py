@@ -98,6 +98,9 @@ def split(
     """Divide image numbers (N,) into those to learn from and those to test with (section V), ascending. The share
     holds, but for less than one photo each, for the positives and junk of every object, for the background, and for all
     together.
+
+    `labels`: what is known of them. The photos asked with are always in the test part. `share`: part of the other
+    photos that is learnt from, from 0 to 1.
     """
     everything = np.unique(np.asarray(numbers, np.int64))
     groups = [labels_of.positives for labels_of in labels.objects]

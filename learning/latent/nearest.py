@@ -44,7 +44,9 @@ def find_nearest(
     count: int = 0,
     workers: int = 1,
 ) -> Nearest:
-    """Compare features (rising) with all their candidates, exactly, by rows that W (m, n) projects."""
+    """Compare features (rising) with all their candidates, exactly, by rows that W (m, n) projects. `count`: how many
+    of the nearest negatives are named.
+    """
     bounds = np.flatnonzero(np.diff(matches.pair[features], prepend=-1, append=-1))
     groups = [
         features[start : min(start + _BLOCK, last)]

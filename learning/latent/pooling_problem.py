@@ -40,7 +40,8 @@ class PoolingProblem:
         kept: NDArray[np.int64] | None = None,
     ) -> "PoolingProblem":
         """Make it in units of the data, of all rings or of some. `means` (N,): mean ψ of the positives and of the
-        negatives. `kept` (K,) int: the rings that may have weight.
+        negatives. `kept` (K,) int: the rings that may have weight. `mu`: μ₁ in the units of
+        `ring_selection.WeightUnits`; so is γ of `averaging`.
         """
         near, far = means if kept is None else (means[0][kept], means[1][kept])
         units = WeightUnits.of(near, far, balanced)

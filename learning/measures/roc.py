@@ -18,7 +18,7 @@ def roc_curve(
 def fpr_at_recall(distances: NDArray[np.floating], match: NDArray[np.bool_], recall: float = 0.95) -> float:
     """Rate of false positives, FP / (FP + TN), at the smallest distance whose recall, TP / (TP + FN), is as large as
     wanted. Nothing is interpolated: pairs at that distance all count as matches. Raises ValueError as `roc_curve`, and
-    unless 0 < recall <= 1.
+    unless 0 < recall <= 1. `recall`: wanted TP / (TP + FN), above 0 and at most 1.
     """
     if not 0 < recall <= 1:
         raise ValueError(f"recall must lie above 0 and be at most 1, and is {recall}.")

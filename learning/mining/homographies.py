@@ -100,7 +100,7 @@ def refine_map(
 ) -> NDArray[np.float64]:
     """Refine the affine map (2, 3) of a plane to the projective or affine map (3, 3) which the most matches (N, 2)
     agree on; the given one if none does better. `agreed` (K,): the matches that agree on it by verification's own,
-    larger tolerance.
+    larger tolerance. `source`, `target`: points of all the tentative matches.
     """
     best = np.vstack([affine, [0, 0, 1]])
     most = int(np.count_nonzero(_agreeing(best, source, target, options.tolerance)))

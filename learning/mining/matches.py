@@ -178,7 +178,7 @@ class MinedMatches:
 
     def pair_split(self, share: float = 0.2, seed: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Divide the image pairs into those to learn from and those to validate on; see `split_image_pairs`. Photos
-        serve both only where it cannot be helped.
+        serve both only where it cannot be helped. `share`: of the features, about, that is for validation.
         """
         sizes = np.bincount(self.pair, minlength=len(self.pairs))
         return split_image_pairs(self.pairs, sizes, share, np.random.default_rng(seed))

@@ -56,6 +56,9 @@ class PhotoSource:
         """Propose image pairs (T, 2) of places in `paths`, sorted, and say how they were found; `number` 0: those of
         `PAIRS`. Where the ranking knows none they are drawn at random. Photos that somebody called no match are left
         out.
+
+        `how`: one of `PROPOSALS`: at random, or by the tf-idf ranking of the collection. By default the latter, where
+        the source is a collection with a vocabulary.
         """
         ranks = self.collection is not None and self.collection.has_vocabulary
         how = how or ("ranking" if ranks else "random")

@@ -15,6 +15,8 @@ def split_image_pairs(
     neither empty. Photos that are linked through pairs go to one side. Only where one group has nearly all, that group
     is divided: photos that grow from one of them, and the pairs among these, are for validation, and pairs across are
     for training.
+
+    `share`: of the whole that is wanted for validation, above 0 and below 1.
     """
     if len(pairs) < 2:
         raise CairnError(

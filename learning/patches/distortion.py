@@ -10,7 +10,9 @@ from retrieval.regions.geometry import rotations
 
 
 def draw_linear(rng: np.random.Generator, rotation: float, stretch: float, scale: float) -> NDArray[np.float64]:
-    """Draw a linear map (2, 2) float64 of the plane. `rotation`: standard deviation of the turn, degrees."""
+    """Draw a linear map (2, 2) float64 of the plane. `rotation`: standard deviation of the turn, degrees. `stretch`: of
+    the logarithm of what is stretched along a random direction, and shrunk across it.
+    """
     turn, axes = rotations(np.array([np.deg2rad(rotation) * rng.standard_normal(), rng.uniform(0, np.pi)]))
     along = np.exp(stretch * rng.standard_normal())
     linear = turn @ axes @ np.diag([along, 1 / along]) @ axes.T
@@ -23,6 +25,8 @@ def expose(
     """Take a picture (H, W), 0..255, in other light, as uint8; one in two is blurred, and one in two noisy. `seen` (H,
     W) float32: the picture. `blur`: standard deviation of the blur, pixels, at most. `noise`: standard deviation of the
     noise, grey values, at most.
+
+    `gamma`: standard deviation of the logarithm of the exponent that light is taken to.
     """
     light: NDArray[Any] = seen
     blurred, noisy = rng.random(2) < 0.5

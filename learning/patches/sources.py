@@ -126,7 +126,7 @@ def describe_patches(
     footprint: float = 1.0,
 ) -> NDArray[np.float32]:
     """Describe patches (K,) of a set, a batch at a time, as rows (K, D) float32; `describe` takes patches (N, size,
-    size).
+    size). `footprint`: share of a patch's side, about its middle, that is described.
     """
     rows = np.empty((0, 0), np.float32)
     with one_thread():

@@ -62,6 +62,10 @@ def learn_similarity(
 ) -> LearntSimilarity:
     """Learn a sparse similarity matrix from what photos are to be found by which. Some are held out, and decide which
     iteration is best (section IV.D); if objects have too few photos to hold any out, the last iteration counts.
+
+    `relevance`: queries that are in the database themselves, their positives, and what is ignored. `test`: measured at
+    each iteration, as in Fig. 6; they decide nothing. The photos that they ask with are not to be in `relevance`: see
+    `Relevance.without`.
     """
     options = options or SimilarityOptions()
     tell = progress or (lambda step, done, of: None)

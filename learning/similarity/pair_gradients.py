@@ -88,7 +88,9 @@ def pair_gradients(
     workers: int = 1,
     progress: Step | None = None,
 ) -> PairGradients:
-    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j."""
+    """Compute ∂S_ij/∂R of distinct image pairs, rows of `vectors` sorted by i, then j. `pairs`: off-diagonal entries of
+    R that are free.
+    """
     gather = _Gather(vectors, pairs)
     images, starts = np.unique(left, return_index=True)
     bounds = [*starts.tolist(), len(left)]

@@ -45,7 +45,8 @@ class Triplets:
 
 def collect_triplets(vectors: "csr_matrix", relevance: Relevance, options: TripletOptions) -> Triplets:
     """Collect triplets from the ranked lists of the training queries. Hard: l is no positive, and ranked by tf-idf
-    above the positive j. Random: any positive j and any l that is neither positive nor ignored.
+    above the positive j. Random: any positive j and any l that is neither positive nor ignored. `relevance`: queries
+    that are themselves in the database, with their positives and what is ignored.
     """
     rng = np.random.default_rng(options.seed)
     options = _shared(options, len(relevance.queries))

@@ -70,6 +70,10 @@ def write_photos(
 ) -> SegmentRow:
     """Write a segment of photos, with notes of them; the catalogue does not know it before its row is committed.
     `rows`: the photos, by ascending number; at least one.
+
+    `features`: the words and columns of each; all have the same columns, when the geometry of earlier versions is
+    brought up to date, but for keypoints of another program, which earlier versions did not keep: all have them, or
+    none.
     """
     parent = collection.folder / SEGMENTS
     columns = [as_encoded_now(one.columns) for one in features]

@@ -60,7 +60,9 @@ class Statistics:
 def content_key(
     folder: Path, rows: Sequence[SegmentRow], removed: Numbers[int], vocabulary_fingerprint: str
 ) -> str | None:
-    """What statistics are computed from, as a text; None if segments are not those that the catalogue names."""
+    """What statistics are computed from, as a text; None if segments are not those that the catalogue names. `removed`:
+    numbers of images that are in segments, and do not count.
+    """
     if not all(row.sha256 is not None and is_there(folder, row) for row in rows):
         return None
     segments = [[row.folder, row.sha256] for row in rows]
@@ -77,7 +79,9 @@ def content_key(
 
 
 def write_statistics(path: Path, key: str, index: InvertedIndex, augmentation: str | None = None) -> None:
-    """Write the statistics of an index with the default options, whole or not at all."""
+    """Write the statistics of an index with the default options, whole or not at all. `augmentation`: key of the
+    augmentation that the index has.
+    """
     counts = {"words": index.words, "images": len(index.norms), "imbalance": index.imbalance}
     header = {"format": _PLAIN_FORMAT, "key": key, **counts}
     if augmentation is not None:

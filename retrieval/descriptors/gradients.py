@@ -35,6 +35,8 @@ def orientation_channels(patches: NDArray[np.float32], orientations: int = 8) ->
     """Split the gradient of patches (N, S, S) into channels (orientations, N, S - 2, S - 2): each pixel's magnitude is
     shared linearly between its two nearest orientations (Lowe, IJCV 2004, section 6.1; Simonyan14 section 3). Central
     differences need neighbours: the outermost pixels are left out.
+
+    `orientations`: number of channels; channel k is centred at the angle 2πk / orientations, from x towards y.
     """
     across = patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]
     down = patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]

@@ -34,7 +34,13 @@ def model_file(name: str, folder: Path | None = None) -> Path | None:
 
 
 def find_descriptor(name: str, folder: Path | None = None) -> Descriptor:
-    """Look a descriptor up by its name, or read it from its file."""
+    """Look a descriptor up by its name, or read it from its file.
+
+    `name`: a name of `DESCRIPTORS` or `MODELS`; the path of a file (.npz) that `cairn learn` or `cairn compress` wrote;
+    building blocks, such as ``T3h-S4-25``, with the parameters that learning them begins with; the name of one of
+    another program, as a collection of such features has it (see `retrieval.descriptors.foreign`); or the name or place
+    of an extension (`index.extensions`).
+    """
     if name in DESCRIPTORS:
         return DESCRIPTORS[name]()
     file = model_file(name, folder)

@@ -19,7 +19,9 @@ _LARGEST = 65_504.0  # what float16 holds
 
 
 def placed(entry: Entry, width: int, height: int, orientation: int = 1) -> Entry:
-    """Features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it."""
+    """Features in the pixels of an upright photo of some size, that of the file's picture or a multiple of it.
+    `orientation`: of the stored one, as its EXIF says: 1 to 8.
+    """
     stored = (width, height) if orientation < 5 else (height, width)
     # Versions of a program differ in this: a size that is the upright photo's alone tells that it was turned.
     was_turned = entry.size and _is_of(entry.size, (width, height)) and not _is_of(entry.size, stored)

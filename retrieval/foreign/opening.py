@@ -64,7 +64,8 @@ def identify(
     max_features: int = 0,
 ) -> tuple[ForeignDescriptor, FeatureOptions]:
     """Tell what features of photos are, by the first that there are, and what is known of keypoints. `label`: what
-    people call the descriptor; by default the name of the file or folder.
+    people call the descriptor; by default the name of the file or folder. `values`: how entries are compared, one of
+    `VALUES`: see `described_as`. `max_features`: features of a photo at most; 0: all.
     """
     roots, error = roots_of(photos), None
     found = list_photos(photos)

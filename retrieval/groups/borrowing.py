@@ -33,6 +33,8 @@ def borrow(
     """Choose the features, ascending, that a photo borrows of each neighbour: what lies strictly inside it (spatial
     database-side feature augmentation; Arandjelović & Zisserman, CVPR 2012, section 5). Beyond the paper, what the
     photo or a better neighbour has at the same place is left out, and what most neighbours agree on comes first.
+
+    `size`: width and height of the photo, in units of its longer side.
     """
     from scipy.spatial import cKDTree
 

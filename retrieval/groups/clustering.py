@@ -11,7 +11,9 @@ def cluster(links: Mapping[Pair, float], *, agreement: float = 0.3, fewest: int 
 
     Two clusters become one where enough nodes of the smaller have an edge to the larger: a part of them, and two at
     least. So an edge between two albums by mistake changes neither. A single node joins by edges to two nodes: a photo
-    of two paintings does not make one album of theirs.
+    of two paintings does not make one album of theirs. `links`: strength of each edge, by its two nodes, ascending: of
+    edges with equally many common neighbours the stronger comes first. `fewest`: fewest such nodes, and fewest nodes of
+    the larger cluster at the other ends, for clusters that large.
     """
     neighbours: dict[int, set[int]] = {}
     for one, other in links:

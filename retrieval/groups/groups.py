@@ -205,6 +205,12 @@ def form_groups(
 ) -> tuple[FoundGroup, ...]:
     """Divide photos into groups, clusters of their links that one wrong link does not join, that of most photos first.
     `registered`: near duplicates by pixels; by default those whose map says so.
+
+    `rows`: by their numbers, the photos of `links` and of `copies`, and whatever others. Those of one content are in
+    one group, whatever verification finds in them. `copies`: photos that are one picture, perhaps turned or mirrored:
+    in one group, and near duplicates. `rejected`: pairs, ascending, that are no near duplicates of each other whatever
+    others say of them: those of one content are. `grey`: photos without colours: none of them is the original of one
+    that has colours.
     """
     first_of = _first_of_content(rows)
     same = {(first, number) for number, first in first_of.items() if number != first}

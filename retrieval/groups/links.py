@@ -73,6 +73,11 @@ def link_photos(
 ) -> dict[tuple[int, int], Link]:
     """Ask a collection with each of its photos, by the features that it keeps. Links are by the two image numbers,
     ascending, of the direction with more inliers, at least `min_inliers`. Pairs called no match are kept, but left out.
+
+    `keep`: keep each photo's links in the catalogue as they are found. Photos that it knows are not asked with again,
+    so that a run that was interrupted goes on, and one after photos were added asks with those alone: what the others
+    find among the new ones is then known from the new ones. Links of another vocabulary, or of more inliers than are
+    asked for, are forgotten.
     """
     if min_inliers < 1:
         raise CairnError(f"Two photos are verified by one inlier at least, not by {min_inliers}.")
@@ -229,7 +234,9 @@ def found_numbers(
 
 
 def components(pairs: Iterable[tuple[int, int]], numbers: Iterable[int] = ()) -> list[set[int]]:
-    """Connected components of a graph of numbers, by their smallest numbers."""
+    """Connected components of a graph of numbers, by their smallest numbers. `numbers`: numbers that need not be in a
+    pair: those that are not are components of their own.
+    """
     ends = np.array(list(pairs), np.int64).reshape(-1, 2)
     nodes, places = np.unique(np.concatenate([ends.ravel(), np.array(list(numbers), np.int64)]), return_inverse=True)
     one, other = places[: ends.size].reshape(-1, 2).T

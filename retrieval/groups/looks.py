@@ -77,7 +77,8 @@ class Copy:
 
 def look(picture: NDArray[np.uint8], aspect: float | None = None) -> PhotoLook | None:
     """Take a photo's look from an upright picture of some 64 pixels or more, RGB where it has colours; None if it shows
-    next to nothing, as a blank page does.
+    next to nothing, as a blank page does. `aspect`: width over height of the photo, where the picture is a rounded
+    reduction of it.
     """
     grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (SIDE, SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)

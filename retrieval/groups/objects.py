@@ -167,7 +167,8 @@ def seen_objects(
     row: ImageRow, links: Iterable[Link], rows: Mapping[int, ImageRow], options: ObjectOptions | None = None
 ) -> list[SeenObject]:
     """Find the parts of a photo that linked photos show, those that most show first: the frame of the linked photo,
-    mapped and clipped. Regions that overlap enough are one object, with the region of most inliers.
+    mapped and clipped. Regions that overlap enough are one object, with the region of most inliers. `rows`: the others,
+    by their numbers: a link to one that is not there does not count.
     """
     options = options or ObjectOptions()
     width, height = row.width, row.height

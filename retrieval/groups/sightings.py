@@ -29,7 +29,9 @@ def see_photos(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> dict[int, PhotoLook]:
-    """Take the looks of photos, by their numbers, without those that show next to nothing, or cannot be read."""
+    """Take the looks of photos, by their numbers, without those that show next to nothing, or cannot be read. `rows`:
+    the photos. Of those of one content only the first is looked at.
+    """
     # The rows of a large collection are not kept.
     wanted: dict[str, tuple[int, Callable[[], PhotoLook | None]]] = {}
     for row in rows:

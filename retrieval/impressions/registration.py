@@ -108,7 +108,8 @@ def register_impression(
     The homography is refined by the enhanced correlation coefficient at increasing resolution (Evangelidis and
     Psarakis, *Parametric image alignment using ECC maximization*, 2008), then polynomials are fitted by Gauss-Newton
     steps in which pixels that differ, as at breaks, count less. Each step is kept only where the two agree better.
-    `region` (H, W): pixels of the frame that are compared; by default all.
+    `region` (H, W): pixels of the frame that are compared; by default all. `start`: from the frame to the other photo,
+    as the match has it.
     """
     inside = np.ones(reference.shape, bool) if region is None else region
     best = _scored(start, reference, other, inside)

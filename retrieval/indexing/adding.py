@@ -60,7 +60,10 @@ def index_photos(
     A photo whose content is known, and whose file has gone from where it was, has moved: it keeps its number. One whose
     file has gone from the folders that are given is marked as missing, and stays searchable. Photos that cannot be read
     stop nothing: the report has the reasons. After `time_limit` seconds, from when the new photos are known, no further
-    photo is begun; the next run goes on, and every run does at least one more.
+    photo is begun; the next run goes on, and every run does at least one more. `vocabulary`: a collection, or the
+    vocabulary folder of one, whose vocabulary is taken instead of making one. `again`: take in photos that were removed
+    for good, too: each leaves the list of these when it is in, or has failed. `exclude`, `include`: patterns of what is
+    passed over in folders, or taken all the same, from now on: see `Passing`.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")

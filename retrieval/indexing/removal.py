@@ -32,6 +32,11 @@ def remove_photos(
 ) -> list[str]:
     """Take photos out of a collection, all that are asked for or none, in one transaction; give their names, in order.
     They stay in their segments, as tombstones, until these are merged. Raises PhotoNotFound.
+
+    `missing`: also those whose files were gone when they were last looked for, and are gone still. `gone`: folders that
+    are gone for good: with `missing`, photos of other folders that are not there are no reason to take them out, but a
+    drive that is not connected. `for_good`: keep them out when their folders are indexed again, wherever their files
+    are then; see `exclusions`. A `folder` stays out with whatever is put into it later.
     """
     if not names and not missing and folder is None:
         raise CairnError("Say which photos to remove: their names, {--folder} or {--missing}.")

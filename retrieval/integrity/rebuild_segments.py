@@ -46,7 +46,10 @@ def rewrite_segments(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Rewriting:
-    """Extract the photos of damaged segments again, and put new segments in their place, one after the other."""
+    """Extract the photos of damaged segments again, and put new segments in their place, one after the other.
+    `numbers`: of each, the numbers of its indexed photos, ascending. `drop_missing`: photos that are found nowhere, or
+    can no longer be read, leave the collection: their failures say why, and indexing them again brings them back.
+    """
     done = Rewriting()
     finder = PhotoFinder(photos)
     if not collection.extractor.is_ready and not drop_missing:

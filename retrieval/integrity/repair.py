@@ -85,6 +85,10 @@ def repair_collection(
     """Make again what is damaged in a collection, as far as that can be done: options, descriptor and small files of
     the vocabulary from copies, its index from its centres, a catalogue from its snapshot or its rows that can be read
     and what the segments note, and damaged segments from their photos. A repair that is killed is picked up by another.
+
+    `drop_missing`: photos that a damaged segment cannot be made without, and that are found nowhere, leave the
+    collection. `features`: features of the photos, of a collection whose features are another program's: see
+    `open_features`.
     """
     start = time.perf_counter()
     missing = [path for path in photos if not path.exists()]

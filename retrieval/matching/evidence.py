@@ -76,8 +76,9 @@ def weigh(false_alarms: float, narrow: float, rarity: float, options: EvidenceOp
 def close_places(
     query: Frames, image: Frames, transform: NDArray[np.float64], threshold: float, options: EvidenceOptions
 ) -> int:
-    """Count the places of the matches that agree with a map within the narrow tolerances. `transform` (2, 3): the
-    map.
+    """Count the places of the matches that agree with a map within the narrow tolerances. `transform` (2, 3): the map.
+    `query`, `image`: the features of the inliers: row k of both is a match. `threshold`: of verification, as a part of
+    the longer side.
     """
     from retrieval.matching.evidence_kernels import close_matches
 
@@ -128,7 +129,8 @@ def is_strip(
     extent: float = np.inf,
 ) -> bool:
     """Whether nearly all matched places lie in one low strip of both photos, as a line of text does. `source`, `target`
-    (N, 2): matched places in the query and in the photo.
+    (N, 2): matched places in the query and in the photo. `extent`: height of what is searched for, in units of
+    `source`. All matches of a frieze lie in a strip.
     """
     from retrieval.matching import evidence_kernels
 

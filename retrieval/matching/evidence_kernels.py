@@ -193,7 +193,8 @@ def is_strip(
     source: NDArray[np.float32], target: NDArray[np.float32], strips: NDArray[np.float64], beside: int
 ) -> bool:
     """Whether nearly all matched places (N, 2) lie in one low strip of both photos. `strips` (S, 3): heights, least
-    parts of the matches, and how many times as wide as high they are at least.
+    parts of the matches, and how many times as wide as high they are at least. `beside`: matches outside a strip that
+    make it a part of something larger.
     """
     number = len(source)
     inside = np.empty(number, np.bool_)

@@ -79,7 +79,10 @@ def are_equal(
     place: float,
     shape: float,
 ) -> bool:
-    """Whether all features of a photo are those of the query, taken in the order (N,)."""
+    """Whether all features of a photo are those of the query, taken in the order (N,). `order`: feature of the query
+    that each one of the photo is. `place`, `shape`: how far their places may be apart; and the elements of their
+    frames, in units of the largest of the photo's.
+    """
     for one in range(len(order)):
         other = order[one]
         if not max(abs(query[other, 0] - image[one, 0]), abs(query[other, 1] - image[one, 1])) <= place:
@@ -105,7 +108,8 @@ def own_maps(
     freedom: int,
 ) -> NDArray[np.float32]:
     """Maps (H, 7) that take the frames of matches `rows` (H,) in the query to those in the photo: linear part, row by
-    row, shift, and logarithm of the scale.
+    row, shift, and logarithm of the scale. `freedom`: 3 (scale and shift), 4 (and rotation) or 5 (affine; "down" is
+    kept where the frames keep it).
     """
     maps = np.empty((len(rows), 7), np.float32)
     for place in range(len(rows)):
@@ -152,6 +156,8 @@ def promising_maps(
     """Maps (H, 7), as `own_maps` gives them, of those matches of each of some photos that tell most: of few pairs a
     word, and of large regions. Gives also the places (H, 2) in the query of their matches, and the first map (B + 1,)
     of each photo. At most `most` matches of a photo; maps that enlarge, reduce or stretch too much are left out.
+
+    `max_log_zoom`, `max_stretch`: largest logarithm of a scale; largest ratio of a map's two scales.
     """
     photos = len(starts) - 1
     room = longest = 0

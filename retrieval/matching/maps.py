@@ -32,7 +32,9 @@ class Maps:
 
 
 def single_match_maps(query: Frames, image: Frames, freedom: int) -> Maps:
-    """The map of each match: the one that takes its frame in the query to that in the photo."""
+    """The map of each match: the one that takes its frame in the query to that in the photo. `freedom`: 3 (scale and
+    shift), 4 (and rotation) or 5 (affine; "down" is kept where the frames keep it).
+    """
     from retrieval.matching.map_kernels import own_maps
 
     return Maps(own_maps(*query.plain, *image.plain, np.arange(len(query.centres)), freedom))

@@ -35,6 +35,9 @@ def match_descriptors(
 ) -> NDArray[np.int32]:
     """Match descriptors (N, D) and (M, D) that are each other's nearest, and clearly nearer than the second nearest:
     features (K, 2) of query and photo, each at most once.
+
+    `query`: descriptors of the query; prepared, where there are many photos to match. `ratio`: largest ratio of the
+    distances to the nearest and the second nearest of the photo (Lowe, IJCV 2004, section 7.1).
     """
     left = (query if isinstance(query, PreparedQuery) else prepare_query(query)).left
     if len(left) == 0 or len(image) < 2:

@@ -59,6 +59,7 @@ def agreeing(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Matches that agree with a map (2, 3), none for a singular one, and squared symmetric transfer errors (K,) of all.
     `points` (4, K): places in query and photo; `scales` (K,): logarithms of the scales of the matches' own maps.
+    `limit`, `scale_limit`: square of the threshold; largest difference of logarithms of scale.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)
@@ -238,6 +239,8 @@ def refine(
     keep the best: matches (N,), map (2, 3), and mean of the squared symmetric transfer errors, infinite if nothing
     agrees. Each feature takes part in one match at most: the closest of both its features; then once more among what is
     left free.
+
+    `pairs`: feature of the query, feature of the photo.
     """
     number = points.shape[1]
     error, agrees = np.empty(number, np.float32), np.empty(number, np.uint8)

@@ -31,7 +31,9 @@ def match_signed(
     words: tuple[NDArray[np.integer], NDArray[np.integer]],
     signatures: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None,
 ) -> NDArray[np.int32]:
-    """Match features (K, 2) of equal words, one to one: those whose signatures are each other's nearest."""
+    """Match features (K, 2) of equal words, one to one: those whose signatures are each other's nearest. `signatures`:
+    of the same features. Without them a word tells two features only where each photo has one of it.
+    """
     found = []
     by_word = [_by_word(one) for one in words]
     for word in by_word[0].keys() & by_word[1].keys():
@@ -61,7 +63,8 @@ def two_views(
     matches: NDArray[np.int32], first: NDArray[np.float32], second: NDArray[np.float32], side: float
 ) -> TwoViews | None:
     """Epipolar geometry of two photos by tentative matches (K, 2) of places in pixels (RANSAC; Hartley & Zisserman,
-    *Multiple View Geometry*, chapter 11); None where fewer than `FEWEST` agree.
+    *Multiple View Geometry*, chapter 11); None where fewer than `FEWEST` agree. `side`: longer side of the larger
+    photo.
     """
     if len(matches) < FEWEST:
         return None

@@ -132,6 +132,12 @@ def verify(
 ) -> Verification:
     """Find the map that the most tentative matches (K, 2) agree on; `NOTHING` where the agreement may well be by
     chance, or is that of a line of text.
+
+    `query`, `image`: the matched features of the two photos: row k of both belongs to tentative match k. `pairs`:
+    tentative matches: feature of the query, feature of the photo. `rarity`: of the photos' words, see
+    `retrieval.matching.evidence.weigh`. `maps`: hypotheses, such as `shortlist` gives: they are tried, and those of the
+    matches near them. Where they are left out, all tentative matches give one each. `extent`: height of what is
+    searched for, in units of the longer side: see `is_strip`.
     """
     from retrieval.matching.refinement_kernels import count_agreeing, refine, settle
     from retrieval.matching.vote_kernels import most_voted

@@ -66,7 +66,7 @@ def most_voted(
 ) -> tuple[NDArray[np.int64], int]:
     """Numbers of the `most` maps (H, 7) that the most matches `pairs` (K, 2) agree with, the best and first ones first,
     and the number of features, of query or photo, whichever are fewer, with matches. A feature with many matches counts
-    once.
+    once. `maps`: linear part, row by row, shift, and logarithm of the scale.
     """
     use_wide_vectors()
     number = len(pairs)
@@ -187,7 +187,7 @@ def judge_maps(
     another from `firsts` (B + 1,), `points` (4, K) and `scales` (K,) of matches from `starts` (B + 1,). `fewest` (B,
     2): fewest matches that agree with one of a photo's maps, and with a fitted one; `fitted`, `kept`: maps of a photo
     that are fitted, and given, at most. Gives how many (B,), 0 where nothing speaks for a photo, and (B, kept, 7), the
-    best first.
+    best first. `limit`, `scale_limit`: square of the threshold; largest difference of logarithms of scale.
     """
     photos = len(starts) - 1
     narrow, apart = np.float32(1 / limit), np.float32(1 / scale_limit)

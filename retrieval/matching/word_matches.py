@@ -33,7 +33,10 @@ class QueryWords:
         )
 
     def match(self, image_words: NDArray[np.integer], most: int) -> NDArray[np.int32]:
-        """Pair the features (K, 2) of the query with those of a photo, sorted by word, that have the same word."""
+        """Pair the features (K, 2) of the query with those of a photo, sorted by word, that have the same word. `most`:
+        largest number of pairs. If there are more, so many are given all the same: those of the words with the fewest
+        pairs, and of the last word that has room, those whose features have about the same rank in it.
+        """
         if not len(self._distinct):
             return np.zeros((0, 2), np.int32)
         place = np.minimum(np.searchsorted(self._distinct, image_words), len(self._distinct) - 1)
@@ -51,6 +54,9 @@ class QueryWords:
         (K, 2) by photo, first pair of each photo (B + 1,), how many pairs the word of each pair has in its photo (K,),
         and how many there are of each photo (B,), those left out included. `words` (M,): sorted in each photo, which
         begin at `offsets` (B + 1,).
+
+        `most`: largest number of pairs of one photo. If there are more, those of whole words are given, the words with
+        the fewest pairs first; where that leaves more than half of the room, as `match` gives them.
         """
         from retrieval.matching.word_kernels import match_words
 

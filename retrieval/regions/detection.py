@@ -40,6 +40,9 @@ def detect_regions(
     """Detect affine-covariant regions in a grey image (H, W), by falling response; none where it is smaller than 16
     pixels. All detectors have the affine adaptation of Mikolajczyk & Schmid, IJCV 2004; what is their own is in
     `detectors`. No region with its centre in `outside` (H, W) is taken, nor counted by a limit.
+
+    `within`: x0, y0, x1, y1: only regions with their centre in this box, its border included, are taken. They are the
+    same as without it, but for `RegionOptions.max_features`, which counts those in the box.
     """
     options = options or RegionOptions()
     detector = find_detector(options.detector)

@@ -84,6 +84,8 @@ def find_places(line: NDArray[np.float32], differences: bool, layout: Layout, bo
     level (3, N), from level to level, first maxima, then minima, row by row. `layout`: number of levels, height, width;
     samples of the line from one level to the next, and from one row to the next; and samples at the border that are not
     searched, at least 1.
+
+    `differences`: whether the response is their difference, or they are it.
     """
     number, height, width, area, stride, border = layout
     responses = number - differences

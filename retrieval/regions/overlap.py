@@ -143,6 +143,8 @@ def overlap_error(
     (geometric mean of the semi-axes) both sizes are first multiplied by what brings the first ellipse to it; the
     centres stay, as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the frame
     where it is the unit circle.
+
+    `regions1`, `regions2`: ellipses ``x, y, a, b, c`` in pixels; the first ones are the reference.
     """
     pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
     errors = np.empty(len(pairs))

@@ -82,7 +82,8 @@ def patch_levels(space: ScaleSpace, frames: NDArray[np.float64], size: int) -> N
 
 def resample_patches(patches: NDArray[np.number], size: int, share: float = 1.0) -> NDArray[np.float32]:
     """Resample patches (N, S, S) to another number of samples along a side, the outermost ones staying where they are;
-    smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases.
+    smoothed first if that is coarser, as by `extract_patches`, so that nothing aliases. `share`: of the patch's side,
+    about its middle, that is taken: 1, or less of it.
     """
     grey = np.asarray(patches, np.float32)
     spacing = share * (grey.shape[1] - 1) / (size - 1)

@@ -87,7 +87,8 @@ def sample(
     patches: NDArray[np.float32],
 ) -> None:
     """Sample a level through affine frames (N, 2, 2), maps from the `grid` (2, S²) to pixels around the centres, to
-    `patches` (N, S²).
+    `patches` (N, S²). `level`: its samples (H stride,), float32, row by row, each followed by padding; the stride from
+    the begin of a row to that of the next; its height and width; step and offset, see `Octave`.
     """
     line, stride, height, width, step, offset = level
     number = grid.shape[1]

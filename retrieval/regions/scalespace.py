@@ -71,7 +71,8 @@ class ScaleSpace:
 
 def build_scale_space(image: NDArray[np.float32], options: ScaleSpaceOptions, *, sampled: bool = False) -> ScaleSpace:
     """Smooth an image (H, W) by steps of 2^(1/S), octave by octave (Lowe, IJCV 2004, section 3); with no octave where
-    it is smaller than 16 pixels.
+    it is smaller than 16 pixels. `sampled`: leave out the levels beyond those that patches are sampled from: extrema
+    cannot be looked for.
     """
     height, width = image.shape
     double = options.double and max(height, width) <= _LARGEST_DOUBLED

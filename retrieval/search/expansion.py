@@ -46,7 +46,8 @@ def back_project(
     signatures: NDArray[np.uint8] | None = None,
 ) -> View:
     """Map the features of a verified photo into the query, and keep those that fall into its region (x0, y0, x1, y1 in
-    units of the query's longer side); none if nothing is verified.
+    units of the query's longer side); none if nothing is verified. `verification`: with a transform from the query to
+    the photo.
     """
     view = indexed_view(image, signatures)
     if verification.transform is None:
@@ -62,7 +63,7 @@ def back_project(
 def near_places(view: View, places: NDArray[np.floating], reach: float) -> View:
     """Keep the features of a view that lie near to some places (N, 2) where a photo agrees with the query, in units of
     its longer side: a feature within the region is taken to be of the object only there, as the photo shows other
-    things, too.
+    things, too. `reach`: largest distance, in the same units.
     """
     from scipy.spatial import cKDTree
 
@@ -92,6 +93,8 @@ def discriminative_words(
     tf-idf vectors are the positives and negatives of a support vector machine over the words of the positives
     (Arandjelović & Zisserman, CVPR 2012, section 4). Words that speak against are left out, so that scores are as of
     any query.
+
+    `cost`: C of the machine: see `retrieval.search.linear_svm.train`.
     """
     from scipy.sparse import csr_array
 

@@ -220,6 +220,8 @@ def most_agreed(
     and least squares of the errors in the other photo (Hartley & Zisserman, *Multiple View Geometry*, sections 4.7 and
     4.8, in coordinates as 4.4.4 wants them). `draws`: of four matches, at most; fewer where one has held four right
     ones, all but surely.
+
+    `tolerance`: largest error of a match that agrees, in the units of `target`.
     """
     number = len(source)
     here, there = np.empty((2, number)), np.empty((2, number))

@@ -65,7 +65,8 @@ def project_outline(corners: NDArray[np.float64], matrix: NDArray[np.float64]) -
 
 def clip_polygon(corners: NDArray[np.float64], width: int, height: int) -> NDArray[np.float64]:
     """Clip a convex polygon (n, 2) to a photo (Sutherland & Hodgman, *Reentrant Polygon Clipping*, CACM 1974): (m, 2)
-    in the same order; m is 0 or from 3 to n + 4.
+    in the same order; m is 0 or from 3 to n + 4. `width`, `height`: pixels of the photo, which reaches from -0.5 to
+    width - 0.5 and height - 0.5.
     """
     points = corners.tolist()
     for axis, sign, bound in ((0, 1, -0.5), (1, 1, -0.5), (0, -1, 0.5 - width), (1, -1, 0.5 - height)):

@@ -53,7 +53,10 @@ def draw_matches(
     query: Query,
     options: PictureOptions | None = None,
 ) -> None:
-    """Write a picture of the best matches, each next to the query."""
+    """Write a picture of the best matches, each next to the query. `found`: the answer, the best first, each with the
+    query whose features it matches. Verified ones are shown with their matches, others without. `query`: shown alone if
+    nothing was found.
+    """
     options = options or PictureOptions()
     pairs = [
         _pair(_Tile.of_query(asked, options.tile), index, asked, hit, row, place + 1, options)

@@ -202,6 +202,10 @@ def extract_query(
     """Extract the features of a query from its photo. `soft`: nearest words that a feature is shared between in scoring
     (soft assignment; Philbin et al., CVPR 2008). `signed`: nearest words by which a feature gets signatures (0: none);
     those of turned views get theirs by one word.
+
+    `turns`: number of equally spaced turns at which the query may be tried; 1 is upright only. A collection whose
+    patches are rotated needs none. At other turns than upright the strongest `TURNED_REGIONS` are described, when their
+    views are asked for: the weaker ones cost time, and precision by chance matches.
     """
     signatures = collection.signatures if signed else None
     describe = partial(
@@ -254,7 +258,9 @@ def recall_query(
 def recall_described(
     collection: Collection, row: ImageRow, source: QuerySource, image: ImageFeatures, *, soft: int = 1, signed: int = 0
 ) -> Query:
-    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read."""
+    """Make a query of a photo of the collection by the descriptors that are kept of it: its file is not read. `image`:
+    the features of the photo, with the column ``descriptor``.
+    """
     width, height = row.width or 1, row.height or 1
     clipped = clip_box(source.box, width, height) if source.box is not None else None
     frames = decode_geometry(image.columns, np.arange(len(image.words)))

@@ -137,7 +137,9 @@ class Ranking(Sequence[Hit]):
 def by_score(
     numbers: NDArray[np.uint32], scores: NDArray[np.float32], names: Names, top: int | None = None
 ) -> NDArray[np.int64]:
-    """Places of photos in the order of their scores (N,): see `Ranking`."""
+    """Places of photos in the order of their scores (N,): see `Ranking`. `names`: gives the names of photos whose
+    scores are equal. `top`: places that are wanted; fewer where there are fewer photos.
+    """
     wanted = len(numbers) if top is None else min(top, len(numbers))
     places = _reaching(scores, wanted)  # so that a tie at the last place too is broken by name
     ranked = rank(Scores(places.astype(np.uint32), scores[places]))

@@ -71,7 +71,7 @@ class Scoreboard(ABC):
     def best(self, weights: Weights, top: int | None, also: Iterable[int] = ()) -> Candidates:
         """Photos of the best scores with views of some weights (V,): at least `top`, all that tie with the last, and
         those of score 0 by ascending number if the others do not suffice. None: as many as can be had; here that is
-        all.
+        all. `also`: numbers of photos that are given in any case.
         """
 
     @abstractmethod

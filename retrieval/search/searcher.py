@@ -97,7 +97,9 @@ class Searcher:
         `among` (n,): only these are ranked, verified and used to expand the query, with the scores that they have among
         all; unknown numbers are ignored. `region`: x0, y0, x1, y1 of what is searched for, in units of the longer side;
         only expansion needs it. `top`: places that are wanted: photos elsewhere are ranked no further. None: as many as
-        can be had.
+        can be had. `views`: the features that are searched for, at one turn or several; the first is upright. Where the
+        best photos are verified, the others are looked at only where they can still change the answer, or `every_turn`
+        is set.
         """
         if self.options.expand != "none" and region is None:
             raise ValueError("expansion needs the region of the query")
@@ -105,7 +107,9 @@ class Searcher:
             return _Search(self, views, among, top).run(region)
 
     def aligned(self, answers: Sequence[RankedAnswer], *, match_all: bool, top: int) -> list[Ranking]:
-        """Rankings of the same photos that several answers rank, so that each can be compared with the others."""
+        """Rankings of the same photos that several answers rank, so that each can be compared with the others.
+        `match_all`: whether a photo counts by the worst of the answers: see `combine`.
+        """
         if len(answers) == 1:
             return [answers[0].hits]
         also = tuple({number for one in answers for number in one.ranked.found})

@@ -85,7 +85,8 @@ class Epoch:
 
 def open_epoch(collection: Collection, shards: int) -> Epoch:
     """Take what a collection holds now, and cut it into shards. Holders find the files in the collection's folder, or
-    in the storage that it was indexed with: what is not there yet is sent.
+    in the storage that it was indexed with: what is not there yet is sent. `shards`: how many; fewer where there are
+    fewer segments.
     """
     if shards < 1:
         raise CairnError(f"A collection is cut into one shard at least, not into {shards}.")

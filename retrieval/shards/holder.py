@@ -116,7 +116,12 @@ class Holder:
         names: Sequence[int],
         views: Mapping[int, View],
     ) -> list[NDArray[np.float64]]:
-        """Begin to score with views: see `LocalScoreboard.begin`."""
+        """Begin to score with views: see `LocalScoreboard.begin`.
+
+        `search`: what the search is called, the key of the part, the options of the engine, the number of views.
+        `among`: numbers of the photos that may be found, if not all. `which`, `names`: places of the views, and what
+        the front calls them. `views`: by these names, those that the front has not sent before.
+        """
         token, key, options, number = search
         if token not in self._searches:
             engine = self._part(key).engine(options)

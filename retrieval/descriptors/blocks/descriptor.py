@@ -224,6 +224,9 @@ def clipped_to_unit(rows: NDArray[np.float32], threshold: float, rounds: int = _
     """Normalise rows (N, D), clip at `threshold` κ and normalise again until nothing is left to be clipped (N-block,
     Brown11 III.E); negative entries are clipped alike. Rows are shorter where a patch has next to no contrast, zero
     where it has none.
+
+    `rounds`: at most, as in the paper; there a row stays as it is. After 20, rows of random parts of photos lie, in the
+    mean, 0.003 (T3h, T3j) or 0.04 (T1c) from where the rounds would end at κ √D = 1.6, and 0.05 or 0.24 at 1.1.
     """
     bright = _lengths(rows) >= np.float32(_FAINTEST)
     rows = to_unit(rows, _FAINTEST)

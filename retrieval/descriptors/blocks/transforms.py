@@ -104,7 +104,8 @@ def line_operator(
     size: int, sigma: float, taps: NDArray[np.float64] | None = None, margin: int = 0
 ) -> NDArray[np.float32]:
     """Matrix (S + 2 margin, S) that filters a line of samples by `taps` (2 R + 1,), smoothed first by a Gaussian of
-    `sigma` samples (0: none).
+    `sigma` samples (0: none). `size`: samples of the line, S; beyond its ends it is continued by its border samples.
+    `margin`: samples beyond each end that results are given for too.
     """
     reach = int(np.ceil(4 * sigma))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2) if sigma > 0 else np.ones(1)

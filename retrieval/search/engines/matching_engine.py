@@ -48,7 +48,9 @@ class MatchingEngine(Engine):
         self._mean_idf: WeakKeyDictionary[View, float] = WeakKeyDictionary()
 
     def _tentative(self, view: View, images: Sequence[ImageFeatures], most: int) -> Tentative:
-        """Match features of a view with those of some photos that have the same word."""
+        """Match features of a view with those of some photos that have the same word. `most`: largest number of matches
+        of one photo; where there are more, those of the least ambiguous words are given.
+        """
         offsets = np.concatenate([[0], np.cumsum([len(image.words) for image in images])]).astype(np.int64)
         words = np.concatenate([image.words for image in images]) if images else np.zeros(0, np.int32)
         pairs, starts, ambiguity, totals = view.lookup.match_many(words, offsets, most)
