@@ -64,7 +64,8 @@ class Matches:
     """The match of each feature x of the first photo that has a positive: its nearest neighbour in P(x) ∪ N(x)."""
 
     features: NDArray[np.int64]  # (F,) int64: x, rising
-    right: NDArray[np.bool_]  # (F,) bool: a positive is nearer than every negative; not so where they tie
+    # (F,) bool: a positive is nearer than every negative (Simonyan14 equation 15); not so where they tie
+    right: NDArray[np.bool_]
     scores: NDArray[np.float64]  # (F,): distance of the match, or its ratio to the second's; smaller is surer
 
 

@@ -66,7 +66,8 @@ def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeature
 def score_aggregated(
     index: InvertedIndex, queries: Sequence[AggregatedFeatures], bits: int, options: AggregationOptions
 ) -> NDArray[np.float32]:
-    """Score photos (Q, photos), 0 to 1, by the aggregated selective match kernel of binary signatures, ASMK*.
+    """Score photos (Q, photos), in the order of `index.image_numbers`, 0 to 1, by the aggregated selective match kernel
+    of binary signatures, ASMK*.
 
     K(X, Y) = γ(X) γ(Y) Σ_c w_c σ(u(X_c, Y_c)) over the words c of both: u = 1 - 2 h / bits for aggregates that differ
     in h bits, and σ(u) = u^α above the threshold, else 0 (Tolias, Avrithis, Jégou, ICCV 2013, equations 7 and 17). γ

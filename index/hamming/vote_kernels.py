@@ -37,9 +37,8 @@ def best_matches(
 ) -> NDArray[np.int64]:
     """Rows (K,), by photo and then the query's feature, of the best matches that a feature, of the query or of a photo,
     has with one other photo. First each feature of the query chooses, then each of a photo; of equally good ones the
-    first, by query's feature, word and rank. `images`, `features`: all photos and features of the query are below them.
-
-    `photos`, `query`, `words`, `ranks`: as those of `SignedMatches`; no two matches are equal in all four.
+    first, by query's feature, word and rank. No two matches (see `SignedMatches`) are equal in photo, feature, word and
+    rank; `images`, `features`: all photos and features of the query are below them.
     """
     number = len(photos)
     order = _stable_order(photos, _stable_order(query, np.arange(number), features), images)

@@ -202,9 +202,9 @@ def count_votes(
 
 
 def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Score photos (photos,) by the votes of matches, which the matches of one feature share, s ← s √(s / Σs), Σ
-    (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou, Douze, Schmid, CVPR 2009),
-    divided by the root of the photo's number of features, those that it borrows among them.
+    """Score photos (photos,), in the order of `index.image_numbers`, by the votes of matches, which the matches of one
+    feature share, s ← s √(s / Σs), Σ (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou,
+    Douze, Schmid, CVPR 2009), divided by the root of the photo's number of features, those that it borrows among them.
     """
     from index.hamming.vote_kernels import shared_votes
 

@@ -167,9 +167,7 @@ def verify(
             best, best_map, best_error = chosen, transform, error
         if maps is not None and _alarms(len(best), features, expected, options) < options.clear_alarms:
             break
-    if best_map is None or len(best) < options.min_inliers:
-        return NOTHING
-    if _is_stretched(best_map, options):
+    if best_map is None or len(best) < options.min_inliers or _is_stretched(best_map, options):
         return NOTHING
     seen = _seen(source[best], target[best], options)
     if _alarms(seen, features, expected, options) > options.false_alarms:
@@ -185,9 +183,7 @@ def verify(
     if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
     if log_odds < options.evidence.sure:
-        if alarms > options.unsure_alarms:
-            return NOTHING
-        return replace(NOTHING, unsure=len(best), log_odds=log_odds)
+        return NOTHING if alarms > options.unsure_alarms else replace(NOTHING, unsure=len(best), log_odds=log_odds)
     found = Verification(pairs[best], best_map, log_odds)
     # What is found is decided. How many matches agree is not: the map is one of several that are near each other.
     settled, settled_map, _ = settle(best_map, points, matches, scales, *options.limits)

@@ -139,10 +139,10 @@ def overlap_error(
     pairs: NDArray[np.int64],
     radius: float | None = None,
 ) -> NDArray[np.float64]:
-    """Overlap error (K,) of pairs of ellipses of one image, 1 - intersection / union, within 0.01. With a `radius`
-    (geometric mean of the semi-axes) both sizes are first multiplied by what brings the first ellipse to it; the
-    centres stay, as in the authors' program. The area is a sum over rays from the first ellipse's centre, in the frame
-    where it is the unit circle.
+    """Overlap error (K,) of pairs of ellipses of one image, 1 - intersection / union, within 0.01: 0 for the same one,
+    1 for disjoint ones. With a `radius` (geometric mean of the semi-axes) both sizes are first multiplied by what
+    brings the first ellipse to it; the centres stay, as in the authors' program. The area is a sum over rays from the
+    first ellipse's centre, in the frame where it is the unit circle.
 
     `regions1`, `regions2`: ellipses ``x, y, a, b, c`` in pixels; the first ones are the reference.
     """
