@@ -30,10 +30,10 @@ class EvidenceOptions:
     that it reaches on scenes left out of it are in the documentation; `scripts/verified.py --fit` prints both.
     """
 
-    wide: float = 1.414  # weight of the root of the digits of the expected number of false alarms, threshold as it is
-    narrow: float = 0.776  # the same for the narrow tolerances below
-    rarity: float = 3.709  # weight of the rarity of the photos' words
-    constant: float = -4.489
+    wide: float = 1.53  # weight of the root of the digits of the expected number of false alarms, threshold as it is
+    narrow: float = 0.38  # the same for the narrow tolerances below
+    rarity: float = 3.02  # weight of the rarity of the photos' words
+    constant: float = -3.56
     sure: float = 1.0  # smallest sum, the logarithm of the odds, that verifies
     most: float = 60.0  # digits that count, at most
     commonest: float = -1.5  # bounds of the rarity that counts
@@ -42,6 +42,7 @@ class EvidenceOptions:
     log_scale: float = 0.45  # of the logarithm of the ratio of scales
     shape: float = 0.6  # of the difference of shapes, Frobenius norm of D⁻¹ L Q - 1 with unit determinants
     by_chance: float = 0.0864  # least part of the matches within the threshold that are within the narrow ones too
+    crowded: float = 2.0  # times the even rate: agreement within the threshold that is usual, and counts for nothing
     # Height of a strip, the least part of the inliers that lie in it in both photos, and how many times as wide as
     # high they are at least: what lies so is text, or an edge.
     strips: tuple[tuple[float, float, float], ...] = ((0.06, 0.8, 3.0), (0.06, 0.9, 0.0), (0.1, 0.95, 3.0))
@@ -103,8 +104,8 @@ def chance_rates(
     """Measure which parts of all pairs of a feature of one photo and one of the other agree with a map (2, 3) by
     chance; no less than if they were spread evenly.
 
-    Features crowd in texture, with similar sizes: twice to ten times more pairs agree than if they were spread evenly
-    over the photos, and fifty times more where all are in one corner, as those of a drawing are on a page of text.
+    Features crowd in texture, with similar sizes: most photos have one to four times as many pairs that agree as if
+    they were spread evenly, and those of which all features are in one corner, as a drawing on a page of text, twenty.
     `query`, `image`: features that take part in tentative matches, each once; some of them are enough. `limits`: of
     verification: of the squared transfer error, and of the logarithm of the ratio of scales.
     """
@@ -114,7 +115,7 @@ def chance_rates(
     wide, narrow = count_agreeing_pairs(*query.plain, *image.plain, transform, both).tolist()
     number = max(len(query.centres) * len(image.centres), 1)
     evenly = even_rate(limits[0])
-    return ChanceRates(max(wide / number, evenly), max(narrow / number, evenly * options.by_chance))
+    return ChanceRates(max(wide / number / options.crowded, evenly), max(narrow / number, evenly * options.by_chance))
 
 
 def even_rate(limit: float) -> float:
