@@ -15,7 +15,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.masked import note_masked
-from retrieval.catalogue.passing import change_passing, passing_of
+from retrieval.catalogue.passing import change_passing, choose_films, passing_of
 from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
@@ -49,6 +49,8 @@ def index_photos(
     again: bool = False,
     exclude: Sequence[str] = (),
     include: Sequence[str] = (),
+    films: bool | None = None,
+    frame_every: float | None = None,
     workers: int = 1,
     preparer: Preparer | None = None,
     time_limit: float | None = None,
@@ -72,6 +74,8 @@ def index_photos(
         Take in photos that were removed for good, too: each leaves the list of these when it is in, or has failed.
     exclude, include : sequence of str
         Patterns of what is passed over in folders, or taken all the same, from now on: see `Passing`.
+    films, frame_every : bool and float, optional
+        Whether films in folders are taken from now on, and seconds between their frames: see `choose_films`.
     workers : int
         Processes; the result does not depend on it.
     preparer : Preparer, optional
@@ -106,6 +110,8 @@ def index_photos(
         before = collection.catalogue.read(passing_of)
         if before.changed(exclude, include) != before:
             collection.catalogue.write(change_passing, exclude, include)
+        if films is not None or frame_every is not None:
+            collection.catalogue.write(choose_films, films, frame_every)
         _take_vocabulary(collection, vocabulary)
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from retrieval.library.photos import PhotoRow
-from retrieval.metadata.pages import file_of, hash_photo, page_content, split_page
+from retrieval.metadata.pages import file_of, hash_photo, page_content, page_mark, split_page
 from retrieval.web.pool.workers import Refused
 
 
@@ -150,8 +150,7 @@ def one_a_file(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
 
 
 def _name_of_file(row: PhotoRow) -> str:
-    _, page = split_page(row.path)
-    return (row.name or "").removesuffix(f"#{page}" if page is not None else "")
+    return (row.name or "").removesuffix(page_mark(*split_page(row.path)))
 
 
 def _changed(row: PhotoRow) -> Refused:
