@@ -222,6 +222,9 @@ class PhotoDetails(Photo):
     link: str | None = Field(
         None, description="Address that lasts as long as the file is what it is, below the collection's."
     )
+    film: float | None = Field(
+        None, description="Of a frame of a film that may be had: where in it, in seconds; 0 for that of its first shot."
+    )
 
 
 class Layout(BaseModel):

@@ -14,6 +14,7 @@ from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import list_folder
 from retrieval.curation.uploads import check_room, incoming_folder, keep_uploads, safe_folder, safe_name
 from retrieval.jobs.kinds import index_of
+from retrieval.library.browsing import takes_films
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, folder_id, service_of
@@ -41,6 +42,7 @@ class Roots(BaseModel):
 
     roots: list[AllowedFolder]
     known: list[KnownFolder] = Field(description="Folders whose photos are in the collection.")
+    films: bool = Field(description="Whether films of folders are taken, too.")
 
 
 class AwayFolder(BaseModel):
@@ -92,7 +94,8 @@ def roots(request: Request) -> Roots:
         )
         for one in service.indexed_folders()
     ]
-    return Roots(roots=named_roots(service.options.roots), known=known)
+    films = takes_films(service.collection.catalogue)
+    return Roots(roots=named_roots(service.options.roots), known=known, films=films)
 
 
 @router.get("/away")
