@@ -23,7 +23,7 @@ LEAST_DIFFERENCE, RATIO = 0.2, 3.0
 """Share of the pixels that change their colour at a cut, and how many times as many as around it."""
 LEAST_FRAMES = 5
 """Of a shot: a flash begins none."""
-ALIKE = 0.5
+ALIKE = 0.6
 """Correlation of two frames, from which they show the same."""
 LEAST_TIME, LONGEST_TIME = 2_000, 10_000
 """Milliseconds of a stretch, before the next one may begin within a shot; and those whose sharpest frame is taken."""
@@ -130,7 +130,8 @@ def frames_of_shots(sketches: Iterable[Sketch]) -> Iterator[int]:
                 taken = None
             reference, best, parted = frame, frame, False
         elif best is not None and frame.time - reference.time <= LONGEST_TIME:
-            best = max(best, frame, key=lambda one: one.sharpness)
+            if frame.sharpness > best.sharpness and _are_alike(reference, frame):
+                best = frame
         elif best is not None:
             if not (taken and _are_alike(taken, best)):
                 yield best.time

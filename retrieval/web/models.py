@@ -373,7 +373,10 @@ class Result(BaseModel):
     query_index: int = Field(description="Which photo of the query it matches.")
     turn: float = Field(description="Turn of the query that it was found at: radians, clockwise.")
     region: Region
-    page: int | None = Field(None, description="Of a file of several, from 1; null for the page that stands for it.")
+    page: int | None = Field(
+        None,
+        description="Of a file of several, from 1, or of a film milliseconds; null for the page that stands for it.",
+    )
     mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
 
 

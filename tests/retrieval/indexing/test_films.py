@@ -100,7 +100,7 @@ def test_frames_move_change_and_go_with_their_film(tmp_path: Path, folder: Path,
     os.utime(folder / "other.mp4", (1e9, 1e9))
     told = cairn("index", collection, folder, "--json").json
     assert told["added"] == 2 and len(told["vanished"]) == 2
-    assert cairn("remove", collection, "--missing", "--json").json["removed"] == 2
+    assert len(cairn("remove", collection, "--missing", "--json").json["removed"]) == 2
     (folder / "other.mp4").unlink()
     assert len(cairn("index", collection, folder, "--json").json["vanished"]) == 2
 
@@ -133,7 +133,7 @@ def test_a_film_is_given_out_in_parts_to_those_who_may_have_originals(
     frame, single = next(number for name, number in numbers.items() if "#" in name), numbers["single.png"]
     with serving(collection, tmp_path / "cache") as address, httpx.Client(base_url=address, timeout=60) as client:
         told = client.get(f"/api/photos/{frame}").json()
-        assert told["film"] == told["page"] / 1000 > 0 and told["title"].startswith("film.mp4 at 00:00:0")
+        assert told["film"] > 0 and told["title"].startswith("film.mp4 at 00:00:0")
         assert client.get(f"/api/photos/{single}").json()["film"] is None
         whole = client.get(f"/api/photos/{frame}/film")
         assert (whole.content, whole.headers["content-type"]) == (content, "video/mp4")
