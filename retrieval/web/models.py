@@ -375,7 +375,7 @@ class Result(BaseModel):
     region: Region
     page: int | None = Field(
         None,
-        description="Of a file of several, from 1, or of a film milliseconds; null for the page that stands for it.",
+        description="Of a file of several, from 1, or of a film its time in ms; null for the one that stands for it.",
     )
     mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
 

@@ -9,6 +9,7 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.attributes import some_of
 from index.text import readable
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import list_folder
@@ -73,6 +74,7 @@ class RootFolder(BaseModel):
     name: str
     path: str
     photos: int = Field(description="Files in it that look like photos, those of folders in it not counted.")
+    films: int = Field(description="Those that look like films.")
     folders: list[SubFolder]
     more: bool = Field(description="Whether there is more in it than was looked at.")
 
@@ -129,7 +131,8 @@ def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
     """Tell what lies in a folder below one of some roots."""
     found = list_folder(roots, root, path)
     folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in found.folders]
-    return RootFolder(root=root, name=found.name, path=path, photos=found.photos, folders=folders, more=found.more)
+    counted = some_of(found, "name", "photos", "films", "more")
+    return RootFolder(root=root, path=path, folders=folders, **counted)
 
 
 _FORM = form_of(
