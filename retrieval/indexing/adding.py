@@ -107,9 +107,7 @@ def index_photos(
     failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked(), changed(collection):
-        before = collection.catalogue.read(passing_of)
-        if before.changed(exclude, include) != before:
-            collection.catalogue.write(change_passing, exclude, include)
+        _pass_over(collection, exclude, include)
         if films is not None or frame_every is not None:
             collection.catalogue.write(choose_films, films, frame_every)
         _take_vocabulary(collection, vocabulary)
@@ -147,6 +145,12 @@ def index_photos(
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
     return report
+
+
+def _pass_over(collection: Collection, exclude: Sequence[str], include: Sequence[str]) -> None:
+    before = collection.catalogue.read(passing_of)
+    if before.changed(exclude, include) != before:
+        collection.catalogue.write(change_passing, exclude, include)
 
 
 class _Steps:
