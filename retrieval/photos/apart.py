@@ -55,7 +55,7 @@ PIXELS_A_SECOND = 1_000_000
 """Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
 PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
 """Memory that a page of a PDF, or a film, may take: what it asks for is not known before it is drawn."""
-FILM_SECONDS = 3 * 3600
+FILM_SECONDS = 6 * 3600
 """Seconds of the processor that a film may take, however long it is."""
 PATIENCE = 20.0
 """How many times as long as of the processor it may take by the clock."""

@@ -19,11 +19,11 @@ from retrieval.photos.work import refuse_large
 
 MOST_FRAMES = 2_000_000
 """Frames of a film that are looked at: 22 hours of 25 a second."""
-FRAMES_A_PHOTO = 50
+FRAMES_A_PHOTO = 10
 """Frames that may take as long to decode as a photo of their size."""
 MOST_THREADS = 4
 """Threads that decode a film of which all frames are read."""
-_LEAST_MISSING = 0.02  # share of a film that ends early: what it says of its length is no more exact than that
+_LEAST_MISSING = 1_000  # milliseconds, of a film that ends early: it may begin so late, and its length be that of all
 
 
 class Film:
@@ -82,8 +82,8 @@ class Film:
         """Share of the film's length by which it ends early, 0 to 1, once it was surveyed."""
         said = self._capture.get(cv2.CAP_PROP_FRAME_COUNT), self._capture.get(cv2.CAP_PROP_FPS)
         length = 1000 * said[0] / said[1] if min(said) > 0 else 0.0
-        missing = 1 - (self._end + 1000 / said[1]) / length if length else 0.0
-        return missing if _LEAST_MISSING < missing <= 1 else 0.0
+        missing = length - self._end - 1000 / said[1] if length else 0.0
+        return min(1.0, missing / length) if missing > max(_LEAST_MISSING, length / 20) else 0.0
 
     def frame(self, time: int | None) -> tuple[int, Image.Image]:
         """Read the frame at some time, or the next one after it; without one that of the first shot; give its time.
