@@ -129,6 +129,13 @@ def rows_of_paths(session: Session, paths: Sequence[str]) -> list[tuple[int, str
     return [(number, state) for number, state, path in session.execute(query) if path in wanted]
 
 
+def paths_of_pages(session: Session, file: str) -> list[str]:
+    """Paths of the images that are pages of a file and are not removed, but for the one that stands for it."""
+    is_page = ImageRow.path.startswith(f"{file}#", autoescape=True)
+    paths = session.scalars(sa.select(ImageRow.path).where(is_page, ImageRow.state != REMOVED))
+    return [path for path in paths if path.startswith(f"{file}#")]  # SQLite takes upper for lower case
+
+
 def make_tombstones(session: Session, numbers: Iterable[int], for_good: bool = False) -> None:
     """Turn indexed photos into tombstones; their names become free, their numbers do not.
 

@@ -3,8 +3,10 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from glob import escape
+from math import inf
 from pathlib import Path
 
 from sqlalchemy.orm import Session
@@ -19,6 +21,9 @@ from retrieval.photos.passing import Passing
 PASSING_KEY = "cairn.passing"
 """Setting of the catalogue: patterns of `Passing`, JSON."""
 
+SHORTEST, LONGEST = 0.1, 86_400
+"""Seconds between the frames of a film."""
+
 _LONGEST = 1000  # characters of a pattern
 
 
@@ -27,9 +32,10 @@ def passing_of(session: Session) -> Passing:
     try:
         found = json.loads(setting_of(session, PASSING_KEY) or "{}")
         exclude, include = (tuple(map(str, found.get(name, ()))) for name in ("exclude", "include"))
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        every = float(found.get("frame_every", 0))
+        return Passing(exclude, include, found.get("films") is True, every if 0 < every < inf else 0)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return Passing()
-    return Passing(exclude, include)
 
 
 def change_passing(session: Session, exclude: Iterable[str], include: Iterable[str]) -> None:
@@ -51,8 +57,27 @@ def change_passing(session: Session, exclude: Iterable[str], include: Iterable[s
         _keep(session, after)
 
 
+def choose_films(session: Session, films: bool | None, frame_every: float | None) -> None:
+    """Say whether films are taken from now on, and how many seconds lie between their frames (0: by shots).
+
+    None: that stays as it is; films are taken where an interval is given.
+
+    Raises
+    ------
+    CairnError
+        The interval is no number of seconds that makes sense.
+    """
+    if frame_every is not None and not (frame_every == 0 or SHORTEST <= frame_every <= LONGEST):
+        raise CairnError(f"Frames are {SHORTEST} to {LONGEST} seconds apart (0: by shots), not {frame_every:g}.")
+    before = passing_of(session)
+    films = films if films is not None else before.films or frame_every is not None
+    every = frame_every if frame_every is not None else before.frame_every
+    if (films, every) != (before.films, before.frame_every):
+        _keep(session, replace(before, films=films, frame_every=float(every)))
+
+
 def _keep(session: Session, passing: Passing) -> None:
-    keep_setting(session, PASSING_KEY, json.dumps({"exclude": passing.exclude, "include": passing.include}))
+    keep_setting(session, PASSING_KEY, json.dumps(asdict(passing)))
 
 
 def exclude_folder(session: Session, folder: str, rows: Iterable[ImageRow]) -> None:
@@ -76,4 +101,4 @@ def take_folders_again(session: Session, paths: Sequence[Path]) -> None:
         and any(fnmatchcase(f"{path}/", f"{pattern}/*") or pattern.startswith(f"{escape(path)}/") for path in given)
     ]
     if again:
-        _keep(session, Passing(tuple(one for one in passing.exclude if one not in again), passing.include))
+        _keep(session, replace(passing, exclude=tuple(one for one in passing.exclude if one not in again)))

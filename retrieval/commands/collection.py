@@ -86,6 +86,23 @@ def index(
             show_default=False,
         ),
     ] = None,
+    films: Annotated[
+        bool | None,
+        typer.Option(
+            "--films/--no-films",
+            help="Take films, too, from now on: a photo of each shot, and more where it changes.",
+            show_default=False,
+        ),
+    ] = None,
+    frame_every: Annotated[
+        float | None,
+        typer.Option(
+            "--frame-every",
+            metavar="SECONDS",
+            help="Take a frame of films each so many seconds instead, from now on; 0: by their shots.",
+            show_default=False,
+        ),
+    ] = None,
     manifests: Annotated[
         Path | None,
         typer.Option(
@@ -142,8 +159,8 @@ def index(
         typer.Option(
             "--max-pages",
             metavar="N",
-            help="Take N pages of a file of several (TIFF, PDF), and pass over the others; the same command with more, "
-            "or without, takes them.",
+            help="Take N pages of a file of several (TIFF, PDF, film), and pass over the others; the same command with "
+            "more, or without, takes them.",
             min=1,
             show_default=False,
         ),
@@ -245,6 +262,8 @@ def index(
                 again=again,
                 exclude=exclude or (),
                 include=include or (),
+                films=films,
+                frame_every=frame_every,
                 workers=workers,
                 time_limit=60 * time_limit if time_limit is not None else None,
                 max_pages=max_pages,

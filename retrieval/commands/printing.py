@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.text import likely, printable_name
 from retrieval.commands.console import note, print_failures, print_json, say
+from retrieval.metadata.pages import FILMS
 
 if TYPE_CHECKING:
     from retrieval.library.answers import Answer
@@ -63,8 +64,11 @@ def report_index(folder: Path, report: "Added", json: bool) -> None:
     if report.folders_passed_over:
         named = ", ".join(f"{count} {printable_name(name)}" for name, count in report.folders_passed_over.items())
         say(f"Not looked into: {named} (--include takes one in).")
-    if report.passed_over:
-        say(f"Passed over: {_endings(list(report.passed_over.items()))} (no photos that Cairn reads).")
+    others = {ending: count for ending, count in report.passed_over.items() if ending not in FILMS}
+    if films := sum(report.passed_over.values()) - sum(others.values()):
+        say(f"Films passed over: {films} (--films takes them).")
+    if others:
+        say(f"Passed over: {_endings(list(others.items()))} (no photos that Cairn reads).")
 
 
 def _say_manifest(told: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from index.errors import CairnError
 from retrieval.collection.layout import OPTIONS
+from retrieval.metadata.pages import is_film
 from retrieval.photos.listing import is_photo_suffix
 
 MOST_LISTED = 2000
@@ -34,6 +35,8 @@ class FolderContents:
     name : str
     photos : int
         Files in it that look like photos, those of folders in it not counted.
+    films : int
+        Those that look like films.
     folders : list of str
         Names of the folders in it, but for collections and hidden ones.
     more : bool
@@ -42,6 +45,7 @@ class FolderContents:
 
     name: str
     photos: int
+    films: int
     folders: list[str]
     more: bool
 
@@ -83,7 +87,7 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
     folder = folder_below(roots, root, path)
     top = roots[root].resolve()
     folders: list[str] = []
-    photos = looked = 0
+    photos = films = looked = 0
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -96,12 +100,14 @@ def list_folder(roots: Sequence[Path], root: int, path: str) -> FolderContents:
                     folders.append(entry.name)
                 elif is_photo_suffix(PurePosixPath(entry.name).suffix):
                     photos += 1
+                elif is_film(entry.name):
+                    films += 1
     except OSError as error:
         raise FolderLockedError(
             "This folder cannot be read ({strerror}): choose another.", strerror=error.strerror
         ) from None
     more = looked > 10 * MOST_LISTED or len(folders) >= MOST_LISTED
-    return FolderContents(folder.name, photos, sorted(filter(_is_text, folders), key=str.casefold), more)
+    return FolderContents(folder.name, photos, films, sorted(filter(_is_text, folders), key=str.casefold), more)
 
 
 def under_known_names(photos: Sequence[Path], folders: Collection[Path]) -> list[Path]:

@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from index.errors import CairnError
 from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
-from retrieval.catalogue.changes import make_tombstones, rows_of_paths, unbury
+from retrieval.catalogue.changes import make_tombstones, paths_of_pages, rows_of_paths, unbury
 from retrieval.catalogue.database import chunks
 from retrieval.catalogue.photos import names_of, rows_of_content
 from retrieval.catalogue.schema import INDEXED, ImageRow
 from retrieval.curation.bin import BinEntry, FileNotMoved, find_binned, forget, move_to_bin, put_back
-from retrieval.metadata.pages import file_of, page_path, split_page
+from retrieval.metadata.pages import file_of, is_film, page_path, split_page
 from retrieval.photos.decoding import other_pages
 from retrieval.photos.listing import PAGED_SUFFIXES, is_one_file
 
@@ -95,7 +95,10 @@ def _refuse_part(catalogue: Catalogue, file: Path, going: Sequence[ImageRow]) ->
     if (file.suffix.lower() not in PAGED_SUFFIXES and paths == {str(file)}) or not file.is_file():
         return
     try:
-        paths |= {str(file), *(str(page_path(file, page)) for page in other_pages(file))}
+        if is_film(file):  # of which frames at any time may be there
+            paths |= {str(file), *catalogue.read(paths_of_pages, str(file))}
+        else:
+            paths |= {str(file), *(str(page_path(file, page)) for page in other_pages(file))}
     except CairnError as error:
         if paths != {str(file)}:  # a damaged file of one photo may go
             raise FileNotMoved(

@@ -15,7 +15,7 @@ from index.vocabulary import Vocabulary, VocabularyOptions, default_words
 from retrieval.catalogue.exclusions import include_photos
 from retrieval.catalogue.failures import Failure, failures_in
 from retrieval.catalogue.masked import note_masked
-from retrieval.catalogue.passing import change_passing, passing_of
+from retrieval.catalogue.passing import change_passing, choose_films, passing_of
 from retrieval.catalogue.photos import dates_added
 from retrieval.catalogue.schema import ImageRow
 from retrieval.catalogue.segment_rows import commit_segment, segments_in
@@ -49,6 +49,8 @@ def index_photos(
     again: bool = False,
     exclude: Sequence[str] = (),
     include: Sequence[str] = (),
+    films: bool | None = None,
+    frame_every: float | None = None,
     workers: int = 1,
     preparer: Preparer | None = None,
     time_limit: float | None = None,
@@ -64,6 +66,8 @@ def index_photos(
     vocabulary folder of one, whose vocabulary is taken instead of making one. `again`: take in photos that were removed
     for good, too: each leaves the list of these when it is in, or has failed. `exclude`, `include`: patterns of what is
     passed over in folders, or taken all the same, from now on: see `Passing`.
+    `films`, `frame_every`: whether films in folders are taken from now on, and seconds between their frames: see
+    `choose_films`.
     """
     if time_limit is not None and not time_limit > 0:
         raise CairnError(f"A time limit must be more than 0, not {time_limit:g}.")
@@ -71,9 +75,9 @@ def index_photos(
     failed_before = set(collection.catalogue.read(failures_in))
     tell = progress or (lambda step, done, of: None)
     with report.timed("total"), collection.locked(), changed(collection):
-        before = collection.catalogue.read(passing_of)
-        if before.changed(exclude, include) != before:
-            collection.catalogue.write(change_passing, exclude, include)
+        _pass_over(collection, exclude, include)
+        if films is not None or frame_every is not None:
+            collection.catalogue.write(choose_films, films, frame_every)
         _take_vocabulary(collection, vocabulary)
         preparer = preparer or LocalPreparer(collection, workers)
         with report.timed("extract"):
@@ -109,6 +113,12 @@ def index_photos(
     failing = {failure.path for failure in collection.catalogue.read(failures_in) if failure in failed_before}
     report.failed_before = [entry["path"] for entry in report.failed if entry["path"] in failing]
     return report
+
+
+def _pass_over(collection: Collection, exclude: Sequence[str], include: Sequence[str]) -> None:
+    before = collection.catalogue.read(passing_of)
+    if before.changed(exclude, include) != before:
+        collection.catalogue.write(change_passing, exclude, include)
 
 
 class _Steps:

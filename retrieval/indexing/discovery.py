@@ -27,10 +27,10 @@ from retrieval.catalogue.schema import INDEXED
 from retrieval.catalogue.settings import keep_setting
 from retrieval.collection.collection import Collection
 from retrieval.collection.layout import CHANGES_KEY, PAGES_KEY
-from retrieval.metadata.pages import file_of, page_content, page_path, split_page
+from retrieval.metadata.pages import file_of, is_film, page_content, page_mark, page_path, split_page
 from retrieval.metadata.photo import read_metadata
 from retrieval.metadata.sidecars import ChangeTimes
-from retrieval.photos.decoding import other_pages, read_photo
+from retrieval.photos.decoding import other_frames, other_pages, read_photo
 from retrieval.photos.listing import PAGED_SUFFIXES, away, is_one_file, leads_elsewhere, list_photos, stays_below
 from retrieval.photos.passing import PassedOver
 from retrieval.photos.remarks import Remarks
@@ -151,14 +151,15 @@ class _Survey:
         self.exclusions = Exclusions(catalogue.read(exclusions_in))
         self.seen: set[Path] = set()  # that were looked at
         self.sound: set[str] = set()  # paths of photos that are what they were
-        self.pages = _Pages(collection, paths, again, self.known, max_pages)
+        passing = catalogue.read(passing_of)
+        self.pages = _Pages(collection, paths, again, self.known, max_pages, passing.frame_every)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
         self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
         self._times, self._changes = ChangeTimes(), _Changes(catalogue)
         if again:
             catalogue.write(take_folders_again, paths)
-        passing = catalogue.read(passing_of)
+            passing = catalogue.read(passing_of)
         for path in paths:
             if not os.path.lexists(path):
                 _refuse_away(self.known, path)
@@ -235,7 +236,13 @@ class _Survey:
             if not isinstance(key, str):
                 self._fail(number, path, key)
                 continue
-            for file in self.pages.of(FoundFile(path, name, status.st_size, status.st_mtime_ns, key)):
+            found = FoundFile(path, name, status.st_size, status.st_mtime_ns, key)
+            try:
+                pages = self.pages.of(found, self.report)
+            except CairnError as error:
+                self._fail(number, path, error)
+                continue
+            for file in pages:
                 self.seen.add(file.path)
                 before = self.known.get(str(file.path))
                 if before is None or before.state != INDEXED or before.sha256 != file.key:
@@ -298,12 +305,20 @@ class _Changes:
 class _Pages:
     """The pages of files that have several, each of which is a photo: see `retrieval.metadata.pages`. A file that is
     what it was has the pages that it had. It is opened again where one could not be read, and in folders that no run
-    has looked through for pages, as earlier versions took one page of each file.
+    has looked through for pages, as earlier versions took one page of each file. `every`: seconds between
+    the frames of a film, which are its pages; 0: by its shots; where it has changed a film is looked at again.
     """
 
     def __init__(
-        self, collection: Collection, paths: Sequence[Path], again: bool, known: KnownPhotos, most: int | None
+        self,
+        collection: Collection,
+        paths: Sequence[Path],
+        again: bool,
+        known: KnownPhotos,
+        most: int | None,
+        every: float,
     ) -> None:
+        self._every, self._films, self._keys = every, dict[str, float](), dict[str, str]()
         self._catalogue, self._again, self._known, self._most = collection.catalogue, again, known, most or MOST_PAGES
         self._has_pages = not collection.extractor.reads_files  # other programs describe files
         self._there: dict[str, set[int]] = {}  # by file: its pages, but the one that stands for it
@@ -315,24 +330,28 @@ class _Pages:
             kept = json.loads(self._catalogue.setting(PAGES_KEY) or "{}")
             self._before = {key: {str(one) for one in kept.get(key, ())} for key in self._before}
             self._cut = {str(file): int(most) for file, most in kept.get("cut", {}).items()}
-        self._cut_before = dict(self._cut)
+            self._films = {str(film): float(every) for film, every in kept.get("films", {}).items()}
+        self._cut_before, self._films_before = dict(self._cut), dict(self._films)
         self._now = {os.path.realpath(path) for path in paths if path.is_dir()}
 
     def may_be_more(self, root: Path, file: Path) -> bool:
         """Whether a file that is what it was may have pages that are not in the collection."""
         if not self._has_pages or file.suffix.lower() not in PAGED_SUFFIXES:
             return False
-        is_known = str(root) in self._before["folders"] and str(file) not in self._before["files"]
+        looked = self._films.get(str(file)) == self._every if is_film(file) else str(root) in self._before["folders"]
+        is_known = looked and str(file) not in self._before["files"]
         return self._again or file in self._failed or not is_known or self._cut.get(str(file), self._most) < self._most
 
-    def of(self, file: FoundFile) -> list[FoundFile]:
-        """List the photos of a file; the one that stands for it comes last."""
+    def of(self, file: FoundFile, report: IndexReport) -> list[FoundFile]:
+        """List the photos of a file; the one that stands for it comes last. Raises CairnError for a damaged film."""
         if not self._has_pages or file.path.suffix.lower() not in PAGED_SUFFIXES:
             return [file]
         try:
-            numbers = other_pages(file.path)
-        except CairnError:  # as is said when it is read
-            return [file]
+            numbers = self._frames(file, report) if is_film(file.path) else other_pages(file.path)
+        except CairnError:
+            if is_film(file.path):
+                raise
+            return [file]  # as is said when it is read
         numbers = [number for number in numbers if not os.path.lexists(page_path(file.path, number))]
         self._there[str(file.path)] = set(numbers)
         self._cut.pop(str(file.path), None)
@@ -340,21 +359,37 @@ class _Pages:
             self._cut[str(file.path)] = self._most
             after = numbers[self._most - 1 :]
             known = [number for number in after if str(page_path(file.path, number)) in self._known]
+            if is_film(file.path):  # of other files that is found when they are read
+                report.pages_left += len(after) - len(known)
             numbers = [*numbers[: self._most - 1], *known]
         pages = [
             replace(
                 file,
                 path=page_path(file.path, number),
-                name=f"{file.name}#{number}",
+                name=f"{file.name}{page_mark(file.path, number)}",
                 key=page_content(file.key, number),
             )
             for number in numbers
         ]
         return [*pages, replace(file, others=len(pages))]
 
+    def _frames(self, film: FoundFile, report: IndexReport) -> list[int]:
+        path = str(film.path)
+        self._keys[path] = film.key
+        times, missing = other_frames(film.path, self._every)
+        self._films[path] = self._every
+        if missing:
+            reason = f"the last {max(1, round(100 * missing))}% of the film are missing"
+            report.remarks.append({"path": printable(path), "reason": reason})
+        return times
+
     def lack(self, path: str) -> bool:
         """Whether a photo is a page of a file that was looked at, and does not have it."""
         file, page = split_page(path)
+        if str(file) in self._keys:  # a film has a frame at any time
+            before = self._known.get(path)
+            content = page_content(self._keys[str(file)], page)
+            return page is not None and (before is None or before.sha256 != content)
         return page is not None and page not in self._there.get(str(file), {page})
 
     def keep(self, new: Iterable[FoundFile], sound: Collection_[str]) -> None:
@@ -362,8 +397,9 @@ class _Pages:
         pending = {str(file_of(file.path)) for file in new} & {*sound}
         pending |= self._before["files"] - self._there.keys()
         now = {"folders": self._before["folders"] | self._now, "files": pending}
-        if (now, self._cut) != (self._before, self._cut_before):
-            text = json.dumps({**{key: sorted(some) for key, some in now.items()}, "cut": self._cut})
+        if (now, self._cut, self._films) != (self._before, self._cut_before, self._films_before):
+            listed = {key: sorted(some) for key, some in now.items()}
+            text = json.dumps({**listed, "cut": self._cut, "films": self._films})
             self._catalogue.write(keep_setting, PAGES_KEY, text)
 
 

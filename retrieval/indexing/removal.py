@@ -15,7 +15,7 @@ from retrieval.catalogue.photos import missing_photos, names_of, numbers_of_name
 from retrieval.catalogue.schema import ImageRow
 from retrieval.collection.collection import Collection
 from retrieval.collection.sealing import changed
-from retrieval.metadata.pages import split_page
+from retrieval.metadata.pages import hash_photo, is_film, split_page
 from retrieval.photos.decoding import other_pages
 from retrieval.photos.listing import away
 
@@ -55,7 +55,7 @@ def remove_photos(
             raise CairnError(f"There is no folder {folder!r} with photos in {collection.folder}: nothing was removed.")
         chosen.update(within)
     if missing:
-        lost = [row for row in catalogue.read(missing_photos) if _is_gone(row.path)]
+        lost = [row for row in catalogue.read(missing_photos) if _is_gone(row)]
         _refuse_away(lost, gone)
         chosen.update(row.number for row in lost)
     removed = sorted(catalogue.read(names_of, sorted(chosen)).values())
@@ -82,11 +82,13 @@ def _refuse_away(rows: Sequence[ImageRow], gone: Sequence[Path]) -> None:
             )
 
 
-def _is_gone(path: str) -> bool:
-    """Whether there is certainly no photo at a path: of one that cannot be looked at nothing is known."""
+def _is_gone(row: ImageRow) -> bool:
+    """Whether a photo is certainly not at its path: of one that cannot be looked at nothing is known."""
     try:
-        file, page = split_page(path)
+        file, page = split_page(row.path)
         file.stat()
+        if is_film(file):  # a film has a frame at any time
+            return page is not None and hash_photo(row.path) != row.sha256
         return page is not None and page not in other_pages(file)
     except (FileNotFoundError, NotADirectoryError):
         return True

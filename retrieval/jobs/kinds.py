@@ -121,6 +121,7 @@ class IndexJob(JobKind):
     parts: ClassVar[dict[str, float]] = {"look": 0.02, "extract": 0.5, "vocabulary": 0.28, "index": 0.2}
     places: list[Place] = Field(default=[], max_length=MOST)
     manifests: list[Address] = Field(default=[], max_length=MOST)
+    films: bool | None = None  # None: as it was
 
     @model_validator(mode="after")
     def _something(self) -> "IndexJob":
@@ -141,12 +142,13 @@ class IndexJob(JobKind):
         below = allowed(collection, roots)
         if not all(stays_below(place, below) for place in self.places):
             raise outside()
-        return [*_limits(below), "--", *self.places, *self.manifests]
+        films = {None: [], True: ["--films"], False: ["--no-films"]}[self.films]
+        return [*_limits(below), *films, "--", *self.places, *self.manifests]
 
 
-def index_of(places: Iterable[Path]) -> IndexJob:
-    """Say that photos are added from some places."""
-    return IndexJob(places=[str(place.absolute()) for place in places])
+def index_of(places: Iterable[Path], films: bool | None = None) -> IndexJob:
+    """Say that photos are added from some places, and films or none from now on; None: as it was."""
+    return IndexJob(places=[str(place.absolute()) for place in places], films=films)
 
 
 def index_of_manifest(address: str) -> IndexJob:

@@ -94,7 +94,8 @@ class Result:
     region : list of [x, y] or None
         Corners of where the query's box, or all of it, lies in the photo, clipped to it.
     page : int or None
-        Which page of the file, from 1, where it has several; None for the page that stands for it.
+        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
+        stands for it.
     mirrored : bool
         Whether it shows the mirror image of the query.
     """

@@ -19,6 +19,7 @@ from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.facets import facets_of
 from retrieval.catalogue.failures import failures_in
 from retrieval.catalogue.metadata_store import tag_counts
+from retrieval.catalogue.passing import passing_of
 from retrieval.catalogue.photos import count_indexed, indexed_folders, missing_photos
 from retrieval.library.filters import Filter
 from retrieval.library.photos import PhotoRow
@@ -107,6 +108,11 @@ def sources(catalogue: Catalogue) -> list[Path]:
 def failed_files(catalogue: Catalogue) -> list[Path]:
     """Files that could not be read, or of which a page could not."""
     return [*dict.fromkeys(file_of(one.path) for one in catalogue.read(failures_in))]
+
+
+def takes_films(catalogue: Catalogue) -> bool:
+    """Whether films of folders are taken, too."""
+    return catalogue.read(passing_of).films
 
 
 def _counted(what: str, counts: Iterable[tuple[Any, int]]) -> list[dict[str, Any]]:

@@ -157,6 +157,8 @@ class Collection(Decisions):
         again: bool = False,
         exclude: Iterable[str] = (),
         include: Iterable[str] = (),
+        films: bool | None = None,
+        frame_every: float | None = None,
         workers: int = 0,
         time_limit: float | None = None,
         max_pages: int | None = None,
@@ -182,6 +184,10 @@ class Collection(Decisions):
         exclude, include : iterable of str
             Patterns of files and folders that are passed over, or taken all the same, from now on: names with ``*`` and
             ``?``, or paths. A pattern that is given to one is taken from the other.
+        films : bool, optional
+            Whether films in folders are taken, too, from now on: each shot becomes a photo, or more where it changes.
+        frame_every : float, optional
+            Take a frame of films each so many seconds instead, from now on; 0: by their shots.
         workers : int
             Processes, where no cluster does the work; 0: one for each core. The result does not depend on it.
         time_limit : float, optional
@@ -229,6 +235,8 @@ class Collection(Decisions):
                     again=again,
                     exclude=_patterns(exclude),
                     include=_patterns(include),
+                    films=films,
+                    frame_every=frame_every,
                     workers=processes(workers),
                     preparer=self._cluster.preparer(self.opened) if self._cluster is not None else None,
                     time_limit=time_limit,

@@ -64,7 +64,8 @@ class Match(_Drawn):
     query_ellipses, photo_ellipses : ndarray, shape (N, 5), float32
         Matched regions: x, y, a, b, c with a(u-x)² + 2b(u-x)(v-y) + c(v-y)² = 1, pixels of the upright originals.
     page : int or None
-        Which page of the file, from 1, where it has several; None for the page that stands for it.
+        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
+        stands for it.
     indices : ndarray, shape (N, 2), int32
         Matched features: row of the query's, row of the photo's, as `Collection.features` gives them. The query's are
         -1 where it is no photo of the collection.

@@ -64,7 +64,8 @@ class Photo(_ThumbnailSource, Metadata, _IndexedFacts):
     date_added : str or None
         When it was added to the collection: ISO 8601, UTC.
     page : int or None
-        Which page of the file, from 1, where it has several; None for the page that stands for it.
+        Which page of the file, from 1, where it has several, or when in a film, milliseconds; None for the page that
+        stands for it.
     """
 
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)

@@ -166,7 +166,7 @@ class Metadata:
                 "iptc:2:5",
                 "exif:XPTitle",
             ),
-            last=("xmp:dc:description", "iptc:2:120", "exif:ImageDescription", "takeout:description"),
+            last=("xmp:dc:description", "iptc:2:120", "exif:ImageDescription", "takeout:description", "name:moment"),
             written=("xmp:dc:title",),
             headers="title; titel, titre, título, titolo, photo title, bildtitel, fototitel, titre de la photo, "
             "título de la foto, titolo della foto, titolo foto",

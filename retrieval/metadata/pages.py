@@ -2,6 +2,9 @@
 
 Each page is a photo of its own. The one that stands for its file has the file's own path and content, as the only page
 of a file has: of a TIFF the largest page, of a PDF the first. The others follow it: ``book.tif#2`` is page 2.
+
+A frame of a film is a page whose number is its time, in milliseconds: ``film.mp4#00h13m07s040``. Every system takes
+such names, and they sort as the times do.
 """
 
 from __future__ import annotations
@@ -10,17 +13,66 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from types import MappingProxyType
 
 from index.errors import CairnError
 
 _LAST = 9_999_999
 _PAGES = re.compile(r"([0-9]{1,7})(?:\s*([-–])\s*([0-9]{1,7})?)?", re.ASCII)
-_PAGE = re.compile(r"(.*[^/])#([1-9][0-9]{0,6})", re.DOTALL)
+_PAGE = re.compile(r"(.*[^/])#([1-9][0-9]{0,6}|([0-9]{2})h([0-5][0-9])m([0-5][0-9])s([0-9]{3})?)", re.ASCII | re.DOTALL)
+
+FILMS = MappingProxyType(
+    {
+        ".mp4": "video/mp4",
+        ".m4v": "video/mp4",
+        ".mov": "video/quicktime",
+        ".webm": "video/webm",
+        ".mkv": "video/x-matroska",
+        ".avi": "video/x-msvideo",
+        ".mpg": "video/mpeg",
+        ".mpeg": "video/mpeg",
+        ".3gp": "video/3gpp",
+        ".wmv": "video/x-ms-wmv",
+    }
+)
+"""Extensions of films, and the media type of each."""
+
+LAST_MOMENT = 360_000_000 - 1
+"""Milliseconds from the beginning of a film to the last frame that has a name."""
+
+
+def is_film(file: str | os.PathLike[str]) -> bool:
+    """Whether a file is a film, by its extension; of a frame of one it is False."""
+    return os.path.splitext(file)[1].lower() in FILMS  # noqa: PTH122 (quick: all files of a folder are asked for)
+
+
+def moment(milliseconds: int) -> str:
+    """Write a time in a film as people do, to the second.
+
+    >>> moment(787_040)
+    '00:13:07'
+    """
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
+
+
+def page_mark(file: str | os.PathLike[str], page: int | None) -> str:
+    """Return what stands behind the name of a file in that of a page of it.
+
+    >>> page_mark("book.tif", 12), page_mark("film.mp4", 787_040)
+    ('#12', '#00h13m07s040')
+    """
+    if page is None:
+        return ""
+    if not is_film(file):
+        return f"#{page}"
+    hours, minutes, seconds = moment(page).split(":")
+    return f"#{hours}h{minutes}m{seconds}s{page % 1000:03}"
 
 
 def page_path(file: str | os.PathLike[str], page: int | None) -> Path:
     """Return the path of a page of a file; None: of the page that stands for it."""
-    return Path(file) if page is None else Path(f"{os.fspath(file)}#{page}")
+    return Path(f"{os.fspath(file)}{page_mark(file, page)}")
 
 
 def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
@@ -37,7 +89,7 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     -------
     file : Path
     page : int or None
-        From 1; None for the page that stands for the file.
+        From 1, or milliseconds of a film; None for the page that stands for the file.
 
     Examples
     --------
@@ -48,7 +100,12 @@ def split_page(path: str | os.PathLike[str]) -> tuple[Path, int | None]:
     found = _PAGE.fullmatch(text) if "#" in text else None
     if found is None or os.path.lexists(path):
         return Path(path), None
-    return Path(found[1]), int(found[2])
+    if is_film(found[1]) != (found[3] is not None):
+        return Path(path), None
+    if found[3] is None:
+        return Path(found[1]), int(found[2])
+    seconds = 3600 * int(found[3]) + 60 * int(found[4]) + int(found[5])
+    return Path(found[1]), 1000 * seconds + int(found[6] or 0)
 
 
 def file_of(path: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,7 @@ from retrieval.metadata.containers import MetadataBlocks, find_blocks
 from retrieval.metadata.dates import date_of_name
 from retrieval.metadata.fields import Metadata, combined
 from retrieval.metadata.iptc import read_iptc
-from retrieval.metadata.pages import file_of
+from retrieval.metadata.pages import is_film, moment, split_page
 from retrieval.metadata.sidecars import read_sidecars, read_takeout
 from retrieval.metadata.xmp import read_xmp
 
@@ -22,8 +22,8 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     No pixel is decoded. What cannot be read, or makes no sense, is left out; nothing in a file raises an error.
 
     What an XMP sidecar says (photo.jpg.xmp, then photo.xmp) counts before what the file says itself, and that before
-    the JSON of Google Takeout; the date that the name of the file tells counts last. Within one of them, the order of
-    sources of each field counts. Tags of all are put together.
+    the JSON of Google Takeout; the date that the name of the file tells, and the time of a frame of a film, count last.
+    Within one of them, the order of sources of each field counts. Tags of all are put together.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
     Unreadable
         With `strict` alone: nothing is known of what the file says.
     """
-    own, path = path, file_of(path)
+    own, (path, page) = path, split_page(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return Metadata()
@@ -55,7 +55,11 @@ def read_metadata(path: Path, strict: bool = False) -> Metadata:
         return Metadata()
     sidecars = [*(read_sidecars(own) if own != path else ()), *read_sidecars(path)]
     named = date_of_name(path.name)
-    return combined([*sidecars, _said(blocks), *read_takeout(path), {"name:date": [named] if named else []}])
+    last = {
+        "name:date": [named] if named else [],
+        "name:moment": [f"{path.name} at {moment(page)}"] if page is not None and is_film(path) else [],
+    }
+    return combined([*sidecars, _said(blocks), *read_takeout(path), last])
 
 
 def _said(blocks: MetadataBlocks) -> Said:

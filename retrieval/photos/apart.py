@@ -30,12 +30,23 @@ from PIL import Image
 from index.errors import CairnError
 from index.parallel import can_fork, without_interrupt
 from index.text import printable_name
+from retrieval.metadata.pages import LAST_MOMENT
 from retrieval.photos.confinement import can_give_up_all, give_up_rights
-from retrieval.photos.decoder import COLOUR, GREY, MOST_BLANK, Decoded, decode, is_heic, register_heic, working_size
+from retrieval.photos.decoder import (
+    COLOUR,
+    GREY,
+    MOST_BLANK,
+    PAGES,
+    Decoded,
+    decode,
+    is_heic,
+    register_heic,
+    working_size,
+)
 from retrieval.photos.options import ImageOptions
 from retrieval.photos.pdf import is_pdf, load_pdf
 from retrieval.photos.remarks import Remarks
-from retrieval.photos.tiff import MOST_DIRECTORIES
+from retrieval.photos.tiff import MOST_DIRECTORIES, MOST_PAGES
 from retrieval.photos.work import PhotoTooLarge
 
 LEAST_SECONDS = 20
@@ -43,7 +54,9 @@ LEAST_SECONDS = 20
 PIXELS_A_SECOND = 1_000_000
 """Pixels for each of which as many seconds more are allowed: the slowest formats take a thirtieth of that."""
 PDF_BYTES, PDF_BYTES_A_PIXEL = 1 << 30, 16
-"""Memory that a page of a PDF may take: what it asks for is not known before it is drawn."""
+"""Memory that a page of a PDF, or a film, may take: what it asks for is not known before it is drawn."""
+FILM_SECONDS = 6 * 3600
+"""Seconds of the processor that a film may take, however long it is."""
 PATIENCE = 20.0
 """How many times as long as of the processor it may take by the clock."""
 
@@ -112,13 +125,15 @@ def decoding_here() -> Iterator[None]:
         _here = before
 
 
-def decode_apart(handle: int, options: ImageOptions, wanted: str, page: int | None = None) -> Decoded:
+def decode_apart(
+    handle: int, options: ImageOptions, wanted: str, page: int | None = None, every: float | None = None
+) -> Decoded:
     """Have an open file decoded in a process without rights: see `decode`, which says the same of all results."""
     if not is_apart():
-        return decode(handle, options, wanted, page)
+        return decode(handle, options, wanted, page, every=every)
     for _ in range(2):
         with contextlib.suppress(_Lost):
-            return _ask(handle, options, wanted, page)
+            return _ask(handle, options, wanted, page, every)
     raise CairnError("decoding it was broken off")
 
 
@@ -159,7 +174,7 @@ def _environment() -> dict[str, str]:
     return found | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
-def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None) -> Decoded:
+def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None, every: float | None) -> Decoded:
     """Have a process forked that decodes, and take what it says for what it may be."""
     try:
         server = _started(None)
@@ -167,12 +182,13 @@ def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None) -> D
         raise CairnError(f"no process can be started to decode it ({error.strerror})") from error
     here, there = socket.socketpair()
     with here:
-        here.settimeout(PATIENCE * (LEAST_SECONDS + options.max_pixels / PIXELS_A_SECOND))
+        longest = LEAST_SECONDS + options.max_pixels / PIXELS_A_SECOND
+        here.settimeout(max(PATIENCE * longest, 2 * FILM_SECONDS if every is not None else 0))
         try:
             with there:
                 seconds = LEAST_SECONDS, PIXELS_A_SECOND
-                request = {"options": asdict(options), "wanted": wanted, "page": page, "seconds": seconds}
-                request["memory"] = _memory()
+                request: dict[str, Any] = {"options": asdict(options), "wanted": wanted, "page": page}
+                request |= {"seconds": seconds, "memory": _memory(), "every": every}
                 socket.send_fds(server.control, [json.dumps(request).encode()], [handle, there.fileno()])
             size = int.from_bytes(_receive(here, 4), "big")
         except TimeoutError:
@@ -181,12 +197,13 @@ def _ask(handle: int, options: ImageOptions, wanted: str, page: int | None) -> D
             _started(server)
             raise _Lost from error
         try:
-            return _checked(json.loads(_receive(here, min(size, _LONGEST))), here, options, wanted)
+            answer = json.loads(_receive(here, min(size, _LONGEST)))
+            return _checked(answer, here, options, wanted, every is not None)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise CairnError("decoding it was broken off") from error
 
 
-def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str) -> Decoded:
+def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions, wanted: str, film: bool) -> Decoded:
     """Take an answer apart: a photo may have taken its process over, so nothing in it is believed."""
     if "died" in answer:
         raise CairnError(_DEATHS.get(str(answer["died"]), "its decoder crashed"))
@@ -205,7 +222,8 @@ def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions,
     if not (width > 0 and height > 0 and width * height <= 64 * options.max_pixels and 1 <= orientation <= 8):
         raise ValueError
     page = int(answer["page"])
-    if not (0 <= remarks.missing <= 1 and 0 <= remarks.pages <= MOST_DIRECTORIES and 1 <= page <= MOST_DIRECTORIES):
+    last = LAST_MOMENT if film else MOST_DIRECTORIES
+    if not (0 <= remarks.missing <= 1 and 0 <= remarks.pages <= MOST_DIRECTORIES and (not film) <= page <= last):
         raise ValueError
     across, down = working_size((width, height), options)
     pixels: NDArray[Any] = np.empty((0, 0), np.float32)
@@ -213,7 +231,11 @@ def _checked(answer: dict[str, Any], pipe: socket.socket, options: ImageOptions,
         pixels = np.empty((down, across), np.float32)
     elif wanted == COLOUR:
         pixels = np.empty((down, across, 3), np.uint8)
+    elif wanted == PAGES and film:
+        pixels = np.empty(min(remarks.pages, MOST_PAGES), np.int64)
     _fill(pipe, pixels.reshape(-1).view(np.uint8).data)
+    if pixels.dtype == np.int64 and not np.all(np.diff(pixels, prepend=-1, append=LAST_MOMENT + 1) > 0):
+        raise ValueError
     return Decoded(pixels, width, height, orientation, remarks, page)
 
 
@@ -322,6 +344,8 @@ def _fork(photo: int, reply: int, request: dict[str, Any], highest: int) -> int:
             register_heic()
         if is_pdf(head):
             load_pdf()
+        if request["every"] is not None:
+            import retrieval.photos.films  # noqa: F401
     try:
         pid = os.fork()
     except OSError as error:
@@ -352,14 +376,16 @@ def _decode_alone(pipe: socket.socket, request: dict[str, Any]) -> None:
 
     try:
         memory = [request["memory"]] if request["memory"] >= 0 else []
-        if is_pdf(os.pread(0, 64, 0)):
+        is_film = request["every"] is not None
+        if is_film or is_pdf(os.pread(0, 64, 0)):
             memory.append(PDF_BYTES + PDF_BYTES_A_PIXEL * options.max_pixels)
         if memory:
             _limit(resource.RLIMIT_DATA, min(memory))
         # Two seconds more: a process at the last limit is killed, as one without memory is.
-        _limit(resource.RLIMIT_CPU, least, least + options.max_pixels // pixels_a_second + 2)
+        longest = least + options.max_pixels // pixels_a_second
+        _limit(resource.RLIMIT_CPU, least, (FILM_SECONDS if is_film else longest) + 2)
         give_up_rights()
-        found = decode(0, options, request["wanted"], request["page"], opened)
+        found = decode(0, options, request["wanted"], request["page"], opened, request["every"])
     except CairnError as error:
         _say(pipe, {"refused": str(error), "large": isinstance(error, PhotoTooLarge)})
         return

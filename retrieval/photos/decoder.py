@@ -43,6 +43,7 @@ _LARGEST_IN_MEMORY = 1 << 28  # bytes of a JPEG that begins too late
 # close to a Lanczos reduction as a full decode's, where at 1.0 it is half as far again.
 _DRAFT_MARGIN = 1.9
 _BAND = 512  # rows of a picture that is not reduced, at a time
+_FILM_HEADS = (b"\x1a\x45\xdf\xa3", b"\x30\x26\xb2\x75", b"\0\0\1\xba", b"\0\0\1\xb3")  # Matroska, ASF, MPEG
 _ANIMATED = frozenset(("GIF", "WEBP", "PNG", "AVIF"))
 MOST_BLANK = 32
 """Frames of an animation that are passed over where they show nothing."""
@@ -85,7 +86,8 @@ class Decoded:
     Attributes
     ----------
     pixels : ndarray
-        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION` and `PAGES`.
+        (H, W) float32 or (H, W, 3) uint8; without any pixels for `ORIENTATION` and `PAGES`, but of a film, of which
+        these are the times of its other frames: (N,) int64, milliseconds.
     width, height : int
         Of the upright original; 1 for `PAGES`.
     orientation : int
@@ -93,7 +95,7 @@ class Decoded:
     remarks : Remarks
         What is to be known of how it was read.
     page : int
-        Which page of the file it is, from 1.
+        Which page of the file it is, from 1; of a film, its time in milliseconds.
     """
 
     pixels: NDArray[Any]
@@ -110,6 +112,7 @@ def decode(
     wanted: str,
     page: int | None = None,
     opened: Callable[[int], None] = lambda pixels: None,
+    every: float | None = None,
 ) -> Decoded:
     """Decode an open file of a photo, reduce it and turn it upright.
 
@@ -126,6 +129,8 @@ def decode(
         Which page of a file with several, from 1; the one that stands for the file otherwise.
     opened : callable
         Called with the number of pixels before they are decoded.
+    every : float, optional
+        Without it no film is decoded. Seconds between those frames of a film that are pages; 0: by its shots.
 
     Returns
     -------
@@ -140,6 +145,8 @@ def decode(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"PIL\.")  # damaged metadata does not matter here
             with _Bounded(handle) as file:
+                if every is not None and _is_film(file):
+                    return _decode_film(file, options, wanted, page, opened, every)
                 return _decode(file, options, wanted, page, opened)
     except CairnError:
         raise
@@ -189,6 +196,32 @@ def _decode(
     del image  # turning a large one takes as much memory again
     working = np.ascontiguousarray(_turn(working, upright))
     return Decoded(working, *(size if upright < 5 else size[::-1]), upright, replace(remarks, over_dark=over_dark))
+
+
+def _is_film(file: _Bounded) -> bool:
+    """Whether a file is a film by its first bytes: no list of other files that a decoder of films would open."""
+    head = file.read(64)
+    is_boxed = head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip") and not is_heic(head)
+    return is_boxed or head.startswith(_FILM_HEADS) or (head.startswith(b"RIFF") and head[8:12] == b"AVI ")
+
+
+def _decode_film(
+    file: _Bounded, options: ImageOptions, wanted: str, time: int | None, opened: Callable[[int], None], every: float
+) -> Decoded:
+    from retrieval.photos.films import Film
+
+    film = Film(file, options.max_pixels, is_whole=wanted == PAGES)
+    opened(film.work)
+    nothing = np.empty((0, 0), np.float32)
+    if wanted == PAGES:
+        times = np.array(film.survey(every), np.int64)
+        return Decoded(times, 1, 1, 1, Remarks(film.missing, pages=len(times)))
+    if wanted == ORIENTATION:
+        return Decoded(nothing, *film.size, 1)
+    time, image = film.frame(time)
+    size = working_size(image.size, options)
+    pixels, _ = _working(image, (0, 0, *image.size), size, wanted == COLOUR)
+    return Decoded(np.ascontiguousarray(pixels), *image.size, 1, page=time)
 
 
 def _page(file: _Bounded, number: int | None) -> Page | PdfPage | None:

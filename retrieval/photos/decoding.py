@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from index.errors import CairnError
-from retrieval.metadata.pages import split_page
+from retrieval.metadata.pages import is_film, split_page
 from retrieval.photos.apart import decode_apart
 from retrieval.photos.decoder import COLOUR, GREY, ORIENTATION, PAGES, Decoded, in_memory, reason_of
 from retrieval.photos.options import ImageOptions
@@ -74,9 +74,10 @@ def read_photo(path: Path, options: ImageOptions | None = None) -> Photo:
 
     The content decides the format, not the name. EXIF orientation is applied, transparency is laid over white (over
     black where that alone shows anything), of an animation the first frame that shows something is taken, of a TIFF the
-    largest page, of a PDF the first, unless the path names a page (`retrieval.metadata.pages`), and more than 8 bits
-    are scaled to 0..255. A photo larger than ``max_side`` is reduced with an anti-aliasing filter, an elongated one
-    less (see `ImageOptions.panorama`); the same file gives the same pixels, always.
+    largest page, of a PDF the first, of a film a frame of its first shot, unless the path names a page
+    (`retrieval.metadata.pages`), and more than 8 bits are scaled to 0..255. A photo larger than ``max_side`` is reduced
+    with an anti-aliasing filter, an elongated one less (see `ImageOptions.panorama`); the same file gives the same
+    pixels, always.
 
     Parameters
     ----------
@@ -190,7 +191,32 @@ def other_pages(file: Path) -> list[int]:
     return [page for page in range(1, min(read.remarks.pages + 1, MOST_PAGES) + 1) if page != read.page]
 
 
-def _read(path: Path, options: ImageOptions, wanted: str) -> Decoded:
+def other_frames(film: Path, every: float) -> tuple[list[int], float]:
+    """List the frames of a film that are photos of their own, all but the one that stands for it.
+
+    Parameters
+    ----------
+    film : Path
+    every : float
+        Seconds from one to the next; 0: by its shots.
+
+    Returns
+    -------
+    times : list of int
+        Milliseconds, `MOST_PAGES` at most.
+    missing : float
+        Share of the film that its file does not have.
+
+    Raises
+    ------
+    CairnError
+        As `read_photo`.
+    """
+    read = _read(film, ImageOptions(), PAGES, every)
+    return read.pixels.astype(int).tolist(), read.remarks.missing
+
+
+def _read(path: Path, options: ImageOptions, wanted: str, every: float = 0) -> Decoded:
     """Open a file and have it decoded: see `decode`; every failure becomes a `CairnError` with the reason."""
     try:
         path, page = split_page(path)
@@ -201,7 +227,7 @@ def _read(path: Path, options: ImageOptions, wanted: str) -> Decoded:
         if not stat.S_ISREG(mode):  # opening a pipe would wait for ever
             raise CairnError("it is not a regular file")
         with path.open("rb", buffering=0) as file:
-            return decode_apart(file.fileno(), options, wanted, page)
+            return decode_apart(file.fileno(), options, wanted, page, every if is_film(path) else None)
     except ValueError as error:  # no path of a file has NUL in it; each Python version says so in other words
         raise CairnError(system_reason(error)) from error
     except OSError as error:

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from index.errors import CairnError
-from retrieval.metadata.pages import file_of
+from retrieval.metadata.pages import FILMS, file_of, is_film
 from retrieval.photos.passing import PassedOver, Passing
 from retrieval.photos.reasons import system_reason
 
@@ -35,7 +35,7 @@ PHOTO_SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".tif", ".tiff", ".webp", ".heic", ".heif", ".hif", ".avif")
 ) | {".bmp", ".gif", ".ppm", ".pgm"}
 
-PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf"))
+PAGED_SUFFIXES = frozenset((".tif", ".tiff", ".pdf", *FILMS))
 """Files of these extensions may have several pages, each of which is a photo."""
 
 
@@ -212,7 +212,7 @@ def _walk(root: Path, passed_over: PassedOver | None, below: Sequence[Path] | No
             if entry.name.startswith("."):
                 continue
             path = folder / entry.name
-            is_photo = is_photo_suffix(path.suffix)
+            is_photo = is_photo_suffix(path.suffix) or (passing.films and is_film(path))
             is_folder = entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(path))  # noqa: PTH112
             if (is_photo or is_folder) and (pattern := passing.reason(path, root, is_folder)) is not None:
                 if passed_over is not None:

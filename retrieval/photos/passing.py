@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from functools import cached_property
 from pathlib import Path
@@ -37,17 +37,24 @@ class Passing:
     ----------
     exclude, include : tuple of str
         Patterns of what is passed over, and of what is taken although a pattern or `DEVICES` names it.
+    films : bool
+        Whether films are taken: phones keep many among the photos.
+    frame_every : float
+        Seconds between the frames of a film that are taken; 0: by its shots.
     """
 
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+    films: bool = False
+    frame_every: float = 0
 
     def changed(self, exclude: Iterable[str], include: Iterable[str]) -> Passing:
         """Add patterns; one that is added to either is taken from the other, which is how each is taken back."""
         exclude, include = dict.fromkeys(exclude), dict.fromkeys(include)
-        return Passing(
-            tuple(dict.fromkeys([*(one for one in self.exclude if one not in include), *exclude])),
-            tuple(dict.fromkeys([*(one for one in self.include if one not in exclude), *include])),
+        return replace(
+            self,
+            exclude=tuple(dict.fromkeys([*(one for one in self.exclude if one not in include), *exclude])),
+            include=tuple(dict.fromkeys([*(one for one in self.include if one not in exclude), *include])),
         )
 
     def reason(self, path: Path, root: Path, is_folder: bool) -> str | None:

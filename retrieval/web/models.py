@@ -222,6 +222,9 @@ class PhotoDetails(Photo):
     link: str | None = Field(
         None, description="Address that lasts as long as the file is what it is, below the collection's."
     )
+    film: float | None = Field(
+        None, description="Of a frame of a film that may be had: where in it, in seconds; 0 for that of its first shot."
+    )
 
 
 class Layout(BaseModel):
@@ -370,7 +373,10 @@ class Result(BaseModel):
     query_index: int = Field(description="Which photo of the query it matches.")
     turn: float = Field(description="Turn of the query that it was found at: radians, clockwise.")
     region: Region
-    page: int | None = Field(None, description="Of a file of several, from 1; null for the page that stands for it.")
+    page: int | None = Field(
+        None,
+        description="Of a file of several, from 1, or of a film its time in ms; null for the one that stands for it.",
+    )
     mirrored: bool = Field(False, description="Whether it shows the mirror image of the query.")
 
 

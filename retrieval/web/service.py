@@ -27,6 +27,7 @@ from retrieval.jobs.queue import Queue
 from retrieval.library import browsing
 from retrieval.library.photos import Photo as KnownPhoto
 from retrieval.library.photos import PhotoRow, photos_of, photos_there
+from retrieval.metadata.pages import is_film
 from retrieval.photos.listing import count_by_root, is_away, stays_below
 from retrieval.web.access.limits import CLIENT, Listeners
 from retrieval.web.access.options import AccessOptions
@@ -354,7 +355,8 @@ def describe_those_there(service: Service, numbers: Sequence[int]) -> list[Photo
 def describe_photo(service: Service, row: PhotoRow) -> PhotoDetails:
     """One photo as the API shows it."""
     (one,) = photos_of(service.collection.catalogue, [row], service.cache)
-    return PhotoDetails(**_facts(one), link=row.sha256 and f"/photo/{row.sha256[:_LINK_DIGITS]}")
+    film = (one.page or 0) / 1000 if is_film(one.path) and service.options.exports.files else None
+    return PhotoDetails(**_facts(one), link=row.sha256 and f"/photo/{row.sha256[:_LINK_DIGITS]}", film=film)
 
 
 def _facts(photo: KnownPhoto) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from fastapi import Path as InPath
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from index.attributes import some_of
 from index.text import readable
 from retrieval.collection.layout import UPLOADS
 from retrieval.curation.choosing import list_folder
 from retrieval.curation.uploads import check_room, incoming_folder, keep_uploads, safe_folder, safe_name
 from retrieval.jobs.kinds import index_of
+from retrieval.library.browsing import takes_films
 from retrieval.web.access.rights import WRITING
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import Service, folder_id, service_of
@@ -41,6 +43,7 @@ class Roots(BaseModel):
 
     roots: list[AllowedFolder]
     known: list[KnownFolder] = Field(description="Folders whose photos are in the collection.")
+    films: bool = Field(description="Whether films of folders are taken, too.")
 
 
 class AwayFolder(BaseModel):
@@ -71,6 +74,7 @@ class RootFolder(BaseModel):
     name: str
     path: str
     photos: int = Field(description="Files in it that look like photos, those of folders in it not counted.")
+    films: int = Field(description="Those that look like films.")
     folders: list[SubFolder]
     more: bool = Field(description="Whether there is more in it than was looked at.")
 
@@ -92,7 +96,8 @@ def roots(request: Request) -> Roots:
         )
         for one in service.indexed_folders()
     ]
-    return Roots(roots=named_roots(service.options.roots), known=known)
+    films = takes_films(service.collection.catalogue)
+    return Roots(roots=named_roots(service.options.roots), known=known, films=films)
 
 
 @router.get("/away")
@@ -126,7 +131,8 @@ def describe_folder(roots: Sequence[Path], root: int, path: str) -> RootFolder:
     """Tell what lies in a folder below one of some roots."""
     found = list_folder(roots, root, path)
     folders = [SubFolder(name=name, path=(PurePosixPath(path) / name).as_posix()) for name in found.folders]
-    return RootFolder(root=root, name=found.name, path=path, photos=found.photos, folders=folders, more=found.more)
+    counted = some_of(found, "name", "photos", "films", "more")
+    return RootFolder(root=root, path=path, folders=folders, **counted)
 
 
 _FORM = form_of(

@@ -8,7 +8,7 @@ from retrieval.web.access.limits import SEARCHING
 from retrieval.web.models import ExportRequest
 from retrieval.web.problems import ProblemError
 from retrieval.web.service import describe_photos, service_of
-from retrieval.web.taking.exports import check_files, one_a_file, stream_archive
+from retrieval.web.taking.exports import check_files, one_a_file, refuse_originals, stream_archive
 
 router = APIRouter(prefix="/api", tags=["photos"])
 
@@ -41,8 +41,7 @@ async def export(request: Request, asked: ExportRequest) -> Response:
         wanted = {"photos": photos, "cache": str(service.cache), "form": form}
         _, sheet = await service.decode(request, "sheet", wanted)
         return Response(sheet, media_type=KINDS[asked.form], headers=_headers(f"contact-sheet.{form}"))
-    if not options.files:
-        raise ProblemError(403, "This server does not give out the files of photos: start it with {--originals}.")
+    refuse_originals(options)
     if service.exporting >= options.requests:
         raise ProblemError(503, "The server is busy: try again in a moment.")
     service.exporting += 1

@@ -117,6 +117,7 @@ class Index(BaseModel):
     )
     root: int | None = Field(None, ge=0, le=10_000, description="Of a folder: which root, as /api/roots lists them.")
     path: str = Field("", max_length=4096, description="Of a folder: its path below the root; empty: the root itself.")
+    films: bool | None = Field(None, description="Take films of folders, too, from now on; left out: as it was.")
     address: str = Field("", max_length=4096, description="Of a manifest, on the public Internet: https://….")
 
     @model_validator(mode="after")
@@ -271,7 +272,7 @@ def _work(service: Service, asked: Index | GroupPhotos | Retrain | Remove | Move
             except CairnError as error:
                 raise ProblemError(400, error.message) from None
         case Index():
-            return kinds.index_of(_places(service, asked))
+            return kinds.index_of(_places(service, asked), asked.films)
         case GroupPhotos():
             return kinds.GroupJob(augment=asked.augment)
         case Retrain():

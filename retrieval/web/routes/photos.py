@@ -1,13 +1,17 @@
 """Routes of the collection and its photos."""
 
 import contextlib
+import os
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, Field
+from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse
 
 from retrieval.library import browsing
+from retrieval.metadata.pages import FILMS, file_of
 from retrieval.photos.thumbnails import SIZES, kept_thumbnail
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import caller_of, role_of, user_of
@@ -17,6 +21,7 @@ from retrieval.web.models import Number as ListedNumber
 from retrieval.web.problems import ProblemError
 from retrieval.web.rendering import SHELF
 from retrieval.web.service import MOST_TAGS, describe_photo, describe_photos, service_of
+from retrieval.web.taking.exports import open_film, refuse_originals
 from retrieval.web.uploads import form_of
 
 router = APIRouter(prefix="/api", tags=["photos"])
@@ -140,6 +145,27 @@ async def image(
     wanted = {"path": row.path, "name": row.name, "sha256": row.sha256, "size": size}
     _, made = await service.decode(request, "image", wanted)
     return Response(made, media_type="image/jpeg", headers=keep_for_a_while(tag))
+
+
+@router.get(
+    "/photos/{number}/film",
+    response_class=Response,
+    responses={200: {"content": {kind: {} for kind in FILMS.values()}}, 206: {"description": "The part asked for."}},
+)
+async def film(request: Request, number: Number) -> FileResponse:
+    """Give the film that a photo is a frame of, or the part of it that the header Range asks for."""
+    service = service_of(request)
+    refuse_originals(service.options.exports)
+    row = await service.row(number)
+    file = await run_in_threadpool(open_film, row)
+    # By its handle: what lies at the path may change meanwhile.
+    return FileResponse(
+        f"/dev/fd/{file.fileno()}",
+        media_type=FILMS[file_of(row.path).suffix.lower()],
+        headers={"Cache-Control": "private, no-cache"},
+        stat_result=os.fstat(file.fileno()),
+        background=BackgroundTask(file.close),
+    )
 
 
 _FORM = form_of({"photo": {"type": "string", "format": "binary"}}, required=["photo"])

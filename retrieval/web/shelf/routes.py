@@ -90,6 +90,7 @@ class NewCollection(BaseModel):
         "usual", description="fine: smaller things are found, for twice the time and room."
     )
     ignore: Literal["text"] | None = Field(None, description=options_of(FeatureOptions)["ignore"].option.help)
+    films: bool | None = Field(None, description="Take films of folders, too, from now on.")
 
 
 class MadeCollection(BaseModel):
@@ -190,7 +191,7 @@ def make(request: Request, wanted: NewCollection) -> MadeCollection:
     folder = None if wanted.root is None else folder_below(service.options.roots, wanted.root, wanted.path)
     with _refused():
         name = service.shelf.make(wanted.title, max_side=DETAILS[wanted.detail], ignore=wanted.ignore)
-    job = None if folder is None else service.index(name, folder).id
+    job = None if folder is None else service.index(name, folder, wanted.films).id
     return MadeCollection(name=name, title=service.shelf.title(name), address=collection_address(name), job=job)
 
 

@@ -89,9 +89,9 @@ class ShelfService:
         """Jobs of a collection that have not ended."""
         return self.queue.jobs(name, ended=0)
 
-    def index(self, name: str, folder: Path) -> QueuedJob:
-        """Queue the indexing of a folder of photos."""
-        return self.queue.add(name, index_of([folder]))
+    def index(self, name: str, folder: Path, films: bool | None = None) -> QueuedJob:
+        """Queue the indexing of a folder of photos, and of its films."""
+        return self.queue.add(name, index_of([folder], films))
 
     def forget(self, name: str) -> None:
         """Forget the jobs of a collection that has gone: another may have its name one day."""

@@ -10,10 +10,14 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
+from index.errors import CairnError
+from index.files.reading import open_regular
 from retrieval.library.photos import PhotoRow
-from retrieval.metadata.pages import file_of, hash_photo, page_content, split_page
+from retrieval.metadata.pages import file_of, hash_photo, is_film, page_content, page_mark, split_page
 from retrieval.web.pool.workers import Refused
+from retrieval.web.problems import ProblemError
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ def _shorten(text: str) -> str:
     return f"{start}…{end}"
 
 
+def refuse_originals(options: ExportOptions) -> None:
+    """Raise ProblemError where the files of photos are not given out."""
+    if not options.files:
+        raise ProblemError(403, "This server does not give out the files of photos: start it with {--originals}.")
+
+
 def check_files(rows: Sequence[PhotoRow], options: ExportOptions) -> list[int]:
     """Look whether photos can be taken away: their files are there, as they were indexed, and not too large together.
 
@@ -150,14 +160,35 @@ def one_a_file(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
 
 
 def _name_of_file(row: PhotoRow) -> str:
-    _, page = split_page(row.path)
-    return (row.name or "").removesuffix(f"#{page}" if page is not None else "")
+    return (row.name or "").removesuffix(page_mark(*split_page(row.path)))
 
 
 def _changed(row: PhotoRow) -> Refused:
     return Refused(
         "The file of {name} is no longer there, or has changed since it was indexed.", "gone", name=repr(row.name)
     )
+
+
+def open_film(row: PhotoRow) -> IO[bytes]:
+    """Open the film that a photo is a frame of, as it was indexed: its size and time say so, as it may be long.
+
+    Raises
+    ------
+    Refused
+        It is none, is not there, or has changed.
+    """
+    file = file_of(row.path)
+    if not is_film(file):
+        raise Refused("{name} is no frame of a film.", "gone", name=repr(row.name))
+    try:
+        film = open_regular(file)
+    except (OSError, CairnError):
+        raise _changed(row) from None
+    found = os.fstat(film.fileno())
+    if (found.st_size, found.st_mtime_ns) != (row.size, row.mtime_ns):
+        film.close()
+        raise _changed(row)
+    return film
 
 
 class _Sink:

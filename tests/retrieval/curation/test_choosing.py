@@ -23,8 +23,10 @@ def test_what_lies_in_a_folder_is_told_but_for_collections_and_what_leads_out(tm
     (root / "out").symlink_to(tmp_path / "secret")
     for name in ("1.jpg", "2.PNG", "notes.txt", ".3.jpg"):
         (root / name).write_bytes(b"")
+    (root / "clip.MOV").touch()
     found = list_folder([root], 0, "")
     assert (found.name, found.photos, found.folders, found.more) == ("photos", 2, ["A", "b"], False)
+    assert found.films == 1
     assert folder_below([root], 0, "b") == root / "b"
     for path in ("out", "holiday.cairn", "../secret", "/b", ".hidden", "none", "b\0"):
         with pytest.raises(FolderNotFound):

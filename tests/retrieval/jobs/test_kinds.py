@@ -14,6 +14,7 @@ from retrieval.jobs.kinds import (
     OutsideError,
     SidecarsJob,
     UnreadableError,
+    index_of,
     index_of_manifest,
     needs_nothing,
     read,
@@ -32,6 +33,13 @@ def test_what_is_told_nothing_can_be_begun_by_its_kind() -> None:
 def test_kinds_say_whether_photos_are_listed_otherwise_afterwards() -> None:
     assert {name for name, one in KINDS.items() if one.changes_photos} == {"index", "remove", "metadata", "retrain"}
     assert not Compact.changes_photos
+
+
+def test_films_are_taken_or_not_where_that_is_said(tmp_path: Path) -> None:
+    for films, said in ((None, []), (True, ["--films"]), (False, ["--no-films"])):
+        job = index_of([tmp_path], films)
+        assert read("index", job.model_dump_json()) == job
+        assert job.options(tmp_path, [tmp_path])[4:] == [*said, "--", str(tmp_path)]
 
 
 def test_pages_of_a_manifest_are_fetched_into_the_collection_and_from_public_addresses_alone(tmp_path: Path) -> None:

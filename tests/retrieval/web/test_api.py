@@ -101,7 +101,7 @@ def test_photos_are_listed_by_name_page_by_page(client: httpx.Client, indexed: I
     assert _get(client, "/api/folders")["folders"] == [{"folder": "", "photos": len(names)}]
     for photo in whole["photos"]:
         content = hashlib.sha256((indexed.photos / photo["name"]).read_bytes()).hexdigest()
-        known = {"others": {}, "link": f"/photo/{content[:16]}"}
+        known = {"others": {}, "link": f"/photo/{content[:16]}", "film": None}
         assert _get(client, f"/api/photos/{photo['number']}") == photo | known
         assert (photo["width"], photo["height"], photo["folder"]) == (640, 480, "")
         assert photo["features"] > 50

@@ -11,6 +11,7 @@ import { entitle, start } from "./page.js";
 import { citation } from "./photos/citing.js";
 import { listAddress, numbersOf } from "./photos/list.js";
 import { objects } from "./photos/objects.js";
+import { playing } from "./photos/playing.js";
 import { drawing, fullScreen, keys, panel, swipe } from "./photos/viewer.js";
 import { photoAddress } from "./photos/wall.js";
 import { format, pending, searchAddress } from "./query.js";
@@ -47,6 +48,7 @@ function facts(photo) {
     [t("Folder"), photo.folder && link(photo.folder, "/", { folder: photo.folder })],
     [t("Size"), t("{width} × {height} pixels", { width: photo.width, height: photo.height })],
     [t("Details to recognise"), figure(photo.features)],
+    [t("Film"), playing(photo)],
     [t("Added"), photo.date_added && moment(photo.date_added)],
     ...Object.entries(photo.others ?? {}).map(([name, values]) => [name, values.join("; ")]),
     [t("Cite as"), citation(photo)],

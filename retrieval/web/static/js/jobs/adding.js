@@ -143,13 +143,14 @@ function uploading(progress, complain) {
   return drop;
 }
 
-function choosing(roots, progress, complain) {
+function choosing({ roots, films }, progress, complain) {
   let place = null;
+  const tick = el("input", { type: "checkbox", checked: films });
   const button = el("button", { type: "button", class: "primary", hidden: true, onclick: async () => {
     button.disabled = true;
     complain(null);
     try {
-      await follow(progress, await begin("index", { root: place.root, path: place.path }));
+      await follow(progress, await begin("index", { root: place.root, path: place.path, films: tick.checked }));
     } catch (error) {
       complain(error);
     } finally {
@@ -160,7 +161,7 @@ function choosing(roots, progress, complain) {
     place = chosen;
     button.hidden = !chosen.usable;
   }, complain);
-  return el("div", { class: "stack" }, chooser, button);
+  return el("div", { class: "stack" }, chooser, el("label", { class: "tick" }, tick, t("Films, too: a photo of each shot")), button);
 }
 
 /** A field for the address of a manifest, whose pages the server fetches. */
@@ -196,10 +197,10 @@ export async function adding(node) {
   const ways = el("div", { class: "cards adding" }, files);
   node.classList.add("writes");
   node.replaceChildren(ways, error, progress);
-  const { roots, known } = await json("/api/roots");
+  const { roots, known, films } = await json("/api/roots");
   if (roots.length) {
     ways.append(el("section", { class: "panel", "aria-label": t("Folders of the server") },
-      el("h3", {}, t("From a folder of the server")), choosing(roots, progress, complain)));
+      el("h3", {}, t("From a folder of the server")), choosing({ roots, films }, progress, complain)));
   } else {
     files.append(el("p", { class: "hint" }, t("No folder of the server can be chosen: whoever runs this server may name some with --photos.")));
   }

@@ -5,9 +5,10 @@ import { el } from "../dom.js";
 import { t, tn } from "../language.js";
 
 /** What lies in a folder, in a sentence. */
-function inside({ photos, folders }) {
+function inside({ photos, films, folders }) {
   if (photos && folders.length) return tn(photos, "{n} photo here, and those in its folders", "{n} photos here, and those in its folders");
   if (photos) return tn(photos, "{n} photo", "{n} photos");
+  if (films) return tn(films, "{n} film", "{n} films");
   return folders.length ? t("The photos in its folders") : t("There are no photos and no folders in it.");
 }
 
@@ -35,7 +36,7 @@ export function folderChooser(roots, chosen, complain) {
       el("button", { type: "button", dir: "auto", onclick: () => open(root, one.path) }, one.name))));
     list.hidden = !found.folders.length;
     holds.textContent = inside(found);
-    chosen({ root, path, name: steps.at(-1) ?? top, usable: found.photos > 0 || found.folders.length > 0 });
+    chosen({ root, path, name: steps.at(-1) ?? top, usable: found.photos + found.films > 0 || found.folders.length > 0 });
     if (focus) crumbs.querySelector("[aria-current]").focus();
   }
 

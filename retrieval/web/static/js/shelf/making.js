@@ -33,9 +33,11 @@ export async function making(section, first, leave) {
   }, complain);
 
   const fine = el("input", { id: "fine", type: "checkbox" });
+  const films = el("input", { id: "films", type: "checkbox" });
   const ignored = el("input", { id: "ignored", type: "checkbox" });
   const options = el("details", { class: "options" }, el("summary", {}, t("Options")),
     el("div", { class: "stack" }, el("label", { class: "tick" }, fine, t("Find smaller things, too: takes twice the time and room")),
+      el("label", { class: "tick" }, films, t("Films, too: a photo of each shot")),
       el("label", { class: "tick" }, ignored, t("Pages of books: leave out printed text, so that pictures match and type does not"))));
   const yes = el("button", { type: "submit", class: "primary" }, t("Make the collection"));
   const no = el("button", { type: "button", hidden: first, onclick: leave }, t("Cancel"));
@@ -55,7 +57,7 @@ export async function making(section, first, leave) {
     yes.disabled = true;
     const place = uploads() ? {} : { root: folder.root, path: folder.path };
     try {
-      const made = await change("POST", "/api/collections", { title: name.value, ...place, detail: fine.checked ? "fine" : "usual", ...(ignored.checked ? { ignore: "text" } : {}) });
+      const made = await change("POST", "/api/collections", { title: name.value, ...place, detail: fine.checked ? "fine" : "usual", ...(ignored.checked ? { ignore: "text" } : {}), films: films.checked || null });
       location.assign(address(made.address));
     } catch (error) {
       complain(error);
