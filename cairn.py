@@ -128,6 +128,8 @@ PUBLIC = {
     "SharedAlbum": "retrieval.library.reports:SharedAlbum",
     "SavedSearch": "retrieval.library.reports:SavedSearch",
     "AskedSearch": "retrieval.library.reports:AskedSearch",
+    "Occurrence": "retrieval.library.motifs:Occurrence",
+    "Occurrences": "retrieval.library.motifs:Occurrences",
     "Damage": "retrieval.library.reports:Damage",
     # Errors
     "CairnError": "index.errors:CairnError",

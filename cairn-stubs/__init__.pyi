@@ -47,6 +47,8 @@ from retrieval.library.impressions import Impression as Impression
 from retrieval.library.impressions import ImpressionPair as ImpressionPair
 from retrieval.library.impressions import Impressions as Impressions
 from retrieval.library.matches import Match as Match
+from retrieval.library.motifs import Occurrence as Occurrence
+from retrieval.library.motifs import Occurrences as Occurrences
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
@@ -130,6 +132,8 @@ __all__ = [
     "NewDescriptor",
     "NewSimilarity",
     "NotGrouped",
+    "Occurrence",
+    "Occurrences",
     "Pairs",
     "PatchEvaluation",
     "Photo",
