@@ -198,14 +198,14 @@ def _book_page(photo: Photo, others: Mapping[str, int]) -> PageFacts:
     return PageFacts(key, book, page, photo.taken, place or None)
 
 
-def table_text(rows: Iterable[Sequence[str]]) -> str:
+def table_text(rows: Iterable[Iterable[str]]) -> str:
     """Return rows as CSV, marked as UTF-8, as spreadsheets take it for another encoding otherwise."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return "\ufeff" + text.getvalue()
 
 
-def save_rows(path: Path, rows: Iterable[Sequence[str]]) -> Path:
+def save_rows(path: Path, rows: Iterable[Iterable[str]]) -> Path:
     """Write rows as a table (CSV); raises CairnError if it cannot be written there."""
     write_table(path, table_text(rows))
     return path

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from index.text import one_of
+from retrieval.catalogue.curation.saved import CATEGORIES, LONGEST_CATEGORY
 from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
@@ -101,18 +103,30 @@ class SavedSearch(BaseModel):
     favourite: bool
     tag: str | None
     created: str = Field(description="ISO 8601, UTC.")
-    found: int = Field(description="Photos that it has found as a standing search.")
+    found: int = Field(description="Photos that it has found, and that were kept.")
     new: int = Field(description="Those of them that nobody has looked at.")
     cover: int | None = Field(description="Number of the photo that stands for it; null: that of its own.")
 
 
 class FoundPhoto(Photo):
-    """A photo that a standing search has found."""
+    """A photo that a saved search has found."""
 
-    probability: float | None
+    probability: float | None = Field(description="Null: somebody added it.")
     region: list[tuple[float, float]] | None = Field(description="Where in the photo: corners in its pixels.")
     found: str = Field(description="When: ISO 8601, UTC.")
     seen: bool = Field(description="Whether somebody has looked at it.")
+    category: str | None = Field(description="That somebody put it into.")
+    book: str = Field(description="By IIIF manifest, the column Item, a file of several pages, or the folder.")
+    page_label: str = Field(description="What the page is called in it.")
+    place: str | None = Field(description="Where the book was made, or else the photo was taken.")
+
+
+class Categorised(Numbers):
+    """Photos to put into a category of what a saved search has found."""
+
+    category: Annotated[str, StringConstraints(max_length=LONGEST_CATEGORY)] = Field(
+        description=f"{one_of(CATEGORIES)}, or any other; empty: none."
+    )
 
 
 class Seen(BaseModel):

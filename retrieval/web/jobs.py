@@ -12,6 +12,7 @@ from typing import Any
 
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
+from retrieval.catalogue.curation.saved import saved_search
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
@@ -25,6 +26,7 @@ from retrieval.library.matches import Match
 from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_named
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
+from retrieval.library.standing import find_among
 from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
@@ -84,7 +86,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions`, `group`, `found`."""
+        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions` and those of `_do`."""
         if self._searches is None:
             self.renew()
         try:
@@ -144,6 +146,9 @@ class SearchJobs:
                 return self._annotate_group(searches, request), b""
             case "found":
                 return self._annotate_found(searches, request), b""
+            case "saved":
+                search = searches.collection.catalogue.read(saved_search, request["search"])
+                return {"finds": [vars(one) for one in find_among(searches, search, None)]}, b""
             case _:
                 raise ValueError(f"there is no job {job!r}")
 

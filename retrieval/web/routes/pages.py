@@ -26,6 +26,7 @@ PAGES = {
     "/bin": "bin",
     "/import": "import",
     "/saved": "saved",
+    "/motif": "motif",
     "/map": "map",
     "/work": "work",
     "/improve": "improve",
