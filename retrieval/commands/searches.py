@@ -1,6 +1,5 @@
 """Commands: searches save, ask, found, categorise, list and delete."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,17 +91,16 @@ def found(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        listed = opened.occurrences(_meant(opened, search), category=category)
-    if out is not None:
-        listed.save_table(out)
+        listed = opened.occurrences(_meant(opened, search), category=category, out=out)
     if json:
-        print_json({"collection": str(collection), **listed.to_dict(), "out": str(out) if out is not None else None})
+        told = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
+        print_json({"collection": str(collection), **told})
         return
     for one in listed:
         probability = "–" if one.probability is None else likely(one.probability)
         facts = [one.date or "–", one.place or "–", f"{one.book}, {one.page}", one.category or "–"]
         say(f"{probability:>4}  " + " | ".join(facts))
-    say(f"{listed.search}: {len(listed)} photos.")
+    say(f"{search}: {len(listed)} photos.")
     if out is not None:
         say(f"Table: {out}")
 
@@ -122,12 +120,11 @@ def categorise(
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        listed = opened.categorise(_meant(opened, search), photos, category)
+        opened.categorise(_meant(opened, search), photos, category)
     if json:
-        print_json({"collection": str(collection), **listed.to_dict()})
+        print_json({"collection": str(collection), "search": search, "category": category, "photos": photos})
     else:
-        counts = Counter(one.category or "no category" for one in listed)
-        say(f"{listed.search}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}.")
+        say(f"{search}: {len(photos)} photos are in {category!r}." if category else f"{search}: no category.")
 
 
 @searches.command("list")

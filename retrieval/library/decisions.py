@@ -29,7 +29,7 @@ from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from retrieval.library.given import Given
-    from retrieval.library.motifs import Occurrences
+    from retrieval.library.motifs import Occurrence
     from retrieval.library.standing import SentPhoto
     from retrieval.search.answers import QueryImage
 
@@ -541,7 +541,9 @@ class Decisions:
             for one in told
         ]
 
-    def occurrences(self, search: int | str, *, category: str | None = None) -> "Occurrences":
+    def occurrences(
+        self, search: int | str, *, category: str | None = None, out: str | Path | None = None
+    ) -> "list[Occurrence]":
         """List what a saved search has found: the book and page of each photo, and the category that it was put into.
 
         Parameters
@@ -550,22 +552,27 @@ class Decisions:
             Its id; or its name, where one search alone is called so.
         category : str, optional
             Those of a category alone; "": those that have none.
+        out : path-like, optional
+            Write a table (CSV) of them here.
 
         Returns
         -------
-        Occurrences
-            By date; `ask_searches` asks the search of all photos.
+        list of Occurrence
+            By date. `ask_searches` asks the search of all photos.
 
         Raises
         ------
         CairnError
-            There is no such search, or several are called so.
+            There is no such search, several are called so, or the table cannot be written.
         """
-        from retrieval.library.motifs import named_search, occurrences_of
+        from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
 
-        return occurrences_of(self.opened, self.opened.catalogue.read(named_search, search), category)
+        found = occurrences_of(self.opened, self.opened.catalogue.read(named_search, search), category)
+        if out is not None:
+            save_rows(Path(out), occurrence_rows(found))
+        return found
 
-    def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> "Occurrences":
+    def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> None:
         """Put photos into a category of what a saved search has found, such as "same block" or "copy".
 
         Parameters
@@ -576,11 +583,6 @@ class Decisions:
             Photos of the collection; those that the search has not found are added.
         category : str
             Any name; "": none. What is "not related" does not count as shared by books.
-
-        Returns
-        -------
-        Occurrences
-            All of the search.
 
         Raises
         ------
@@ -593,7 +595,6 @@ class Decisions:
 
         numbers = self._numbers(photos)
         self._write(lambda session: saved.categorise(session, named_search(session, search).id, numbers, category))
-        return self.occurrences(search)
 
     def delete_search(self, search: int | str) -> SavedSearch:
         """Forget a saved search, and what it has found.

@@ -5,7 +5,6 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, overload
 
 from sqlalchemy.orm import Session
 
@@ -24,22 +23,9 @@ from retrieval.metadata.pages import stem_of
 
 @dataclass(frozen=True)
 class PageFacts:
-    """Which page of which book a photo is.
+    """Which page of which book a photo is."""
 
-    Attributes
-    ----------
-    key : str
-        Tells the book from others: its IIIF manifest, its name in the column *Item*, its file, or its folder. A photo
-        that is in no folder is a book by itself.
-    book : str
-        What the book is called.
-    page : str
-        What the page is called.
-    date, place : str or None
-        Of the photo or the book, where they are known.
-    """
-
-    key: str
+    key: str  # of the book: its IIIF manifest, its column Item, its file, or its folder; a photo in none is a book
     book: str
     page: str
     date: str | None
@@ -79,62 +65,16 @@ class Occurrence(Report):
     region: list[list[float]] | None = field(hash=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Occurrences(Sequence[Occurrence]):
-    """What a saved search has found: a sequence of `Occurrence`, by date.
+CATEGORIES = ("same block", "copy", "same motif", "not related")
+"""Categories that are proposed; any others may be given."""
+UNRELATED = CATEGORIES[-1]
 
-    Attributes
-    ----------
-    search : str
-        Name of the saved search.
-    occurrences : tuple of Occurrence
-    """
-
-    search: str
-    occurrences: tuple[Occurrence, ...]
-
-    def __len__(self) -> int:
-        return len(self.occurrences)
-
-    @overload
-    def __getitem__(self, place: int) -> Occurrence: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Occurrence, ...]: ...
-    def __getitem__(self, place: int | slice) -> Occurrence | tuple[Occurrence, ...]:
-        return self.occurrences[place]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the name of the search and the occurrences, as plain values."""
-        return {"search": self.search, "occurrences": [one.to_dict() for one in self]}
-
-    def to_rows(self) -> list[list[str]]:
-        """Return a table of texts, its header first: regions are boxes, as x, y, width and height in pixels."""
-        header = ["book", "page", "date", "place", "probability", "category", "region", "photo"]
-        return [header, *map(_row, self)]
-
-    def save_table(self, path: str | Path) -> Path:
-        """Write a table (CSV): book, page, date, place, probability, category, region, photo.
-
-        Parameters
-        ----------
-        path : path-like
-            Output file.
-
-        Returns
-        -------
-        Path
-            The table.
-
-        Raises
-        ------
-        CairnError
-            It cannot be written there.
-        """
-        return save_rows(Path(path), self.to_rows())
+OCCURRENCE_COLUMNS = ("book", "page", "date", "place", "probability", "category", "region", "photo")
+"""Of a table of occurrences; a region is a box, as x, y, width and height in pixels."""
 
 
-def occurrences_of(collection: Collection, search: StoredSearch, category: str | None = None) -> Occurrences:
-    """Return what a saved search has found.
+def occurrences_of(collection: Collection, search: StoredSearch, category: str | None = None) -> list[Occurrence]:
+    """Return what a saved search has found, by date.
 
     Parameters
     ----------
@@ -152,8 +92,7 @@ def occurrences_of(collection: Collection, search: StoredSearch, category: str |
         find, page = found[photo.number], pages[photo.number]
         facts = (page.book, page.page, page.date, page.place, find.probability, find.category, find.region)
         listed.append(Occurrence(photo.name, photo.number, *facts))
-    listed.sort(key=lambda one: (one.date is None, one.date, one.book, one.number))
-    return Occurrences(search.name, tuple(listed))
+    return sorted(listed, key=lambda one: (one.date is None, one.date, one.book, one.number))
 
 
 def named_search(session: Session, search: int | str) -> StoredSearch:
@@ -211,7 +150,12 @@ def save_rows(path: Path, rows: Iterable[Iterable[str]]) -> Path:
     return path
 
 
-def _row(one: Occurrence) -> list[str]:
+def occurrence_rows(occurrences: Iterable[Occurrence]) -> list[Sequence[str]]:
+    """Return a table of texts, `OCCURRENCE_COLUMNS` first."""
+    return [OCCURRENCE_COLUMNS, *map(_row, occurrences)]
+
+
+def _row(one: Occurrence) -> Sequence[str]:
     region = ""
     if one.region:
         xs, ys = ([round(point[axis]) for point in one.region] for axis in (0, 1))

@@ -22,6 +22,7 @@ from retrieval.catalogue.curation.saved import (
     keep_finds,
     photo_of_search,
     save_search,
+    saved_search,
     saved_searches,
 )
 from retrieval.catalogue.photo_lookup import PhotoNotFound
@@ -190,9 +191,14 @@ def ask_all(collection: Collection, search: StoredSearch) -> Asking:
     CairnError
         It cannot be asked.
     """
-    finds = find_among(Searches(collection), search, None)
+    finds = find_everywhere(Searches(collection), search.id)
     collection.catalogue.write(keep_finds, search.id, finds, None)
     return Asking(search, len(collection.catalogue.read(numbers_of)), tuple(one.number for one in finds))
+
+
+def find_everywhere(searches: Searches, search: int) -> list[Find]:
+    """Ask a saved search, by its number, of all photos; return what `find_among` does."""
+    return find_among(searches, searches.collection.catalogue.read(saved_search, search), None)
 
 
 def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer] | None) -> list[Find]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from index.text import one_of
-from retrieval.catalogue.curation.saved import CATEGORIES, LONGEST_CATEGORY
+from retrieval.library.motifs import CATEGORIES
 from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
@@ -124,15 +124,44 @@ class FoundPhoto(Photo):
 class Categorised(Numbers):
     """Photos to put into a category of what a saved search has found."""
 
-    category: Annotated[str, StringConstraints(max_length=LONGEST_CATEGORY)] = Field(
-        description=f"{one_of(CATEGORIES)}, or any other; empty: none."
-    )
+    category: Tag = Field(description=f"{one_of(CATEGORIES)}, or any other; empty: none.")
 
 
 class Seen(BaseModel):
     """Photos that somebody has looked at."""
 
     photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
+
+
+# Books
+
+
+class SharedPages(BaseModel):
+    """A page of one book and one of another that show the same picture."""
+
+    first_page: str
+    second_page: str
+    numbers: tuple[int, int] = Field(description="Of the two photos.")
+    searches: list[str] = Field(description="Names of saved searches that found something on both; else a group did.")
+    box: Box | None = Field(description="What the first of these found on the first page, in its pixels.")
+
+
+class SharingBooks(BaseModel):
+    """Two books that share pictures."""
+
+    first: str
+    second: str
+    pictures: int = Field(description="Pages that match each other count once.")
+    pages: list[SharedPages] = Field(description="100 at most.")
+
+
+class BooksMatrix(BaseModel):
+    """Which books share pictures."""
+
+    books: list[str] = Field(description="By date.")
+    pairs: list[SharingBooks] = Field(description="Those of most pictures first; 2,000 at most.")
+    total: int = Field(description="How many pairs there are.")
+    grouped: bool = Field(description="Whether groups were looked for: else saved searches alone tell.")
 
 
 # Duplicates

@@ -12,7 +12,6 @@ from typing import Any
 
 from index.errors import CairnError, Unreachable
 from index.options.declaration import said_elsewhere
-from retrieval.catalogue.curation.saved import saved_search
 from retrieval.collection.collection import Collection, CollectionChanged
 from retrieval.collection.summary import describe_collection
 from retrieval.foreign.contract import FeaturesNeeded
@@ -26,7 +25,7 @@ from retrieval.library.matches import Match
 from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_named
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
-from retrieval.library.standing import find_among
+from retrieval.library.standing import find_everywhere
 from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
@@ -147,8 +146,7 @@ class SearchJobs:
             case "found":
                 return self._annotate_found(searches, request), b""
             case "saved":
-                search = searches.collection.catalogue.read(saved_search, request["search"])
-                return {"finds": [vars(one) for one in find_among(searches, search, None)]}, b""
+                return {"finds": [vars(one) for one in find_everywhere(searches, request["search"])]}, b""
             case _:
                 raise ValueError(f"there is no job {job!r}")
 

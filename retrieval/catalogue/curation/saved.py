@@ -16,14 +16,8 @@ from retrieval.metadata.text import LONGEST_TAG, clean
 
 LONGEST_NAME = 200
 """Characters of the name of a search."""
-LONGEST_CATEGORY = 100
-"""Characters of the name of a category."""
 MOST = 1_000
 """Searches that are kept."""
-
-CATEGORIES = ("same block", "copy", "same motif", "not related")
-"""Categories of what a search has found that are proposed; any others may be given."""
-UNRELATED = CATEGORIES[-1]
 
 CHANGEABLE = ("name", "favourite", "standing", "tag")
 """What of a saved search can be changed."""
@@ -262,7 +256,7 @@ def categorise(session: Session, search: int, numbers: Sequence[int], category: 
         Of photos. Those that it has not found are added to what it has; those that are not in the collection are left
         out.
     category : str
-        One of `CATEGORIES` or another, up to `LONGEST_CATEGORY` characters; "" for none.
+        Any name, up to `LONGEST_TAG` characters; "" for none.
 
     Raises
     ------
@@ -270,7 +264,7 @@ def categorise(session: Session, search: int, numbers: Sequence[int], category: 
         There is no saved search of that number.
     """
     saved_search(session, search)
-    cleaned = clean(category, LONGEST_CATEGORY) or None
+    cleaned = clean(category, LONGEST_TAG) or None
     for some in chunks(list(numbers)):
         there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
         known = _kept(session, search, some)

@@ -27,6 +27,7 @@ PAGES = {
     "/import": "import",
     "/saved": "saved",
     "/motif": "motif",
+    "/books": "books",
     "/map": "map",
     "/work": "work",
     "/improve": "improve",

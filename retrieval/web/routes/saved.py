@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from index.attributes import some_of
 from retrieval.catalogue.curation import saved
-from retrieval.library.motifs import occurrences_of, table_text
+from retrieval.library.motifs import occurrence_rows, occurrences_of, table_text
 from retrieval.library.standing import SENT_SIDE, SentPhoto, keep_search
 from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
@@ -126,7 +126,7 @@ def finds_file(
     """Give what a saved search has found as a table to keep."""
     collection = service_of(request).collection
     meant = collection.catalogue.read(saved.saved_search, search)
-    return table_file(occurrences_of(collection, meant, category).to_rows(), "occurrences.csv")
+    return table_file(occurrence_rows(occurrences_of(collection, meant, category)), "occurrences.csv")
 
 
 @router.patch("/{search}/finds", status_code=204, dependencies=WRITING)

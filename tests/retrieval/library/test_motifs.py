@@ -11,6 +11,9 @@ import pytest
 
 import cairn as library
 from index.errors import CairnError
+from retrieval.catalogue.curation.saved import Find, keep_finds
+from retrieval.catalogue.metadata_store import import_values
+from retrieval.library import shared_books
 from retrieval.library.motifs import book_pages
 from retrieval.library.photos import Photo
 from tests.conftest import Ran
@@ -52,7 +55,7 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
     folder = Path(shutil.copytree(linked, tmp_path / "copy.cairn"))
     with library.open(folder) as collection:
         motif = collection.save_search("Face", "astronaut_0.png", (150, 30, 330, 260), standing=True, tag="x", turns=1)
-        assert list(collection.occurrences("Face")) == []
+        assert collection.occurrences("Face") == []
         (told,) = collection.ask_searches("Face")
         everything = collection.search("astronaut_0.png", (150, 30, 330, 260), top=100, turns=1)
         expected = {one.name: one for one in everything if one.probability >= 0.8}
@@ -77,6 +80,8 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
             collection.occurrences("Hand")
 
     ran = cairn("searches", "categorise", folder, motif.id, "", "coffee_0.png", "--json")
+    assert ran.json["photos"] == ["coffee_0.png"]
+    ran = cairn("searches", "found", folder, motif.id, "--json")
     assert {one["name"]: one["category"] for one in ran.json["occurrences"]}["coffee_0.png"] is None
     table = tmp_path / "face.csv"
     ran = cairn("searches", "found", folder, "Face", "--category", "same block", "--out", table)
@@ -87,3 +92,57 @@ def test_a_search_is_asked_of_all_photos_and_its_finds_are_categorised(
     x, y, width, height = (int(value) for value in row["region"].split(","))
     assert x >= 0 and y >= 0 and width > 50 and height > 50
     assert cairn("searches", "found", folder, "Hand").code == 2
+
+
+def test_books_share_what_groups_link_and_what_searches_have_found(
+    linked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cairn: Callable[..., Ran]
+) -> None:
+    folder = Path(shutil.copytree(linked, tmp_path / "copy.cairn"))
+    with library.open(folder) as collection:
+        catalogue = collection.opened.catalogue
+        face, same_face, third, cup, same_cup = (
+            collection.photo(f"{name}.png").number
+            for name in ("astronaut_0", "astronaut_1", "astronaut_2", "coffee_0", "coffee_1")
+        )
+        books = {face: "Late", cup: "Late", same_face: "Early", same_cup: "Early", third: "Third"}
+        dates = {"Late": "1500", "Early": "1480", "Third": "1490"}
+        known = {number: {"item": [book], "taken": [dates[book]]} for number, book in books.items()}
+        catalogue.write(import_values, known, labels={"item": "Item"})
+        square = [[10.0, 20.0], [50.0, 20.0], [50.0, 60.0], [10.0, 60.0]]
+        finds = [Find(face, 1.0, None), Find(same_face, 0.99, square), Find(third, 0.85, None)]
+        one, other = (collection.save_search(name, "astronaut_0.png").id for name in ("Face", "Hand"))
+        catalogue.write(keep_finds, one, finds, None)
+        monkeypatch.setattr(shared_books, "_linked", lambda _: ([(face, same_face), (cup, same_cup)], True))
+
+        def pictures(**how: Any) -> dict[tuple[str, str], int]:
+            return {(pair.first, pair.second): pair.pictures for pair in collection.shared_books(**how).pairs}
+
+        # The face is told by a group and a search, and counts once.
+        assert pictures() == {("Early", "Late"): 2}
+        (pair,) = collection.shared_books().pairs
+        facts = {page.numbers: (page.searches, page.box) for page in pair.pages}
+        assert facts == {(same_face, face): (("Face",), (10, 20, 50, 60)), (same_cup, cup): ((), None)}
+        collection.categorise("Face", third, "copy")  # likely, and now said to be one
+        assert pictures() == {("Early", "Late"): 2, ("Early", "Third"): 1, ("Third", "Late"): 1}
+        assert pictures(category="copy") == {("Third", "Late"): 1}
+        table = tmp_path / "matrix.csv"
+        collection.shared_books(out=table)
+        with table.open(encoding="utf-8-sig", newline="") as file:
+            assert list(csv.reader(file)) == [
+                ["", "Early", "Third", "Late"],
+                ["Early", "", "1", "2"],
+                ["Third", "1", "", "1"],
+                ["Late", "2", "1", ""],
+            ]
+        collection.categorise("Face", third, "not related")
+        catalogue.write(keep_finds, other, finds[:2], None)  # a second motif on the same two pages
+        assert pictures() == {("Early", "Late"): 3}
+        collection.reject(cup, same_cup)
+        assert pictures() == {("Early", "Late"): 2}
+        monkeypatch.undo()
+    pages = tmp_path / "pages.csv"
+    ran = cairn("books", folder, "--pages", pages)
+    assert "Early | Late" in ran.out and "Groups were not looked for" in ran.out
+    with pages.open(encoding="utf-8-sig", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["photo"], row["other_photo"], row["searches"]) == ("astronaut_1.png", "astronaut_0.png", "Face; Hand")

@@ -117,7 +117,16 @@ def test_what_a_search_finds_among_all_photos_is_categorised(home: Served) -> No
         ("chelsea_0.png", "'=1+1"),
         ("coffee_1.png", "'=1+1"),
     ]
-    home.ask("PATCH", f"{at}/finds", 422, json=put | {"category": "x" * 101})
+    told = home.ask("GET", "/api/books")  # each photo is in no folder, and so a book
+    shared = {(one["first"], one["second"]): one for one in told["pairs"]}
+    (page,) = shared["coffee_0", "coffee_1"]["pages"]
+    assert page["numbers"] == [numbers["coffee_0.png"], numbers["coffee_1.png"]] and page["searches"] == ["Cup"]
+    assert ("chelsea_0", "chelsea_1") in shared and told["grouped"] and told["total"] == len(shared)  # by a group
+    rows = list(csv.reader(io.StringIO(home.ask("GET", "/api/books.csv").decode("utf-8-sig"))))
+    assert rows[0] == ["", *told["books"]] and len(rows) == 1 + len(told["books"])
+    only = home.ask("GET", "/api/books", params={"category": "=1+1"})
+    assert {page for one in only["pairs"] for page in one["pages"][0]["searches"]} == {"Cup"}
+    home.ask("PATCH", f"{at}/finds", 422, json=put | {"category": "x" * 201})
     home.ask("PATCH", "/api/saved/99/finds", 404, json=put)
     for method, path in (("POST", "ask"), ("GET", "finds.csv")):
         home.ask(method, f"/api/saved/99/{path}", 404)

@@ -43,7 +43,7 @@ async function put(find, category) {
 
 /** Ask for a category of one's own. */
 async function another(find) {
-  const [line, input] = field(t("Category"), { required: true, maxlength: 100, dir: "auto" });
+  const [line, input] = field(t("Category"), { required: true, maxlength: 200, dir: "auto" });
   const done = await ask(t("Another category"), [line], t("Save"), async () => {
     await put(find, input.value.trim());
     return true;
