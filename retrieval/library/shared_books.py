@@ -140,11 +140,10 @@ def shared_books(collection: Collection, category: str | None = None) -> SharedB
         ends = names[one], names[other], pages[one].page, pages[other].page
         return SharedPage(*ends, (one, other), tuple(called[search] for search in told), box)
 
+    cells = sorted(shared.items(), key=lambda one: [rank[key] for key in one[0]])
     pairs = [
-        BookPair(
-            books[first], books[second], _count(some), tuple(page(*ends, told) for ends, told in sorted(some.items()))
-        )
-        for (first, second), some in sorted(shared.items(), key=lambda one: [rank[key] for key in one[0]])
+        BookPair(books[first], books[second], count, tuple(page(*ends, told) for ends, told in sorted(some.items())))
+        for ((first, second), some), count in zip(cells, _counts([some for _, some in cells]), strict=True)
     ]
     sharing = {key for ends in shared for key in ends}
     return SharedBooks(
@@ -188,11 +187,22 @@ def _in_order(pages: Iterable[PageFacts]) -> dict[str, str]:
     return {page.key: page.book if counts[page.book] == 1 else f"{page.book} ({page.key})" for page in ordered}
 
 
-def _count(matches: _Matches) -> int:
-    """How many pictures two books share, by their pages that match and the searches that found something on both."""
-    joined = components(matches)
-    searches = [{search for (one, _), told in matches.items() if one in some for search in told} for some in joined]
-    return sum(max(1, len(some)) for some in searches)
+def _counts(shared: Sequence[_Matches]) -> list[int]:
+    """How many pictures each two books share, by pages that match and searches that found something on both."""
+    stride = 1 + max((other for matches in shared for pair in matches for other in pair), default=0)
+    told = {  # a photo is another node for each two books: so that one call does for all
+        (place * stride + one, place * stride + other): searches
+        for place, matches in enumerate(shared)
+        for (one, other), searches in matches.items()
+    }
+    joined = {node: label for label, nodes in enumerate(components(told)) for node in nodes}
+    found: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for (node, _), searches in told.items():
+        found[node // stride, joined[node]].update(searches)
+    counts = [0] * len(shared)
+    for (place, _), some in found.items():
+        counts[place] += max(1, len(some))
+    return counts
 
 
 def _box(region: list[list[float]] | None) -> tuple[float, float, float, float] | None:
