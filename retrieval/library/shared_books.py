@@ -168,7 +168,8 @@ def _linked(collection: Collection) -> tuple[list[tuple[int, int]], bool]:
 
 def _counting(collection: Collection, search: StoredSearch, category: str | None) -> Iterator[Find]:
     """What counts of what a saved search has found."""
-    asked = {one.get("photo") for one in search.query.get("queries", [])}
+    queries = search.query.get("queries")
+    asked = [one.get("photo") for one in queries if isinstance(one, dict)] if isinstance(queries, list) else []
     for find in collection.catalogue.read(finds_of, search.id):
         likely = find.category != UNRELATED and (find.category is not None or (find.probability or 0) >= FOUND)
         if find.number in asked or (likely if category is None else find.category == category):

@@ -1,6 +1,7 @@
 """Searches that are kept under a name, and what they have found among new photos or all."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -340,9 +341,10 @@ def _written(region: list[list[float]] | None) -> str | None:
 
 def _region(text: str | None) -> list[list[float]] | None:
     try:
-        return [[float(x), float(y)] for x, y in json.loads(text)] if text is not None else None
+        region = [[float(x), float(y)] for x, y in json.loads(text)] if text is not None else None
     except (ValueError, TypeError, RecursionError):
         return None
+    return region if region and all(math.isfinite(value) for point in region for value in point) else None
 
 
 def _no(search: int) -> SearchNotFound:

@@ -79,8 +79,7 @@ function detail(photo, region) {
 /** The page of the match with what is searched with, or that of a photo which is that itself. */
 function link(find) {
   const [query] = search.queries;
-  const own = query.photo === find.number;
-  if (search.queries.length > 1 || query.photo === null || own) return address("/photo", { number: find.number });
+  if (search.queries.length !== 1 || query.photo === null || query.photo === find.number) return address("/photo", { number: find.number });
   return address("/match", { q: format({ ...query, upload: null }), photo: find.number });
 }
 
@@ -122,7 +121,7 @@ function show() {
 async function load() {
   [search, finds] = await Promise.all([json("/api/saved").then((all) => all.find((one) => one.id === id)), json(`/api/saved/${id}/finds`)]);
   entitle(search.name);
-  const [{ photo, box }] = search.queries;
+  const [{ photo, box } = { photo: null }] = search.queries;
   at("cover").replaceChildren(photo === null
     ? el("span", { class: "frame" }, el("img", { src: address(`/api/saved/${id}/photo`), alt: "" }))
     : detail(await read(photo), box && corners(box)));
