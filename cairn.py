@@ -128,6 +128,10 @@ PUBLIC = {
     "SharedAlbum": "retrieval.library.reports:SharedAlbum",
     "SavedSearch": "retrieval.library.reports:SavedSearch",
     "AskedSearch": "retrieval.library.reports:AskedSearch",
+    "Occurrence": "retrieval.library.motifs:Occurrence",
+    "SharedBooks": "retrieval.library.shared_books:SharedBooks",
+    "BookPair": "retrieval.library.shared_books:BookPair",
+    "SharedPage": "retrieval.library.shared_books:SharedPage",
     "Damage": "retrieval.library.reports:Damage",
     # Errors
     "CairnError": "index.errors:CairnError",
@@ -183,6 +187,7 @@ COMMANDS = {
     "annotations": ("retrieval.commands.annotations:annotations", EVERYDAY),
     "impressions": ("retrieval.commands.impressions:impressions", EVERYDAY),
     "searches": ("retrieval.commands.searches:searches", EVERYDAY),
+    "books": ("retrieval.commands.books:books", EVERYDAY),
     "demo": ("eval.commands.evaluate:demo", EVERYDAY),
     "remove": ("retrieval.commands.care:remove", HEALTH),
     "roots": ("retrieval.commands.roots:roots", HEALTH),

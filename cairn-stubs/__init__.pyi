@@ -47,6 +47,7 @@ from retrieval.library.impressions import Impression as Impression
 from retrieval.library.impressions import ImpressionPair as ImpressionPair
 from retrieval.library.impressions import Impressions as Impressions
 from retrieval.library.matches import Match as Match
+from retrieval.library.motifs import Occurrence as Occurrence
 from retrieval.library.opening import CollectionExists as CollectionExists
 from retrieval.library.opening import create as create
 from retrieval.library.opening import open as open
@@ -90,6 +91,9 @@ from retrieval.library.reports import Root as Root
 from retrieval.library.reports import SavedSearch as SavedSearch
 from retrieval.library.reports import SharedAlbum as SharedAlbum
 from retrieval.library.reports import Sidecars as Sidecars
+from retrieval.library.shared_books import BookPair as BookPair
+from retrieval.library.shared_books import SharedBooks as SharedBooks
+from retrieval.library.shared_books import SharedPage as SharedPage
 from retrieval.metadata.places import Near as Near
 from retrieval.search.query import PhotoUnusable as PhotoUnusable
 
@@ -99,6 +103,7 @@ __all__ = [
     "Answer",
     "AskedSearch",
     "BackedUp",
+    "BookPair",
     "CairnError",
     "Check",
     "Collection",
@@ -130,6 +135,7 @@ __all__ = [
     "NewDescriptor",
     "NewSimilarity",
     "NotGrouped",
+    "Occurrence",
     "Pairs",
     "PatchEvaluation",
     "Photo",
@@ -148,6 +154,8 @@ __all__ = [
     "Root",
     "SavedSearch",
     "SharedAlbum",
+    "SharedBooks",
+    "SharedPage",
     "Sidecars",
     "Unreadable",
     "Verified",

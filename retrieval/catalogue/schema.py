@@ -11,7 +11,7 @@ from index.errors import Damaged
 from index.files.names import is_plain_name
 from index.text import path_of_stored, stored_path
 
-FORMAT = 8
+FORMAT = 9
 INDEXED, FAILED, REMOVED = "indexed", "failed", "removed"
 FROM_FILE, IMPORTED = "file", "import"
 
@@ -384,7 +384,7 @@ class SavedSearchRow(Base, kw_only=True):
 
 
 class SavedFindRow(Base, kw_only=True):
-    """A photo that a standing search has found."""
+    """A photo that a saved search has found."""
 
     __tablename__ = "saved_finds"
 
@@ -398,6 +398,7 @@ class SavedFindRow(Base, kw_only=True):
     probability: Mapped[float | None] = mapped_column(_Double, default=None)
     region: Mapped[str | None] = mapped_column(_Text, default=None)  # JSON: where in the photo
     seen: Mapped[bool] = mapped_column(default=False)  # somebody looked at it
+    category: Mapped[str | None] = mapped_column(_String(200), default=None)  # that somebody put it into
 
 
 DECIDED: tuple[type[Base], ...] = (

@@ -1,41 +1,56 @@
-"""Commands: searches save, ask, list and delete."""
+"""Commands: searches save, ask, found, categorise, list and delete."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from index.options.declaration import build, options_of
+from index.text import likely
 from retrieval.commands.console import DONE, FAILED, print_json, say
 from retrieval.commands.option_groups import OptionsOf, grouped
 from retrieval.commands.options import CatalogueAddress, Json, MatchAll, QueryBox, Quiet, ReadOptions
 from retrieval.metadata.fields import FieldFilter
 from retrieval.search.options import SearchOptions
 
+if TYPE_CHECKING:
+    from retrieval.library.collection import Collection
+
 LOCAL = tuple(name for name, one in options_of(SearchOptions).items() if one.option.local)
 """Options that name files, which no saved search does."""
 
-searches = typer.Typer(help="Searches that are kept, and asked of photos that are added.", no_args_is_help=True)
+searches = typer.Typer(
+    help="Searches that are kept, and asked of photos that are added, or of all.", no_args_is_help=True
+)
+
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the collection.")]
+Search = Annotated[str, typer.Argument(help="Its name, or its id, as cairn searches list --json says it.")]
 
 
 @searches.command()
 def ask(
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
+    search: Annotated[
+        str | None, typer.Argument(metavar="[SEARCH]", help="Name or id of one that is asked of all photos.")
+    ] = None,
     catalogue: CatalogueAddress = None,
     quiet: bool = Quiet,
     json: bool = Json,
 ) -> None:
-    """Ask the standing searches of the photos that were added since they were asked last.
+    """Ask the standing searches of the photos that were added since they were asked last, or one search of all photos.
 
     Searches are saved, and made standing ones, by cairn searches save or in the browser. What they find is kept, listed
     there as new, and given the tag of the search where it has one. Each is a single search, of the new photos alone.
     One whose photo has gone is told, and asked again by the next call; the command ends with code 1 then.
+
+    One that is named is asked of all photos, and finds likely ones too, 1,000 at most: see cairn searches found.
     """
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        told = opened.ask_searches(progress=not (quiet or json))
+        told = opened.ask_searches(_meant(opened, search), progress=not (quiet or json))
     if json:
         print_json({"collection": str(collection), "searches": [one.to_dict() for one in told]})
     else:
@@ -45,15 +60,76 @@ def ask(
             if asking.problem:
                 say(f"{asking.name}: could not be asked: {asking.problem}")
             else:
-                say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} new photos.")
+                new = "" if search else "new "
+                say(f"{asking.name}: found in {len(asking.found)} of {asking.asked} {new}photos.")
             for name in asking.found:
                 say(f"  {name}")
     raise typer.Exit(FAILED if any(asking.problem for asking in told) else DONE)
 
 
+@searches.command()
+def found(
+    collection: Folder,
+    search: Search,
+    category: Annotated[
+        str | None, typer.Option(help='Those that were put into this category; "": those that are in none.')
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a table (CSV): book, page, date, place, probability, category, region, photo."
+        ),
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """List what a search has found: in which book and on which page, when and where, how likely, in which category.
+
+    The book is that of the IIIF manifest or METS, the column Item of an imported table, the file of several pages, or
+    the folder. cairn searches ask has a search look for what it finds among all photos.
+    """
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        listed = opened.occurrences(_meant(opened, search), category=category, out=out)
+    if json:
+        told = {"search": search, "occurrences": [one.to_dict() for one in listed], "out": str(out) if out else None}
+        print_json({"collection": str(collection), **told})
+        return
+    for one in listed:
+        probability = "–" if one.probability is None else likely(one.probability)
+        facts = [one.date or "–", one.place or "–", f"{one.book}, {one.page}", one.category or "–"]
+        say(f"{probability:>4}  " + " | ".join(facts))
+    say(f"{search}: {len(listed)} photos.")
+    if out is not None:
+        say(f"Table: {out}")
+
+
+@searches.command()
+def categorise(
+    collection: Folder,
+    search: Search,
+    category: Annotated[
+        str, typer.Argument(help='Such as "same block", copy, "same motif", "not related", or any other; "": none.')
+    ],
+    photos: Annotated[list[str], typer.Argument(metavar="PHOTO...", help="Names of photos in the collection.")],
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Put photos that a search has found into a category; those that it has not found are added to what it has."""
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        opened.categorise(_meant(opened, search), photos, category)
+    if json:
+        print_json({"collection": str(collection), "search": search, "category": category, "photos": photos})
+    else:
+        say(f"{search}: {len(photos)} photos are in {category!r}." if category else f"{search}: no category.")
+
+
 @searches.command("list")
 def list_searches(
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     catalogue: CatalogueAddress = None,
     json: bool = Json,
 ) -> None:
@@ -89,7 +165,7 @@ class SearchUse:
 @grouped
 def save(
     *,
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    collection: Folder,
     called: Annotated[str, typer.Argument(metavar="NAME", help="What the search is called.")],
     photos: Annotated[
         list[str],
@@ -114,19 +190,18 @@ def save(
 
 
 @searches.command()
-def delete(
-    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
-    search: Annotated[str, typer.Argument(help="Its name, or its id, as cairn searches list --json says it.")],
-    catalogue: CatalogueAddress = None,
-    json: bool = Json,
-) -> None:
+def delete(collection: Folder, search: Search, catalogue: CatalogueAddress = None, json: bool = Json) -> None:
     """Forget a search that is kept, and what it has found."""
     from retrieval.library.opening import open_named
 
     with open_named(collection, catalogue=catalogue) as opened:
-        named = any(one.name == search for one in opened.saved_searches())
-        meant = int(search) if search.isascii() and search.isdecimal() and len(search) < 19 and not named else search
-        _tell(collection, "is forgotten", opened.delete_search(meant), json)
+        _tell(collection, "is forgotten", opened.delete_search(_meant(opened, search)), json)
+
+
+def _meant(opened: "Collection", search: Any) -> Any:
+    """The name of a search, or its id where no search is called so; None of none."""
+    is_number = search is not None and search.isascii() and search.isdecimal() and len(search) < 19
+    return int(search) if is_number and all(one.name != search for one in opened.saved_searches()) else search
 
 
 def _tell(collection: Path, what: str, one: Any, json: bool) -> None:

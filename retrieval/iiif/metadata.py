@@ -16,7 +16,7 @@ from retrieval.catalogue.schema import IMPORTED, INDEXED
 from retrieval.collection.collection import Collection
 from retrieval.iiif.downloads import manifest_in
 from retrieval.iiif.manifests import IiifManifest, ManifestPage
-from retrieval.metadata.columns import ATTRIBUTION, CANVAS, MANIFEST, ORDER, RIGHTS, SIZE, SOURCE
+from retrieval.metadata.columns import ATTRIBUTION, CANVAS, ITEM, MANIFEST, ORDER, PAGE, RIGHTS, SIZE, SOURCE
 from retrieval.metadata.dates import read_date
 from retrieval.metadata.fields import FIELDS
 from retrieval.metadata.text import LONGEST_TITLE, clean, clean_tags
@@ -95,8 +95,8 @@ def page_values(address: str, manifest: IiifManifest, page: ManifestPage, order:
     title = clean(", ".join(filter(None, (manifest.label, page.label))), LONGEST_TITLE)
     if title:
         values["title"] = (title,)
-    add("Item", [manifest.label])
-    add("Page", [page.label])
+    add(ITEM, [manifest.label])
+    add(PAGE, [page.label])
     add(ORDER, [str(order)])
     add("Section", page.sections)
     tags: list[str] = []

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from retrieval.library.matches import Match
     from retrieval.library.pairs import Pairs, PhotoFeatures
     from retrieval.library.searches import Searches
+    from retrieval.library.shared_books import SharedBooks
 
 _LOOKS = 3  # how often a collection is searched again that changes meanwhile
 
@@ -654,6 +655,42 @@ class Collection(Decisions):
             with self._lock, suppress(KeyError):  # where a photo is removed by another process meanwhile
                 return make_groups(self.opened, read_groups(self.opened))
         raise CollectionChanged(f"{self.folder} changes faster than its groups can be read: try again.")
+
+    def shared_books(
+        self,
+        *,
+        category: str | None = None,
+        out: str | os.PathLike[str] | None = None,
+        pages: str | os.PathLike[str] | None = None,
+    ) -> "SharedBooks":
+        """Tell which books share pictures, by the groups that `group` found last, and by what saved searches found.
+
+        Parameters
+        ----------
+        category : str, optional
+            What saved searches have found and was put into this category counts alone.
+        out : path-like, optional
+            Write a table (CSV) with a row and a column for each book here: how many pictures each two share.
+        pages : path-like, optional
+            Write a table (CSV) with a row for each two pages that match here.
+
+        Returns
+        -------
+        SharedBooks
+
+        Raises
+        ------
+        CairnError
+            A table cannot be written.
+        """
+        from retrieval.library.motifs import save_rows
+        from retrieval.library.shared_books import shared_books
+
+        found = shared_books(self.opened, category)
+        for path, rows in ((out, found.matrix), (pages, found.page_rows)):
+            if path is not None:
+                save_rows(Path(path), rows())
+        return found
 
     def save_annotations(
         self, path: str | os.PathLike[str], *, answer: "Answer | None" = None, progress: Telling = None

@@ -29,6 +29,7 @@ from retrieval.search.options import SearchOptions
 
 if TYPE_CHECKING:
     from retrieval.library.given import Given
+    from retrieval.library.motifs import Occurrence
     from retrieval.library.standing import SentPhoto
     from retrieval.search.answers import QueryImage
 
@@ -498,23 +499,36 @@ class Decisions:
 
         return _saved(self._write(keep))
 
-    def ask_searches(self, *, progress: Telling = None) -> list[AskedSearch]:
-        """Ask the standing searches of the photos that were added since they were asked last.
+    def ask_searches(self, search: int | str | None = None, *, progress: Telling = None) -> list[AskedSearch]:
+        """Ask the standing searches of the photos that were added since, or one saved search of all photos.
 
         Parameters
         ----------
+        search : int or str, optional
+            Id or name of the one that is asked of all photos, standing or not. What it finds, likely photos too, is
+            kept without a tag, 1,000 photos at most: see `occurrences`.
         progress : bool or callable, optional
             True shows bars; a callable receives step, done and total.
 
         Returns
         -------
         list of AskedSearch
-            One for each standing search; what each finds is kept, and given its tag.
-        """
-        from retrieval.library.standing import ask_standing
+            One for each search; what each finds is kept, and what standing ones find is given their tags.
 
-        with self._writing(), telling(progress, {"searches": "Asking (searches)"}) as tell:
-            told = ask_standing(self.opened, progress=tell)
+        Raises
+        ------
+        CairnError
+            There is no such search, or it cannot be asked.
+        """
+        from retrieval.library.motifs import named_search
+        from retrieval.library.standing import ask_all, ask_standing
+
+        with self._writing():
+            if search is not None:
+                told = [ask_all(self.opened, self.opened.catalogue.read(named_search, search))]
+            else:
+                with telling(progress, {"searches": "Asking (searches)"}) as tell:
+                    told = ask_standing(self.opened, progress=tell)
         names = self.opened.catalogue.read(names_of, sorted({number for one in told for number in one.found}))
         return [
             AskedSearch(
@@ -526,6 +540,61 @@ class Decisions:
             )
             for one in told
         ]
+
+    def occurrences(
+        self, search: int | str, *, category: str | None = None, out: str | Path | None = None
+    ) -> "list[Occurrence]":
+        """List what a saved search has found: the book and page of each photo, and the category that it was put into.
+
+        Parameters
+        ----------
+        search : int or str
+            Its id; or its name, where one search alone is called so.
+        category : str, optional
+            Those of a category alone; "": those that have none.
+        out : path-like, optional
+            Write a table (CSV) of them here.
+
+        Returns
+        -------
+        list of Occurrence
+            By date. `ask_searches` asks the search of all photos.
+
+        Raises
+        ------
+        CairnError
+            There is no such search, several are called so, or the table cannot be written.
+        """
+        from retrieval.library.motifs import named_search, occurrence_rows, occurrences_of, save_rows
+
+        found = occurrences_of(self.opened, self.opened.catalogue.read(named_search, search), category)
+        if out is not None:
+            save_rows(Path(out), occurrence_rows(found))
+        return found
+
+    def categorise(self, search: int | str, photos: "Given | Iterable[Given]", category: str) -> None:
+        """Put photos into a category of what a saved search has found, such as "same block" or "copy".
+
+        Parameters
+        ----------
+        search : int or str
+            Its id; or its name, where one search alone is called so.
+        photos : str, int, path-like, Photo or Result, or iterable of them
+            Photos of the collection; those that the search has not found are added.
+        category : str
+            Any name; "": none. What is "not related" does not count as shared by books.
+
+        Raises
+        ------
+        PhotoNotFound
+            There is no such photo; nothing is changed then.
+        CairnError
+            There is no such search, or several are called so.
+        """
+        from retrieval.library.motifs import named_search
+
+        numbers = self._numbers(photos)
+        self._write(lambda session: saved.categorise(session, named_search(session, search).id, numbers, category))
 
     def delete_search(self, search: int | str) -> SavedSearch:
         """Forget a saved search, and what it has found.
@@ -545,17 +614,12 @@ class Decisions:
         CairnError
             There is no such search, or several are called so.
         """
+        from retrieval.library.motifs import named_search
 
         def delete(session: Session) -> saved.StoredSearch:
-            meant = [one for one in saved.saved_searches(session) if search in (one.id, one.name)]
-            if len(meant) != 1:
-                raise CairnError(
-                    "{count} saved searches are called {search}: give the id of one.",
-                    count=len(meant) or "No",
-                    search=repr(search),
-                )
-            saved.delete_search(session, meant[0].id)
-            return meant[0]
+            meant = named_search(session, search)
+            saved.delete_search(session, meant.id)
+            return meant
 
         return _saved(self._write(delete))
 

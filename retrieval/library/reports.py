@@ -543,7 +543,7 @@ class SavedSearch(Report):
     created : str
         When it was kept: ISO 8601, UTC.
     found : int
-        Photos that it has found as a standing search.
+        Photos that it has found, and that were kept.
     new : int
         Those of them that nobody has looked at.
     """
@@ -561,7 +561,7 @@ class SavedSearch(Report):
 
 @dataclass(frozen=True)
 class AskedSearch(Report):
-    """What a standing search found among photos that were added.
+    """What a saved search found among photos that were added, or all.
 
     Attributes
     ----------
@@ -570,7 +570,7 @@ class AskedSearch(Report):
     name : str
         Of the saved search.
     asked : int
-        Photos that were added since it was asked last.
+        Photos that were added since it was asked last; all where it was asked of all.
     found : list of str
         Names of those that it found, the best first.
     problem : str or None

@@ -1,4 +1,4 @@
-"""Searches that are kept: what they ask for, and asking standing ones of photos that were added since."""
+"""Searches that are kept: what they ask for, asking standing ones of photos that were added since, and one of all."""
 
 import hashlib
 import tempfile
@@ -22,6 +22,7 @@ from retrieval.catalogue.curation.saved import (
     keep_finds,
     photo_of_search,
     save_search,
+    saved_search,
     saved_searches,
 )
 from retrieval.catalogue.photo_lookup import PhotoNotFound
@@ -31,20 +32,24 @@ from retrieval.library.filters import filter_of
 from retrieval.library.searches import Searches
 from retrieval.search.answers import QueryImage, ask_with_file, ask_with_photo
 from retrieval.search.options import SearchOptions
+from retrieval.search.probability import LIKELY
 
 STEP = "searches"
 """What the progress of `ask_standing` calls its one step."""
 
+MOST = 1000
+"""Photos that a search of all may find: as many are verified."""
+
 
 @dataclass(frozen=True)
 class Asking:
-    """What one standing search found among new photos.
+    """What one saved search found among new photos, or all.
 
     Attributes
     ----------
     search : StoredSearch
     asked : int
-        New photos.
+        Photos.
     found : tuple of int
         Numbers of those that it found, the best first.
     problem : str
@@ -178,8 +183,28 @@ def ask_standing(
     return told
 
 
-def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer]) -> list[Find]:
-    """Ask a saved search of some photos; return those that are found for sure, the best first.
+def ask_all(collection: Collection, search: StoredSearch) -> Asking:
+    """Ask a saved search of all photos, and keep what it finds: see `keep_finds`.
+
+    Raises
+    ------
+    CairnError
+        It cannot be asked.
+    """
+    finds = find_everywhere(Searches(collection), search.id)
+    collection.catalogue.write(keep_finds, search.id, finds, None)
+    return Asking(search, len(collection.catalogue.read(numbers_of)), tuple(one.number for one in finds))
+
+
+def find_everywhere(searches: Searches, search: int) -> list[Find]:
+    """Ask a saved search, by its number, of all photos; return what `find_among` does."""
+    return find_among(searches, searches.collection.catalogue.read(saved_search, search), None)
+
+
+def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.integer] | None) -> list[Find]:
+    """Ask a saved search of some photos, or of all; return what is found, the best first.
+
+    Of some, those that are found for sure; of all, likely ones too, as somebody looks at them, and `MOST` at most.
 
     Raises
     ------
@@ -188,19 +213,23 @@ def find_among(searches: Searches, search: StoredSearch, numbers: NDArray[np.int
     """
     collection = searches.collection
     how = search.query.get("options", {})
+    options = said_elsewhere(SearchOptions, how)
+    if numbers is None:
+        options = replace(options, verification=replace(options.verification, depth=MOST))
     with tempfile.TemporaryDirectory(prefix="cairn-") as scratch:
         asked = _asked(collection, search, Path(scratch))
         answer = searches.search(
             asked,
-            said_elsewhere(SearchOptions, how),
+            options,
             wanted=filter_of(how),
-            top=len(numbers),
+            top=MOST if numbers is None else len(numbers),
             match_all=how.get("match") == "all",
             within=numbers,
         )
     return [
         Find(one.number, one.probability, [[x, y] for x, y in one.region] if one.region is not None else None)
-        for one in answer.found
+        for one in answer
+        if one.found or (numbers is None and one.probability >= LIKELY)
     ]
 
 

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from index.text import one_of
+from retrieval.library.motifs import CATEGORIES
 from retrieval.web.models import KIND_HELP, MAX_QUERIES, Box, HowToSearch, Kind, Number, Photo
 
 MOST = 10_000
@@ -101,24 +103,65 @@ class SavedSearch(BaseModel):
     favourite: bool
     tag: str | None
     created: str = Field(description="ISO 8601, UTC.")
-    found: int = Field(description="Photos that it has found as a standing search.")
+    found: int = Field(description="Photos that it has found, and that were kept.")
     new: int = Field(description="Those of them that nobody has looked at.")
     cover: int | None = Field(description="Number of the photo that stands for it; null: that of its own.")
 
 
 class FoundPhoto(Photo):
-    """A photo that a standing search has found."""
+    """A photo that a saved search has found."""
 
-    probability: float | None
+    probability: float | None = Field(description="Null: somebody added it.")
     region: list[tuple[float, float]] | None = Field(description="Where in the photo: corners in its pixels.")
     found: str = Field(description="When: ISO 8601, UTC.")
     seen: bool = Field(description="Whether somebody has looked at it.")
+    category: str | None = Field(description="That somebody put it into.")
+    book: str = Field(description="By IIIF manifest, the column Item, a file of several pages, or the folder.")
+    page_label: str = Field(description="What the page is called in it.")
+    place: str | None = Field(description="Where the book was made, or else the photo was taken.")
+
+
+class Categorised(Numbers):
+    """Photos to put into a category of what a saved search has found."""
+
+    category: Tag = Field(description=f"{one_of(CATEGORIES)}, or any other; empty: none.")
 
 
 class Seen(BaseModel):
     """Photos that somebody has looked at."""
 
     photos: list[Number] | None = Field(None, max_length=MOST, description="Left out: all that were found.")
+
+
+# Books
+
+
+class SharedPages(BaseModel):
+    """A page of one book and one of another that show the same picture."""
+
+    first_page: str
+    second_page: str
+    numbers: tuple[int, int] = Field(description="Of the two photos.")
+    searches: list[str] = Field(description="Names of saved searches that found something on both; else a group did.")
+    box: Box | None = Field(description="What the first of these found on the first page, in its pixels.")
+
+
+class SharingBooks(BaseModel):
+    """Two books that share pictures."""
+
+    first: str
+    second: str
+    pictures: int = Field(description="Pages that match each other count once.")
+    pages: list[SharedPages] = Field(description="100 at most.")
+
+
+class BooksMatrix(BaseModel):
+    """Which books share pictures."""
+
+    books: list[str] = Field(description="By date.")
+    pairs: list[SharingBooks] = Field(description="Those of most pictures first; 2,000 at most.")
+    total: int = Field(description="How many pairs there are.")
+    grouped: bool = Field(description="Whether groups were looked for: else saved searches alone tell.")
 
 
 # Duplicates

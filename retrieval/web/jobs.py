@@ -25,6 +25,7 @@ from retrieval.library.matches import Match
 from retrieval.library.photos import Photo, PhotoRow, cache_of, photo_named
 from retrieval.library.sameness import look
 from retrieval.library.searches import Searches
+from retrieval.library.standing import find_everywhere
 from retrieval.metadata.columns import CANVAS
 from retrieval.metadata.pages import file_of
 from retrieval.photos.apart import prepare_decoding
@@ -84,7 +85,7 @@ class SearchJobs:
             self.renew()
 
     def do(self, job: str, request: dict[str, Any]) -> Answer:
-        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions`, `group`, `found`."""
+        """Do a job: `ready`, `collection`, `look`, `search`, `match`, `picture`, `impressions` and those of `_do`."""
         if self._searches is None:
             self.renew()
         try:
@@ -144,6 +145,8 @@ class SearchJobs:
                 return self._annotate_group(searches, request), b""
             case "found":
                 return self._annotate_found(searches, request), b""
+            case "saved":
+                return {"finds": [vars(one) for one in find_everywhere(searches, request["search"])]}, b""
             case _:
                 raise ValueError(f"there is no job {job!r}")
 

@@ -1,6 +1,7 @@
-"""Searches that are kept under a name, and what those of them have found that are asked of new photos."""
+"""Searches that are kept under a name, and what they have found among new photos or all."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,19 +39,20 @@ class StoredSearch:
     tag: str | None  # that these are given
     created: str  # ISO 8601, UTC
     asked_to: int  # photos of smaller numbers were asked
-    found: int = 0  # photos that it has found as a standing search
+    found: int = 0  # photos that it has found, and that were kept
     new: int = 0  # those of them not yet viewed
 
 
 @dataclass(frozen=True)
 class Find:
-    """A photo that a standing search has found."""
+    """A photo that a saved search has found."""
 
     number: int
     probability: float | None
     region: list[list[float]] | None  # corners in pixels of the photo
     found: str = ""  # when: ISO 8601, UTC
     seen: bool = False
+    category: str | None = None  # that somebody put it into
 
 
 class SearchNotFound(CairnError):
@@ -192,11 +194,20 @@ def delete_search(session: Session, search: int) -> None:
     session.execute(sa.delete(SavedSearchRow).where(SavedSearchRow.id == search), execution_options=_BULK)
 
 
-def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int) -> list[int]:
-    """Keep what a standing search has found among new photos, and up to which number photos were asked.
+def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: int | None) -> list[int]:
+    """Keep what a search has found; of what it had found before, where and how surely.
 
-    The photos are given the tag of the search, where it has one. Photos that were removed meanwhile, and a search that
-    was deleted, are left out.
+    Photos that were removed meanwhile, and a search that was deleted, are left out.
+
+    Parameters
+    ----------
+    session : Session
+    search : int
+    finds : iterable of Find
+    asked_to : int or None
+        Of a standing search that was asked of new photos, up to which number: what it finds is new, and given its tag.
+        None: somebody asked it of all photos, and sees what it finds; what it had found before and does not find now is
+        forgotten, unless it has a category.
 
     Returns
     -------
@@ -207,28 +218,68 @@ def keep_finds(session: Session, search: int, finds: Iterable[Find], asked_to: i
     row = session.get(SavedSearchRow, search)
     if row is None:
         return []
-    row.asked_to = max(row.asked_to, asked_to)
+    row.asked_to = max(row.asked_to, asked_to or 0)
+    if asked_to is None:
+        undecided = sa.select(SavedFindRow).where(SavedFindRow.search == search, SavedFindRow.category.is_(None))
+        for earlier in session.scalars(undecided):
+            if earlier.number not in found:
+                session.delete(earlier)
     new: list[int] = []
     for some in chunks(sorted(found)):
         there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
-        known = sa.select(SavedFindRow.number).where(SavedFindRow.search == search, SavedFindRow.number.in_(some))
-        new += sorted(set(session.scalars(there)) - set(session.scalars(known)))
+        known = _kept(session, search, some)
+        new += sorted(set(session.scalars(there)) - known.keys())
+        for number, kept in known.items():
+            kept.probability, kept.region = found[number].probability, _written(found[number].region)
     session.add_all(
         SavedFindRow(
             search=search,
             number=number,
             probability=found[number].probability,
-            region=json.dumps(found[number].region) if found[number].region is not None else None,
+            region=_written(found[number].region),
+            seen=asked_to is None,
         )
         for number in new
     )
-    if row.tag:
+    if row.tag and asked_to is not None:
         add_tag(session, new, row.tag)
     return new
 
 
+def categorise(session: Session, search: int, numbers: Sequence[int], category: str) -> None:
+    """Put photos into a category of what a search has found.
+
+    Parameters
+    ----------
+    session : Session
+    search : int
+    numbers : sequence of int
+        Of photos. Those that it has not found are added to what it has; those that are not in the collection are left
+        out.
+    category : str
+        Any name, up to `LONGEST_TAG` characters; "" for none.
+
+    Raises
+    ------
+    SearchNotFound
+        There is no saved search of that number.
+    """
+    saved_search(session, search)
+    cleaned = clean(category, LONGEST_TAG) or None
+    for some in chunks(list(numbers)):
+        there = sa.select(ImageRow.number).where(ImageRow.number.in_(some), ImageRow.state == INDEXED)
+        known = _kept(session, search, some)
+        for number in session.scalars(there):
+            row = known.get(number)
+            if row is None and cleaned:
+                session.add(SavedFindRow(search=search, number=number, seen=True, category=cleaned))
+            elif row is not None:
+                row.category, row.seen = cleaned, True
+    session.flush()
+
+
 def finds_of(session: Session, search: int) -> list[Find]:
-    """What a standing search has found, the last first."""
+    """What a search has found, the last first."""
     query = (
         sa.select(SavedFindRow)
         .join(ImageRow, ImageRow.number == SavedFindRow.number)
@@ -236,7 +287,8 @@ def finds_of(session: Session, search: int) -> list[Find]:
         .order_by(SavedFindRow.number.desc())
     )
     return [
-        Find(row.number, row.probability, _region(row.region), row.found, row.seen) for row in session.scalars(query)
+        Find(row.number, row.probability, _region(row.region), row.found, row.seen, row.category)
+        for row in session.scalars(query)
     ]
 
 
@@ -250,6 +302,12 @@ def mark_seen(session: Session, search: int, numbers: Sequence[int] | None = Non
     )
     for part in parts:
         session.execute(sa.update(SavedFindRow).where(part).values(seen=True), execution_options=_BULK)
+
+
+def _kept(session: Session, search: int, numbers: Sequence[int]) -> dict[int, SavedFindRow]:
+    """What a search has found of a few photos."""
+    query = sa.select(SavedFindRow).where(SavedFindRow.search == search, SavedFindRow.number.in_(numbers))
+    return {row.number: row for row in session.scalars(query)}
 
 
 def _next(session: Session) -> int:
@@ -277,11 +335,16 @@ def _query(text: str) -> dict[str, Any]:
     return query if isinstance(query, dict) else {}
 
 
+def _written(region: list[list[float]] | None) -> str | None:
+    return None if region is None else json.dumps(region)
+
+
 def _region(text: str | None) -> list[list[float]] | None:
     try:
-        return [[float(x), float(y)] for x, y in json.loads(text)] if text is not None else None
+        region = [[float(x), float(y)] for x, y in json.loads(text)] if text is not None else None
     except (ValueError, TypeError, RecursionError):
         return None
+    return region if region and all(math.isfinite(value) for point in region for value in point) else None
 
 
 def _no(search: int) -> SearchNotFound:

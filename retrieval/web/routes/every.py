@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from retrieval.web.routes.adding import router as adding
 from retrieval.web.routes.albums import router as albums
+from retrieval.web.routes.books import router as books
 from retrieval.web.routes.duplicates import router as duplicates
 from retrieval.web.routes.editing import router as editing
 from retrieval.web.routes.exports import router as exports
@@ -41,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     adding,
     rejections,
     saved,
+    books,
     duplicates,
     lasting,
     pages,

@@ -29,25 +29,25 @@ class LayoutParameters(Filters):
 @router.get("/layout", response_model=Layout, responses=NOT_CHANGED)
 def layout(request: Request, asked: Annotated[LayoutParameters, Query()]) -> Response:
     """Give the numbers and shapes of all photos that pass the filters."""
-    return _answer(request, browsing.layout, asked.wanted(), asked.order)
+    return answer_kept(request, browsing.layout, asked.wanted(), asked.order)
 
 
 @router.get("/timeline", response_model=Timeline, responses=NOT_CHANGED)
 def timeline(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     """Count by month the photos that pass the filters."""
-    return _answer(request, browsing.timeline, asked.wanted())
+    return answer_kept(request, browsing.timeline, asked.wanted())
 
 
 @router.get("/places", response_model=Places, responses=NOT_CHANGED)
 def places(request: Request, asked: Annotated[Filters, Query()]) -> Response:
     """Give where the photos that pass the filters were taken, as far as they say so."""
-    return _answer(request, browsing.places, asked.wanted())
+    return answer_kept(request, browsing.places, asked.wanted())
 
 
 @router.get("/cameras", response_model=Cameras, responses=NOT_CHANGED)
 def cameras(request: Request, limit: Annotated[int, Query(ge=0, le=5000)] = 500) -> Response:
     """List the cameras of the photos, those of the most photos first."""
-    return _answer(request, browsing.cameras, limit)
+    return answer_kept(request, browsing.cameras, limit)
 
 
 class FacetParameters(Filters):
@@ -59,10 +59,10 @@ class FacetParameters(Filters):
 @router.get("/facets", response_model=Facets, responses=NOT_CHANGED)
 def facets(request: Request, asked: Annotated[FacetParameters, Query()]) -> Response:
     """List what the photos have that pass the filters: values of fields, folders, tags, albums, years."""
-    return _answer(request, browsing.facets, asked.wanted(), asked.limit)
+    return answer_kept(request, browsing.facets, asked.wanted(), asked.limit)
 
 
-def _answer(request: Request, make: Callable[..., dict[str, Any]], *asked: Any) -> Response:
+def answer_kept(request: Request, make: Callable[..., dict[str, Any]], *asked: Any) -> Response:
     """Answer with what is kept, zipped where the browser takes that, and shortly where it has it already."""
     service = service_of(request)
     catalogue = service.collection.catalogue

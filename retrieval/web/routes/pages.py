@@ -26,6 +26,8 @@ PAGES = {
     "/bin": "bin",
     "/import": "import",
     "/saved": "saved",
+    "/motif": "motif",
+    "/books": "books",
     "/map": "map",
     "/work": "work",
     "/improve": "improve",

@@ -1,21 +1,33 @@
-"""Routes of searches that are kept, and of what standing ones have found."""
+"""Routes of searches that are kept, and of what they have found."""
 
 import contextlib
 import hashlib
 import io
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from PIL import Image
 from starlette.concurrency import run_in_threadpool
 
 from index.attributes import some_of
 from retrieval.catalogue.curation import saved
+from retrieval.library.motifs import occurrence_rows, occurrences_of, table_text
 from retrieval.library.standing import SENT_SIDE, SentPhoto, keep_search
+from retrieval.web.access.limits import SEARCHING
 from retrieval.web.access.rights import WRITING
-from retrieval.web.curation_models import FoundPhoto, NewSearch, SavedQuery, SavedSearch, SearchChange, Seen
+from retrieval.web.curation_models import (
+    Categorised,
+    FoundPhoto,
+    NewSearch,
+    SavedQuery,
+    SavedSearch,
+    SearchChange,
+    Seen,
+)
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.groups import no_formula
 from retrieval.web.service import changing, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
 
@@ -68,23 +80,60 @@ def saved_photo(request: Request, search: Id) -> Response:
     return Response(photo, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 
+@router.post("/{search}/ask", dependencies=[*WRITING, *SEARCHING])
+async def ask_search(request: Request, search: Id) -> SavedSearch:
+    """Ask a saved search of all photos, and keep what it finds, likely photos too: 1,000 at most."""
+    await run_in_threadpool(service_of(request).collection.catalogue.read, saved.saved_search, search)
+    answer, _ = await service_of(request).search(request, "saved", {"search": search})
+    return await run_in_threadpool(_keep, request, search, [saved.Find(**one) for one in answer["finds"]])
+
+
+def _keep(request: Request, search: int, finds: list[saved.Find]) -> SavedSearch:
+    with changing(request) as session:
+        saved.keep_finds(session, search, finds, None)
+        return _describe(saved.saved_search(session, search))
+
+
 @router.get("/{search}/finds")
 def finds(request: Request, search: Id) -> list[FoundPhoto]:
-    """List the photos that a standing search has found, the last first."""
+    """List the photos that a saved search has found, by date of the books, with the categories they were put into."""
     service = service_of(request)
     with service.collection.catalogue.reading() as session:
-        saved.saved_search(session, search)
+        meant = saved.saved_search(session, search)
         found = {one.number: one for one in saved.finds_of(session, search)}
+    listed = {one.number: one for one in occurrences_of(service.collection, meant)}
     return [
         FoundPhoto(
             **photo.model_dump(),
-            probability=found[photo.number].probability,
-            region=[(x, y) for x, y in region] if (region := found[photo.number].region) is not None else None,
+            **some_of(one, "probability", "region", "category", "book", "place"),
+            page_label=one.page,
             found=found[photo.number].found,
             seen=found[photo.number].seen,
         )
-        for photo in describe_those_there(service, list(found))
+        for photo in describe_those_there(service, list(listed))
+        if (one := listed[photo.number]).number in found
     ]
+
+
+@router.get("/{search}/finds.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
+def finds_file(
+    request: Request,
+    search: Id,
+    category: Annotated[
+        str | None, Query(description="Those of a category alone; empty: those that have none.")
+    ] = None,
+) -> Response:
+    """Give what a saved search has found as a table to keep."""
+    collection = service_of(request).collection
+    meant = collection.catalogue.read(saved.saved_search, search)
+    return table_file(occurrence_rows(occurrences_of(collection, meant, category)), "occurrences.csv")
+
+
+@router.patch("/{search}/finds", status_code=204, dependencies=WRITING)
+def categorise(request: Request, search: Id, asked: Categorised) -> None:
+    """Put photos into a category of what a saved search has found; those that it has not found are added."""
+    with changing(request) as session:
+        saved.categorise(session, search, asked.photos, asked.category)
 
 
 @router.post("/{search}/seen", status_code=204, dependencies=WRITING)
@@ -92,6 +141,12 @@ def mark_seen(request: Request, search: Id, asked: Seen) -> None:
     """Write that somebody has looked at what a standing search has found."""
     with changing(request) as session:
         saved.mark_seen(session, search, asked.photos)
+
+
+def table_file(rows: Iterable[Sequence[str]], name: str) -> Response:
+    """Return a table as a file to keep (CSV), with no cell that a spreadsheet takes for a formula."""
+    kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(table_text(map(no_formula, row) for row in rows).encode(), headers=kind)
 
 
 async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto | None:

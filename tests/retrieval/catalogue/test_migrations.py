@@ -199,6 +199,13 @@ def test_a_catalogue_of_format_1_keeps_everything(new_address: NewAddress) -> No
             session.add(ImageRow(number=first + 1, path="/x", segment_id=99))
 
 
+def make_format_8(address: str) -> None:
+    """Take from a catalogue what format 9 added."""
+    write(address, "ALTER TABLE saved_finds DROP COLUMN category")
+    write(address, "UPDATE settings SET value = '8' WHERE key = 'cairn.format'")
+    write(address, "UPDATE alembic_version SET version_num = '0008'")
+
+
 def make_format_7(address: str) -> None:
     """Take from a catalogue what format 8 added."""
     for kind in reversed(DECIDED):
@@ -294,6 +301,26 @@ def test_a_catalogue_of_format_7_keeps_everything_and_takes_decisions(new_addres
         with catalogue.reading() as session:
             (search,) = session.scalars(sa.select(SavedSearchRow))
             assert (search.photo, search.standing, search.favourite, search.asked_to) == (b"\xff\x00", True, False, 0)
+
+
+@most_on_sqlite
+def test_a_catalogue_of_format_8_keeps_what_searches_have_found(new_address: NewAddress) -> None:
+    address = new_address()
+    with Catalogue.open(address, create=True) as catalogue:
+        number = catalogue.write(reserve_numbers, 1)
+        values: dict[str, Any] = {"images": 1, "features": 0, "bytes": 0}
+        segment = SegmentRow(folder="1", vocabulary_fingerprint="v", descriptor_fingerprint="d", **values)
+        catalogue.write(commit_segment, segment, [ImageRow(number=number, path="/0.jpg", position=0)])
+        with catalogue.writing() as session:
+            session.add(SavedSearchRow(name="red", query="{}"))
+            session.flush()
+            session.add(SavedFindRow(search=1, number=number, probability=0.5, region="[]", seen=True))
+    before = everything_in(address)
+    make_format_8(address)
+    Catalogue.open(address).close()
+    after = everything_in(address)
+    assert after["tables"] == before["tables"] and differences(address) == []
+    assert after["rows"]["saved_finds"] == before["rows"]["saved_finds"]
 
 
 def test_what_was_decided_about_a_photo_is_kept_when_its_file_changes(new_address: NewAddress) -> None:
@@ -546,12 +573,12 @@ def write(address: str, statement: str) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("UPDATE settings SET value = '9' WHERE key = 'cairn.format'", "later version"),
+        ("UPDATE settings SET value = '10' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '999999999' WHERE key = 'cairn.format'", "later version"),
         ("UPDATE settings SET value = '0' WHERE key = 'cairn.format'", "another program"),
         ("UPDATE settings SET value = '1e9' WHERE key = 'cairn.format'", "another program"),
         ("DELETE FROM settings WHERE key = 'cairn.format'", "another program"),
-        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0008'\)"),
+        ("UPDATE settings SET value = '1' WHERE key = 'cairn.format'", r"revision .* \('0009'\)"),
         ("UPDATE alembic_version SET version_num = 'fa1afe1'", r"revision .* \('fa1afe1'\)"),
         ("UPDATE alembic_version SET version_num = '0002'", "revision"),
         ("INSERT INTO alembic_version VALUES ('0001')", "revision"),

@@ -12,7 +12,7 @@ from retrieval.catalogue.changes import make_tombstones
 from retrieval.catalogue.database import Database
 from retrieval.catalogue.failures import Failure, failures_in, keep_failures
 from retrieval.catalogue.photos import counts_of_photos
-from retrieval.catalogue.schema import Base, ImageRow, SegmentRow
+from retrieval.catalogue.schema import FORMAT, Base, ImageRow, SegmentRow
 from retrieval.catalogue.segment_rows import commit_segment
 from retrieval.catalogue.settings import keep_setting, reserve_numbers
 from retrieval.catalogue.sqlite.full_text import WORDS
@@ -65,7 +65,7 @@ def test_one_of_an_earlier_format_is_migrated_alone(postgresql: Callable[[], str
     options = "options=-csearch_path%3Drome"  # as others than Cairn would name a schema
     make_format_6(f"{address}&{options}")
     with Catalogue.open(f"{address}&schema=rome") as catalogue:
-        assert catalogue.setting("cairn.format") == "8" and catalogue.revision() == 4
+        assert catalogue.setting("cairn.format") == str(FORMAT) and catalogue.revision() == 4
         assert catalogue.page(0, 1)[0] == 2
     with Catalogue.open(f"{address}&schema=oslo") as catalogue:
         assert catalogue.revision() == 3

@@ -76,6 +76,40 @@ def test_no_match_and_a_saved_search(chromium: Any, home: Served) -> None:  # no
 
 
 @pytest.mark.slow
+def test_occurrences_are_put_into_categories(chromium: Any, home: Served) -> None:  # noqa: F811
+    one = home.numbers()["coffee_0.png"]
+    wish = {"name": "<i>Cup</i>", "queries": [{"photo": one, "box": [20, 20, 380, 380]}], "options": {"turns": 1}}
+    search = home.ask("POST", "/api/saved", 201, files={"request": (None, json.dumps(wish))})["id"]
+    with visiting(chromium, home.base, DESKTOP) as visit:
+        page = visit.open("/saved")
+        page.get_by_role("link", name="Occurrences of <i>Cup</i>").click()
+        page.get_by_role("button", name="Search all photos").click()
+        choice = page.get_by_label("Category of coffee_1, coffee_1")
+        choice.select_option("same block")
+        page.get_by_label("Category", exact=True).select_option("same block")
+        assert page.locator("#said").text_content() == "1 photo in 1 book"
+        assert page.get_by_role("link", name="Download as CSV").get_attribute("href").endswith("category=same+block")
+        page.reload()
+        page.get_by_text("1 photo in 1 book").wait_for()
+        choice.select_option("Another …")
+        page.get_by_role("dialog").get_by_label("Category").fill("<b>recut</b>")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        page.get_by_role("dialog").wait_for(state="detached")
+        assert choice.locator("option:checked").text_content() == "<b>recut</b>"
+        shoot(page, "motif")
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        shoot(page, "motif-phone")
+        page.get_by_role("link", name="Compare coffee_1.png").click()
+        page.wait_for_url(f"**/match?q={one}:20,20,380,380&photo=*")
+        page = visit.open("/books")
+        page.get_by_role("link", name="coffee_0 and coffee_1: 1 picture").click()
+        page.locator("details[open] a").click()
+        page.wait_for_url("**/match?q=*")
+    home.ask("DELETE", f"/api/saved/{search}", 204)
+
+
+@pytest.mark.slow
 def test_duplicates_by_the_keyboard(chromium: Any, home: Served) -> None:  # noqa: F811
     with visiting(chromium, home.base, DESKTOP) as visit:
         page = visit.open("/duplicates")

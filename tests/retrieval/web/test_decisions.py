@@ -1,5 +1,6 @@
 """Decisions about photos over HTTP: no match, saved searches, duplicates, hidden photos, the bin."""
 
+import csv
 import io
 import json
 import shutil
@@ -93,6 +94,43 @@ def test_no_match_is_remembered_by_photo_and_by_upload(home: Served) -> None:
         home.ask("POST", "/api/rejections", 422, json=wrong)
     home.ask("POST", "/api/rejections", 422, json={"upload": "x" * 64, "photos": [other]})
     home.ask("GET", "/api/rejections", 422)
+
+
+def test_what_a_search_finds_among_all_photos_is_categorised(home: Served) -> None:
+    numbers = home.numbers()
+    wish = {"name": "Cup", "queries": [{"photo": numbers["coffee_0.png"], "box": [20, 20, 380, 380]}]}
+    search = home.ask("POST", "/api/saved", 201, files={"request": (None, field(wish | {"options": {"turns": 1}}))})
+    at = f"/api/saved/{search['id']}"
+    assert home.ask("GET", f"{at}/finds") == []
+    asked = home.ask("POST", f"{at}/ask")
+    found = {one["name"]: one for one in home.ask("GET", f"{at}/finds")}
+    assert found.keys() >= {"coffee_0.png", "coffee_1.png"} and (asked["found"], asked["new"]) == (len(found), 0)
+    one = found["coffee_1.png"]
+    assert (one["book"], one["page_label"], one["category"], one["seen"]) == ("coffee_1", "coffee_1", None, True)
+    assert one["probability"] >= 0.8 and len(one["region"]) >= 3
+    put = {"photos": [one["number"], numbers["chelsea_0.png"]], "category": "=1+1"}
+    home.ask("PATCH", f"{at}/finds", 204, json=put)
+    home.ask("POST", f"{at}/ask")
+    table = home.ask("GET", f"{at}/finds.csv", params={"category": "=1+1"}).decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["photo"], row["category"]) for row in rows] == [
+        ("chelsea_0.png", "'=1+1"),
+        ("coffee_1.png", "'=1+1"),
+    ]
+    told = home.ask("GET", "/api/books")  # each photo is in no folder, and so a book
+    shared = {(one["first"], one["second"]): one for one in told["pairs"]}
+    (page,) = shared["coffee_0", "coffee_1"]["pages"]
+    assert page["numbers"] == [numbers["coffee_0.png"], numbers["coffee_1.png"]] and page["searches"] == ["Cup"]
+    assert ("chelsea_0", "chelsea_1") in shared and told["grouped"] and told["total"] == len(shared)  # by a group
+    rows = list(csv.reader(io.StringIO(home.ask("GET", "/api/books.csv").decode("utf-8-sig"))))
+    assert rows[0] == ["", *told["books"]] and len(rows) == 1 + len(told["books"])
+    only = home.ask("GET", "/api/books", params={"category": "=1+1"})
+    assert {page for one in only["pairs"] for page in one["pages"][0]["searches"]} == {"Cup"}
+    home.ask("PATCH", f"{at}/finds", 422, json=put | {"category": "x" * 201})
+    home.ask("PATCH", "/api/saved/99/finds", 404, json=put)
+    for method, path in (("POST", "ask"), ("GET", "finds.csv")):
+        home.ask(method, f"/api/saved/99/{path}", 404)
+    home.ask("DELETE", at, 204)
 
 
 @pytest.mark.slow

@@ -99,6 +99,7 @@ function card(search) {
         el("p", { class: "said" }, parts.join(" · ")),
         el("div", { class: "row" },
           el("button", { type: "button", class: "small primary", "aria-label": t("Search for {name}", { name }), onclick: () => run(search) }, t("Search")),
+          el("a", { class: "button small", href: address("/motif", { search: id }), "aria-label": t("Occurrences of {name}", { name }) }, t("Occurrences")),
           star,
           el("button", { type: "button", class: "small writes", "aria-label": t("Change {name}", { name }), onclick: () => edit(search) }, t("Change")),
           el("button", { type: "button", class: "small writes", "aria-label": t("Delete {name}", { name }), onclick: () => forget(search) }, t("Delete"))))),

@@ -1,0 +1,51 @@
+"""The command books."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retrieval.commands.console import print_json, say
+from retrieval.commands.options import CatalogueAddress, Json
+
+_LISTED = 20  # pairs of books that are printed for people
+
+
+def books(
+    collection: Annotated[Path, typer.Argument(help="Folder of the collection.")],
+    category: Annotated[
+        str | None,
+        typer.Option(help="Count what saved searches have found alone, of this category, such as 'same block'."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a table (CSV) here: how many pictures each two books share."),
+    ] = None,
+    pages: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a table (CSV) here: a row for each two pages that match.")
+    ] = None,
+    catalogue: CatalogueAddress = None,
+    json: bool = Json,
+) -> None:
+    """Tell which books share pictures, by groups and by what saved searches have found.
+
+    Groups are those of cairn group, as it found them last; of saved searches what cairn searches ask has found for
+    sure, or what is in a category that is not "not related", counts. Pages that match each other count as one picture.
+    """
+    from retrieval.library.opening import open_named
+
+    with open_named(collection, catalogue=catalogue) as opened:
+        found = opened.shared_books(category=category, out=out, pages=pages)
+    files = [str(path) for path in (out, pages) if path is not None]
+    if json:
+        print_json({"collection": str(collection), **found.to_dict(), "files": files})
+        return
+    for one in found.pairs[:_LISTED]:
+        say(f"{one.pictures:4}  {one.first} | {one.second}")
+    if len(found.pairs) > _LISTED:
+        say(f"  … and {len(found.pairs) - _LISTED} more; --json lists them all.")
+    say(f"{collection}: {len(found.books)} books share pictures.")
+    if not found.grouped:
+        say("Groups were not looked for: run cairn group to know what else they share.")
+    for path in files:
+        say(f"Table: {path}")
