@@ -5,6 +5,7 @@ as well as a photo and its copy. Copies agree in all fine details, photos that w
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -30,6 +31,7 @@ STEP = "compare"
 _TILES = 8  # rows and columns of tiles of what both show
 _FEWEST_TILES = 6  # that show something
 _EMPTY = 4.0  # grey levels: standard deviation of a tile that shows next to nothing
+_NOISE = 0.7  # grey levels: standard deviation of what compression adds to a photo, which tells nothing of its contents
 _WHOLE = 0.6  # least part of a tile that both photos show
 _STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 40, 1e-4)
 _BLUR = 5  # pixels, side of the filter while photos are registered: a start that is a little off is drawn to its place
@@ -189,7 +191,8 @@ def _correlations(one: NDArray[Any], other: NDArray[Any], both: NDArray[np.bool_
             first, second = first - first.mean(), second - second.mean()
             spread = first.std(), second.std()
             if max(spread) >= _EMPTY:
-                found.append(float((first * second).mean() / max(spread[0] * spread[1], _EMPTY)))
+                shown = math.sqrt(max(spread[0] ** 2 - _NOISE**2, 0.0) * max(spread[1] ** 2 - _NOISE**2, 0.0))
+                found.append(min(float((first * second).mean() / max(shown, _EMPTY)), 1.0))
     return np.array(found)
 
 

@@ -104,8 +104,8 @@ def chance_rates(
     """Measure which parts of all pairs of a feature of one photo and one of the other agree with a map (2, 3) by
     chance; no less than if they were spread evenly.
 
-    Features crowd in texture, with similar sizes: most photos have one to four times as many pairs that agree as if
-    they were spread evenly, and those of which all features are in one corner, as a drawing on a page of text, twenty.
+    Features crowd in texture, with similar sizes: most photos have one to five times as many pairs that agree as if
+    they were spread evenly, and those of which all features are in one corner, as a drawing on a page of text, ten.
     `query`, `image`: features that take part in tentative matches, each once; some of them are enough. `limits`: of
     verification: of the squared transfer error, and of the logarithm of the ratio of scales.
     """

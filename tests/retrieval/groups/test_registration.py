@@ -137,6 +137,19 @@ def test_different_pictures_are_not_registered(tmp_path: Path) -> None:
     assert register(blank, blank, np.eye(2, 3)) is None
 
 
+@pytest.mark.parametrize(("added", "same"), [(1.0, True), (2.0, False)])
+def test_what_compression_adds_to_faint_textures_makes_no_other_picture(added: float, same: bool) -> None:
+    generator = np.random.default_rng(8)
+    sand = 128 + 6 * cv2.GaussianBlur(generator.normal(0, 1, (320, 480)), (0, 0), 1.5) * 5.3  # of 6 grey levels
+    one, other = (
+        (sand + added * 2.5 * cv2.GaussianBlur(generator.normal(0, 1, sand.shape), (0, 0), 0.8)).astype(np.float32)
+        for _ in range(2)
+    )
+    registered = register(one, other, np.eye(2, 3))
+    assert registered is not None
+    assert bool(np.median(registered[0]) >= OPTIONS.median) is same
+
+
 def test_a_negative_is_known_by_its_look() -> None:
     looks = {}
     for number, name in enumerate(PICTURES):
