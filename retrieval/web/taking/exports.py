@@ -179,7 +179,7 @@ def open_film(row: PhotoRow) -> IO[bytes]:
     """
     file = file_of(row.path)
     if not is_film(file):
-        raise Refused("{name} is no frame of a film.", "gone", name=repr(row.name))
+        raise Refused("{name} is no frame of a film.", "missing", name=repr(row.name))
     try:
         film = open_regular(file)
     except (OSError, CairnError):
