@@ -45,7 +45,7 @@ FILE = "groups.json"
 EARLIER_LOG = "links.jsonl"
 """Where earlier versions kept the links."""
 FORMAT = 1
-_RULES = 4  # how groups are made: those of other rules are out of date
+_RULES = 5  # how groups are made: those of other rules are out of date
 # Links of this many inliers are always kept, so that fewer can be asked for later.
 KEPT_INLIERS = 10
 _ROWS = 1_000  # rows of photos that are read at a time
@@ -120,11 +120,12 @@ def group_photos(
         strong = {pair: link for pair, link in links.items() if link.inliers >= options.inliers}
         seen = see_photos(_rows(collection, numbers), collection.folder / CACHE, workers=workers, progress=progress)
         copies = [copy for copy in find_copies(seen) if copy.pair not in rejected]
-        joined = {number for pair in (*strong, *(copy.pair for copy in copies)) for number in pair}
+        joined = {number for pair in (*links, *(copy.pair for copy in copies)) for number in pair}
         joined |= _repeated(collection.catalogue.read(contents_of_photos))
         rows = {row.number: row for row in _rows(collection, sorted(joined.intersection(numbers)))}
+        # A small part has few features to be linked by; that it is one is decided by pixels.
         registered = register_photos(
-            strong.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
+            links.values(), rows, collection.folder / CACHE, options.duplicates, workers=workers, progress=progress
         )
         contents = {rows[number].sha256 for number, one in seen.items() if one.is_grey and number in rows}
         grey = {number for number, row in rows.items() if row.sha256 and row.sha256 in contents}
