@@ -250,6 +250,11 @@ def names_of(session: Session, numbers: Sequence[int]) -> dict[int, str]:
     return _values_of(session, ImageRow.name, numbers, ImageRow.state == INDEXED)
 
 
+def kept_in_segments(session: Session, numbers: Sequence[int]) -> set[int]:
+    """Those of some photos, taken out or not, that a segment has."""
+    return set(_values_of(session, ImageRow.path, numbers, ImageRow.segment_id.is_not(None)))
+
+
 def names_in_order(session: Session, numbers: Sequence[int]) -> list[str]:
     """The names of indexed photos, in the order of the numbers; raises KeyError if one is not indexed."""
     found = names_of(session, numbers)

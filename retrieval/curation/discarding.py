@@ -1,6 +1,6 @@
 """Photos that are taken out of the collection, to the bin or without their files, and that come back from there."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from retrieval.catalogue.browsing import rows_there
 from retrieval.catalogue.catalogue import Catalogue
 from retrieval.catalogue.changes import make_tombstones, paths_of_pages, rows_of_paths, unbury
 from retrieval.catalogue.database import chunks
-from retrieval.catalogue.photos import names_of, rows_of_content
+from retrieval.catalogue.photos import kept_in_segments, names_of, rows_of_content
 from retrieval.catalogue.schema import INDEXED, ImageRow
 from retrieval.curation.bin import BinEntry, FileNotMoved, find_binned, forget, move_to_bin, put_back
 from retrieval.metadata.pages import file_of, is_film, page_path, split_page
@@ -127,7 +127,9 @@ def _refuse_kept(catalogue: Catalogue, row: ImageRow, going: Collection[int]) ->
             )
 
 
-def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinReport:
+def restore(
+    catalogue: Catalogue, entries: Sequence[str], folder: Path, check: Callable[[Path], None] | None = None
+) -> BinReport:
     """Put files of a bin back where they came from, and their photos back into the collection.
 
     A photo that the collection has forgotten, as it was compacted since, comes back when its folder is indexed again.
@@ -139,6 +141,8 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinRe
         Those of the bin, by `BinEntry.id`; others are left out.
     folder : Path
         The bin.
+    check : callable, optional
+        Raises FileNotMoved where the file of a forgotten photo may not be indexed again: it stays in the bin then.
 
     Returns
     -------
@@ -153,6 +157,8 @@ def restore(catalogue: Catalogue, entries: Sequence[str], folder: Path) -> BinRe
         if one is None:
             continue
         try:
+            if check and len(catalogue.read(kept_in_segments, list(one.photos))) < len(one.photos):
+                check(Path(one.path))
             put_back(one, folder)
         except FileNotMoved as error:
             failed |= dict.fromkeys(one.photos, str(error))

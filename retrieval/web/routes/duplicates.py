@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
-from retrieval.curation.bin import FILE_FOLDER, binned, find_binned
+from retrieval.curation.bin import FILE_FOLDER, FileNotMoved, binned, find_binned
 from retrieval.curation.bin import BinEntry as InBin
 from retrieval.curation.choosing import under_known_names
 from retrieval.curation.discarding import BinReport, discard, restore
 from retrieval.curation.duplicates import ask_again, format_of, keep_all, undecided_sets
 from retrieval.groups.groups import read_groups
-from retrieval.jobs.kinds import index_of
+from retrieval.jobs.kinds import index_of, outside
 from retrieval.photos.thumbnails import kept_thumbnail
 from retrieval.web.access.rights import WRITING
 from retrieval.web.curation_models import (
@@ -135,13 +135,19 @@ def move_photos_to_bin(request: Request, asked: Numbers) -> Moved:
 def put_photos_back(request: Request, asked: Entries) -> PutBack:
     """Put files of the bin back where they came from, and their photos into the collection.
 
-    Photos that the collection has forgotten, as it was compacted since, are indexed again by a job.
+    Photos that the collection has forgotten, as it was compacted since, are indexed again by a job; those from where
+    this server takes no photos stay in the bin.
     """
     service = service_of(request)
     folder, place = _bin(service), _place(service)
     mine = {one.id for one in binned(folder) if one.collection == place}
+
+    def check(path: Path) -> None:
+        if not service.takes_from(path):
+            raise FileNotMoved(outside().message)
+
     with refusing():
-        told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder)
+        told = restore(service.collection.catalogue, [one for one in asked.entries if one in mine], folder, check)
     service.wrote()
     job = None
     if told.forgotten:

@@ -270,7 +270,7 @@ print(json.dumps([text, asked.engine, field["enum"], field["description"], engin
     )
     assert asked == "toy" and enum == [BEST, *NAMES, "toy"]
     assert description == text
-    assert '<option value="toy" data-verified="none">For &lt;play&gt; (toy)</option>' in choices
+    assert '<option value="toy" data-verified="none">For &lt;play&gt;</option>' in choices
     assert choices.startswith(f'<option value="{DEFAULT}"')
 
 

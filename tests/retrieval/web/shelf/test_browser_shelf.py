@@ -75,7 +75,7 @@ def test_the_first_collection(chromium: Any, shelf: tuple[str, Path], indexed: I
         assert Shelf(home).names() == [] and len(list((home / "bin").iterdir())) == 1
         page.get_by_text("1 collection in the bin").wait_for()
         page.get_by_role("button", name="Put “Summer” back").click()
-        page.get_by_role("link", name="Summer", exact=True).wait_for()
+        page.get_by_text("“Summer” is back.").wait_for()
         assert make.is_hidden() and page.get_by_text("in the bin", exact=False).last.is_hidden()
         Shelf(home).discard(Shelf(home).names()[0])
 

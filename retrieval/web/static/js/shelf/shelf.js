@@ -1,6 +1,6 @@
 // The collections: each a cover that leads into it; and making the first one, where there is none.
 
-import { address, change, json } from "../api.js";
+import { address, change, health, json } from "../api.js";
 import { ask, field } from "../curation/dialogs.js";
 import { at, complain, el } from "../dom.js";
 import { figure, moment, t, tn } from "../language.js";
@@ -49,6 +49,7 @@ async function putBack({ folder }) {
 
 /** The collections in the bin, folded away. */
 async function showBin() {
+  if ((await health()).role === "read") return; // it stays hidden
   const { collections } = await json("/api/bin").catch(() => ({ collections: [] })); // who may not see it, sees none
   at("bin").hidden = !collections.length;
   at("bin-title").textContent = tn(collections.length, "{n} collection in the bin", "{n} collections in the bin");
