@@ -283,11 +283,13 @@ def _tampered_catalogue(random: np.random.Generator, folder: Path) -> None:
             table = "settings" if random.random() < 0.3 else str(random.choice(tables))
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
             column = str(random.choice(columns))
-            rows = [rowid for (rowid,) in connection.execute(f'SELECT rowid FROM "{table}"')]
-            where = int(random.choice(rows)) if rows else 0
+            # Some tables of the search by words have no row numbers.
+            key = "rowid" if table not in ("photo_words_idx", "photo_words_config") else f'"{columns[0]}"'
+            rows = [row for (row,) in connection.execute(f'SELECT {key} FROM "{table}"')]
+            where = rows[int(random.integers(len(rows)))] if rows else 0
             value = VALUES[int(random.integers(len(VALUES)))].replace("MINE", str(folder.parents[1] / "mine"))
             with suppress(sqlite3.Error):
-                connection.execute(f'UPDATE "{table}" SET "{column}" = {value} WHERE rowid = ?', [where])
+                connection.execute(f'UPDATE "{table}" SET "{column}" = {value} WHERE {key} = ?', [where])
             if random.random() < 0.2:
                 with suppress(sqlite3.Error):
                     connection.execute(FOREIGN[str(random.choice(list(FOREIGN)))])
