@@ -17,6 +17,7 @@ import pytest
 
 from index.errors import CairnError
 from learning.convex.projection import ProjectionOptions
+from learning.judge.judging import JudgeOptions
 from learning.judge.verdict import RetrievalVerdict
 from learning.latent.descriptor import UnlabelledOptions
 from learning.latent.models import PoolingWork, ProjectionWork
@@ -301,9 +302,11 @@ def test_what_searches_find_decides(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def judge(source: Collection, descriptor: str, learnt_from: set[str], work: Path, *_: Any, **options: Any) -> Any:
-        assert list(options["staged"].rglob("*.npy"))  # what mining has extracted is there
-        asked.update(options, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
+    def judge(
+        source: Collection, descriptor: str, learnt_from: set[str], work: Path, chosen: JudgeOptions, **options: Any
+    ) -> Any:
+        assert chosen.staged is not None and list(chosen.staged.rglob("*.npy"))  # what mining has extracted is there
+        asked.update(options, staged=chosen.staged, learnt_from=learnt_from, name=load_model(Path(descriptor)).name)
         gains = gain + np.array([[0.01, 0.01], [-0.01, -0.01], [0.0, 0.02]])
         return RetrievalVerdict("rootsift", 12, 4, 20, 0.5 + gains, np.full((3, 2), 0.5))
 
