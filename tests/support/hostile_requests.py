@@ -230,7 +230,8 @@ class Maker:
             return schema["const"]
         if "enum" in schema:
             return draw.choice(schema["enum"])
-        if name in self.known and (schema.get("type") in ("integer", "string") or "prefixItems" in schema):
+        whole = "prefixItems" in schema or (name == "queries" and not share)
+        if name in self.known and (whole or schema.get("type") in ("integer", "string")):
             return draw.choice(self.known[name])
         match schema.get("type"):
             case "integer":

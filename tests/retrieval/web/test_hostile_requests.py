@@ -221,9 +221,10 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
         "search": [1],
         "size": [128, 512, 2048, "max", "100,"],
         "region": ["full", "square", "pct:10,10,50,50"],
+        "rotation": ["0", "90"],
+        "file": ["default.jpg", "gray.png"],
     }
-    known |= {
-        "q": searched(numbers),
+    known |= searched(numbers) | {
         "place": [0, 1],
         "folder": ["", "Summer"],
         "tag": ["red"],
@@ -236,9 +237,9 @@ def makers(client: httpx.Client, name: str, seed: int) -> tuple[Maker, Maker]:
     return inner, Maker(client.get("/api/openapi.json").json(), "", seed + 1000, above)
 
 
-def searched(numbers: list[int]) -> list[str]:
-    """Queries of photos, the second with a box."""
-    return [str(numbers[0]), f"{numbers[-1]}:20,20,200,160"]
+def searched(numbers: list[int]) -> dict[str, list[Any]]:
+    """Queries of photos, in addresses (the second with a box) and in JSON."""
+    return {"q": [str(numbers[0]), f"{numbers[-1]}:20,20,200,160"], "queries": [[{"photo": one}] for one in numbers]}
 
 
 def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:
@@ -274,4 +275,4 @@ def keep_going(client: httpx.Client, name: str, maker: Maker) -> None:
     maker.known |= {"entry": entries[:1] or ["x"], "job": [job, *(one["id"] for one in jobs[-3:])]}
     if listed:
         numbers = [one["number"] for one in listed]
-        maker.known |= {key: numbers for key in NUMBERS} | {"q": searched(numbers)}
+        maker.known |= {key: numbers for key in NUMBERS} | searched(numbers)
