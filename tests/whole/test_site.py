@@ -138,7 +138,7 @@ def test_searching_the_pages_needs_no_network(chromium: Any, served_site: str) -
         page = visit.open("/search.html?q=box")
         page.wait_for_selector("#search-results li")
         links = page.locator("#search-results li a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-    assert "tutorials/photos" in links[0]  # what teaches comes first
+    assert "tutorials/" in links[0]  # what teaches comes first
     assert any("searching" in link for link in links)
     assert asked and all(url.startswith((served_site, "data:")) for url in asked)
 

@@ -33,7 +33,10 @@ def _blocks(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
-NEED_MORE = {"own-features", "woodcut"}  # what they read is not at hand: features of another program, books
+# What they read is not at hand: features of another program, books, a library, collections that are there.
+NEED_MORE = {
+    *("own-features", "woodcut", "find-by-words", "iiif", "impressions", "reproduce", "structure-from-motion"),
+}
 WITH_PYTHON = [path for path in (*PAGES, *NOTEBOOKS) if _blocks(path)]
 
 
