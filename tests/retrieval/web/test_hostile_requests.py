@@ -30,8 +30,11 @@ PARTS = 2  # each at a collection of its own, so that what is left of one does n
 PASSWORD = "correct horse"
 NUMBERS = ("number", "photos", "photo", "before", "cover")  # parameters and fields that are numbers of photos
 FOR_ALL = r"/static/|/login|/logout|/metrics|/api/ready"  # the figures: on this machine
-# What no request here can come to: results of work that takes minutes, and what needs a photo kept with a search.
-NEVER = {"GET /api/improve/picture", "GET /api/saved/{search}/photo", "GET /api/jobs/{number}/photos/{place}"}
+# What no request here can come to: results of work that takes minutes, what needs a photo kept with a search, films.
+NEVER = {
+    *("GET /api/improve/picture", "GET /api/saved/{search}/photo", "GET /api/jobs/{number}/photos/{place}"),
+    "GET /api/photos/{number}/film",
+}
 CHANGING = {
     (method, route.path)
     for router in (*ROUTERS, shelf_router)
