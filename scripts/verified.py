@@ -167,8 +167,10 @@ def weighed_pairs(folder: Path, number: int) -> Iterator[tuple[int, int, float, 
         row_of = {(one, two): row for row, (one, two) in enumerate(pairs.tolist())}
         chosen = np.array([row_of[one, two] for one, two in found.matches.tolist()])
         rarity = engine.rarity(view, image.words)
-        rates = crowding(query, photo, pairs, found.transform, options)
-        narrow = narrow_alarms(query, photo, pairs, chosen, found.transform, rates, options)
+        rates = crowding(query, photo, np.ascontiguousarray(pairs, np.int32), found.transform, options)
+        features = min(len(np.unique(side)) for side in pairs.T)
+        agreed = query.at(chosen), photo.at(chosen), found.transform
+        narrow = narrow_alarms(*agreed, features, len(pairs) * rates.narrow, options)
         yield number, other, found.log_odds, digits(narrow, DIGITS.most), rarity
 
 

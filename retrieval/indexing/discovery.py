@@ -151,15 +151,14 @@ class _Survey:
         self.exclusions = Exclusions(catalogue.read(exclusions_in))
         self.seen: set[Path] = set()  # that were looked at
         self.sound: set[str] = set()  # paths of photos that are what they were
+        if again:
+            catalogue.write(take_folders_again, paths)
         passing = catalogue.read(passing_of)
         self.pages = _Pages(collection, paths, again, self.known, max_pages, passing.frame_every)
         self._failures: dict[int, Failure] = {}  # by the file's place in the list
         self._back: list[int] = []
         self._touched: list[tuple[int, Path]] = []  # sound photos of which their files may say more
         self._times, self._changes = ChangeTimes(), _Changes(catalogue)
-        if again:
-            catalogue.write(take_folders_again, paths)
-            passing = catalogue.read(passing_of)
         for path in paths:
             if not os.path.lexists(path):
                 _refuse_away(self.known, path)

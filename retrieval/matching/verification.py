@@ -172,13 +172,14 @@ def verify(
     seen = _seen(source[best], target[best], options)
     if _alarms(seen, features, expected, options) > options.false_alarms:
         return NOTHING
-    rates = crowding(query, image, pairs, best_map, options)
+    rates = crowding(query, image, matches, best_map, options)
     alarms = _alarms(seen, features, len(pairs) * rates.wide, options)
     if alarms > options.false_alarms:
         return NOTHING
     log_odds = weigh(alarms, 1.0, rarity, options.evidence)
     if log_odds < options.evidence.sure + _BEYOND_DOUBT:
-        narrow = narrow_alarms(query, image, pairs, best, best_map, rates, options)
+        close = query.at(best), image.at(best)
+        narrow = narrow_alarms(*close, best_map, features, len(pairs) * rates.narrow, options)
         log_odds = weigh(alarms, narrow, rarity, options.evidence)
     if is_strip(source[best], target[best], options.evidence, extent):
         log_odds = min(log_odds, options.evidence.strip)
@@ -250,34 +251,31 @@ def _one_to_one(pairs: NDArray[np.integer], rows: NDArray[np.int64]) -> NDArray[
 def crowding(
     query: Frames,
     image: Frames,
-    pairs: NDArray[np.integer],
+    pairs: NDArray[np.int32],
     transform: NDArray[np.float64],
     options: VerificationOptions,
 ) -> ChanceRates:
     """How often matched features agree with a map by chance, as they lie in these very photos: see `verify`."""
     from retrieval.matching.evidence_kernels import first_rows
 
-    rows = (sampled(first_rows(np.ascontiguousarray(pairs, np.int32), side), side) for side in (0, 1))
-    first, second = rows
+    first, second = (sampled(first_rows(pairs, side), side) for side in (0, 1))
     return chance_rates(query.at(first), image.at(second), transform, options.limits, options.evidence)
 
 
 def narrow_alarms(
     query: Frames,
     image: Frames,
-    pairs: NDArray[np.integer],
-    chosen: NDArray[np.int64],
     transform: NDArray[np.float64],
-    rates: ChanceRates,
+    features: int,
+    expected: float,
     options: VerificationOptions,
 ) -> float:
-    """Expected number of maps with which equally many chance matches agree as closely as those chosen do.
+    """Expected number of maps with which equally many chance matches agree as closely as those with a map (2, 3) do.
 
-    `chosen` (N,): rows of the matches that agree with the map `transform` (2, 3). `rates`: of the map, see `crowding`.
+    `query`, `image`: of the matches that agree. `features`: see `most_voted`. `expected`: matches that agree by chance.
     """
-    seen = close_places(query.at(chosen), image.at(chosen), transform, options.threshold, options.evidence)
-    features = min(len(np.unique(side)) for side in pairs.T)
-    return _alarms(seen, features, len(pairs) * rates.narrow, options)
+    seen = close_places(query, image, transform, options.threshold, options.evidence)
+    return _alarms(seen, features, expected, options)
 
 
 def _hypotheses(query: Frames, image: Frames, scales: NDArray[np.float32], options: VerificationOptions) -> Maps:

@@ -53,5 +53,10 @@ async def export(request: Request, asked: ExportRequest) -> Response:
     return StreamingResponse(stream_archive(rows, sizes), media_type=KINDS["zip"], headers=_headers("photos.zip"))
 
 
+def attached(content: bytes, kind: str, name: str) -> Response:
+    """Give a file to keep."""
+    return Response(content, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})
+
+
 def _headers(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from retrieval.groups.groups import FoundGroup, groups_table, read_groups
 from retrieval.web.models import MAX_NUMBER, Group, GroupedPhoto, GroupPage
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.exports import attached
 from retrieval.web.service import Service, describe_those_there, service_of
 
 router = APIRouter(prefix="/api", tags=["groups"])
@@ -70,8 +71,7 @@ def groups_file(request: Request) -> Response:
     writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: no_formula(cell) for name, cell in row.items()} for row in columns)
-    kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": 'attachment; filename="groups.csv"'}
-    return Response(text.getvalue().encode(), headers=kind)
+    return attached(text.getvalue().encode(), "text/csv; charset=utf-8", "groups.csv")
 
 
 def no_formula(cell: str) -> str:

@@ -27,6 +27,7 @@ from retrieval.web.curation_models import (
 )
 from retrieval.web.models import MAX_NUMBER
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.exports import attached
 from retrieval.web.routes.groups import no_formula
 from retrieval.web.service import changing, describe_those_there, service_of
 from retrieval.web.uploads import Uploads, form_of
@@ -145,8 +146,7 @@ def mark_seen(request: Request, search: Id, asked: Seen) -> None:
 
 def table_file(rows: Iterable[Sequence[str]], name: str) -> Response:
     """Return a table as a file to keep (CSV), with no cell that a spreadsheet takes for a formula."""
-    kind = {"Content-Type": "text/csv; charset=utf-8", "Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(table_text(map(no_formula, row) for row in rows).encode(), headers=kind)
+    return attached(table_text(map(no_formula, row) for row in rows).encode(), "text/csv; charset=utf-8", name)
 
 
 async def _sent(request: Request, wanted: NewSearch, form: Uploads) -> SentPhoto | None:

@@ -5,7 +5,7 @@ import io
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from retrieval.web.access.limits import SEARCHING
@@ -22,6 +22,7 @@ from retrieval.web.models import (
 )
 from retrieval.web.pool.workers import Answer
 from retrieval.web.problems import ProblemError
+from retrieval.web.routes.exports import attached
 from retrieval.web.service import describe_photos, service_of
 from retrieval.web.uploads import Uploads, form_of
 
@@ -179,10 +180,10 @@ async def _match(request: Request, asked: MatchRequest, form: Uploads | None, fo
     job = {"expand": "none", **_job(asked, form)}
     if format == "jpg":
         _, picture = await _have_done(request, "picture", job | {"scratch": str(service.scratch)})
-        return _file(picture, "image/jpeg", "match.jpg")
+        return attached(picture, "image/jpeg", "match.jpg")
     answer, _ = await _have_done(request, "match", job)
     if format == "csv":
-        return _file(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
+        return attached(_table(answer["matches"]).encode(), "text/csv; charset=utf-8", "match.csv")
     row = await service.row(answer.pop("number"))
     (photo,) = await run_in_threadpool(describe_photos, service, [row])
     return {**answer, "photo": photo}
@@ -194,7 +195,3 @@ def _table(matches: list[dict[str, Any]]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows([*one["query"], *one["photo"], *one["query_ellipse"], *one["photo_ellipse"]] for one in matches)
     return text.getvalue()
-
-
-def _file(content: bytes, kind: str, name: str) -> Response:
-    return Response(content, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'})

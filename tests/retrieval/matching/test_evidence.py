@@ -187,7 +187,8 @@ def test_the_evidence_of_a_match_grows_with_its_accuracy() -> None:
         query, image, pairs = matched(np.random.default_rng(5), thing, thing, 300, noise)
         chosen = np.arange(25)
         rates = crowding(query, image, pairs, np.eye(2, 3), VERIFY)
-        alarms.append(narrow_alarms(query, image, pairs, chosen, np.eye(2, 3), rates, VERIFY))
+        agreed = query.at(chosen), image.at(chosen), np.eye(2, 3)
+        alarms.append(narrow_alarms(*agreed, len(pairs), len(pairs) * rates.narrow, VERIFY))
         assert verify(query, image, pairs, by_threshold).log_odds > 10**0.5  # digits of its false alarms, rooted
     assert alarms[0] < 1e-5 * alarms[1]
 
