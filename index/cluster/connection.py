@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import PackageNotFoundError
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -202,12 +203,18 @@ class Cluster:
             time.sleep(0.1)
 
     def _versions(self) -> dict[str, dict[str, str]]:
-        """The versions on each worker, by its address."""
+        """The versions on each worker that is there throughout, by its address."""
         # A function of the standard library, by its name: a worker that lacks Cairn can run it, too.
         found: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
         for package in own_versions():
-            for worker, version in self.client.run(version_of(package), on_error="return").items():
-                found.setdefault(worker, {})[package] = version if isinstance(version, str) else ""
+            answers = self.client.run(version_of(package), workers=list(found), on_error="return")
+            for worker, answer in answers.items():
+                if isinstance(answer, PackageNotFoundError):
+                    found[worker][package] = ""
+                elif isinstance(answer, str):
+                    found[worker][package] = answer
+                else:  # the worker has gone
+                    del found[worker]
         return found
 
 
