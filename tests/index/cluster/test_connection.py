@@ -191,7 +191,7 @@ class Joining:
         return {one: OSError("lost") if "lost" in one and self.asked > 1 else function() for one in there}
 
 
-def test_workers_that_join_or_are_lost_while_versions_are_compared_are_none_of_other_versions() -> None:
+def test_workers_that_come_or_go_while_versions_are_compared_are_accepted() -> None:
     cluster = Cluster("tcp://host:8786")
     cluster._client = Joining()  # type: ignore[assignment]
     cluster.check_versions()
