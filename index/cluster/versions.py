@@ -1,4 +1,4 @@
-"""Versions of what results depend on: workers of a cluster must have those of the process that asks them."""
+"""Versions of packages that results depend on: workers of a cluster must have those of the calling process."""
 
 import importlib.metadata
 import platform
@@ -19,16 +19,16 @@ PACKAGES = (
     "dask",
     "distributed",
 )
-"""Packages that decide what is computed, or how it is sent."""
+"""Packages that affect results or serialisation."""
 
 
 class VersionsDiffer(CairnError):
-    """A worker has another version of something than the process that asks it."""
+    """A worker has another version of a package than the calling process."""
 
 
 @cache
 def own_versions() -> dict[str, str]:
-    """Versions in this process, by package; "" of what is not installed."""
+    """Versions in this process by package; "" if not installed."""
     found = {PYTHON: platform.python_version()}
     for package in PACKAGES:
         try:
@@ -39,7 +39,7 @@ def own_versions() -> dict[str, str]:
 
 
 def version_of(package: str) -> Callable[[], str]:
-    """Return a function of the standard library alone that tells a version where it is called."""
+    """Return a function that needs only the standard library and returns a version where it is called."""
     return platform.python_version if package == PYTHON else partial(importlib.metadata.version, package)
 
 
@@ -58,5 +58,5 @@ def compare_versions(own: Mapping[str, str], found: Mapping[str, str], where: st
 
 
 def _minor(version: str) -> list[str]:
-    """What of Python's version decides how objects are sent."""
+    """The part of Python's version that decides how objects are pickled."""
     return version.split(".")[:2]
