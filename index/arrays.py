@@ -228,15 +228,15 @@ def load_json(path: Path) -> Any:
         raise Damaged(f"{path} is damaged and cannot be read as JSON: {_REMEDY}") from error
 
 
-def check_format(path: Path, found: object, known: int) -> None:
+def check_format(path: Path, version: object, known: int) -> None:
     """Check the format version stated in a file. Raises LaterVersion if it is later than `known`, ValueError if it is
     malformed.
     """
-    if type(found) is not int or not 0 < found < _MOST_FORMATS:
+    if type(version) is not int or not 0 < version < _MOST_FORMATS:
         raise ValueError("it does not say which format it has")
-    if found != known:
+    if version != known:
         raise LaterVersion(
-            f"{path} was written by a later version of Cairn (it has the format {found}, and this Cairn reads format "
+            f"{path} was written by a later version of Cairn (it has the format {version}, and this Cairn reads format "
             f"{known}): update Cairn."
         )
 

@@ -21,10 +21,10 @@ class Borrowed:
 
     def places(self, image_numbers: NDArray[np.integer]) -> list[NDArray[np.int64]]:
         """Positions of each segment's images among ascending numbers; -1 for an image that is removed or missing."""
-        found = []
+        places = []
         for segment, counting in zip(self.segments, self.counting, strict=True):
             numbers = segment.image_numbers
             at = np.minimum(np.searchsorted(image_numbers, numbers), max(len(image_numbers) - 1, 0))
             there = counting & (image_numbers[at] == numbers) if len(image_numbers) else np.zeros(len(numbers), bool)
-            found.append(np.where(there, at, -1))
-        return found
+            places.append(np.where(there, at, -1))
+        return places

@@ -97,9 +97,9 @@ def _itself(extension: Any) -> Any:
 @cache
 def _loaded(extension: Extension) -> Any:
     try:
-        found = extension._load()
-        if not KINDS[extension.kind].of_class and isinstance(found, type | FunctionType):
-            found = found()
+        loaded = extension._load()
+        if not KINDS[extension.kind].of_class and isinstance(loaded, type | FunctionType):
+            loaded = loaded()
     except CairnError:
         raise
     except Exception as error:  # foreign code can fail in any way
@@ -110,17 +110,17 @@ def _loaded(extension: Extension) -> Any:
             place=extension.place,
             reason=one_line(error)[:200],
         ) from error
-    check_contract(extension.kind, found)
-    return found
+    check_contract(extension.kind, loaded)
+    return loaded
 
 
-def check_contract(kind: str, found: Any) -> None:
+def check_contract(kind: str, candidate: Any) -> None:
     """Raise CairnError if an object lacks an attribute that its kind of extension must have."""
-    lacking = [name for name in KINDS[kind].names if not hasattr(found, name)]
-    if KINDS[kind].of_class and not isinstance(found, type):
-        raise CairnError(f"An {kind} is a name, or a class that keeps the contract, and not {shown(repr(found))}.")
+    lacking = [name for name in KINDS[kind].names if not hasattr(candidate, name)]
+    if KINDS[kind].of_class and not isinstance(candidate, type):
+        raise CairnError(f"An {kind} is a name, or a class that keeps the contract, and not {shown(repr(candidate))}.")
     if lacking:
-        what = found.__name__ if isinstance(found, type) else type(found).__name__
+        what = candidate.__name__ if isinstance(candidate, type) else type(candidate).__name__
         raise CairnError(f"This {what} does not keep the contract of a {kind}: it has no {lacking[0]}.")
 
 
@@ -176,9 +176,9 @@ def register(kind: str, extension: Any, name: str = "") -> str:
     return place
 
 
-def named(kind: str, given: Any) -> str:
+def named(kind: str, extension: Any) -> str:
     """Return a name as it is, or the name of an object after registering it: see `register`."""
-    return given if isinstance(given, str) else register(kind, given)
+    return extension if isinstance(extension, str) else register(kind, extension)
 
 
 def _called(extension: Any) -> tuple[str, str]:
@@ -193,9 +193,9 @@ def _declared_as(kind: str, extension: Any) -> Extension | None:
     module = _called(extension)[0]
     for one in _installed(kind).values():
         if one.place.partition(":")[0] == module:
-            found = one.load()
+            declared = one.load()
             mark = getattr(extension, "fingerprint", None)
-            if found is extension or (mark is not None and getattr(found, "fingerprint", None) == mark):
+            if declared is extension or (mark is not None and getattr(declared, "fingerprint", None) == mark):
                 return one
     return None
 
@@ -205,12 +205,12 @@ def _installed(kind: str) -> Mapping[str, Extension]:
     """Extensions declared by installed packages, by place."""
     from importlib.metadata import entry_points
 
-    found = {}
+    installed = {}
     for one in entry_points(group=KINDS[kind].group):
         place = f"{one.module}:{one.attr}"
         if _PLACE.fullmatch(place):
-            found[place] = Extension(kind, one.name, place, one.dist.version if one.dist else "", one.load, True)
-    return found
+            installed[place] = Extension(kind, one.name, place, one.dist.version if one.dist else "", one.load, True)
+    return installed
 
 
 def extensions(kind: str) -> list[Extension]:
@@ -228,14 +228,14 @@ def find(kind: str, name: str) -> Extension | None:
     """
     every = extensions(kind)
     by_place = [one for one in every if one.place == name]
-    found = by_place or [one for one in every if one.name == name]
-    if len({one.place for one in found}) > 1:
+    matches = by_place or [one for one in every if one.name == name]
+    if len({one.place for one in matches}) > 1:
         raise CairnError(
             "Several extensions are called {name}: name one of {places}.",
             name=repr(name),
-            places=", ".join(one.place for one in found),
+            places=", ".join(one.place for one in matches),
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def is_place(name: str) -> bool:
@@ -256,14 +256,16 @@ def refuse_missing(kind: str, name: str) -> None:
 
 def place_of(kind: str, name: str) -> str:
     """Place of an extension, as a collection stores it; the name itself if there is no such extension."""
-    found = find(kind, name)
-    return found.place if found is not None else name
+    match = find(kind, name)
+    return match.place if match is not None else name
 
 
 def carried() -> "Carried | None":
     """Registered extensions for worker processes; None if there are none."""
-    kept = [(kind, one.name, one.place, one.load()) for kind, some in _registered.items() for one in some.values()]
-    return Carried(kept) if kept else None
+    registered = [
+        (kind, one.name, one.place, one.load()) for kind, some in _registered.items() for one in some.values()
+    ]
+    return Carried(registered) if registered else None
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,6 @@ class Carried:
 
     def run(self, task: Callable[[], T]) -> T:
         """Register them, then do a task."""
-        for kind, name, place, found in self.kept:
-            _registered[kind][place] = Extension(kind, name, place, "", partial(_itself, found))
+        for kind, name, place, extension in self.kept:
+            _registered[kind][place] = Extension(kind, name, place, "", partial(_itself, extension))
         return task()

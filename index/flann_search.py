@@ -47,8 +47,8 @@ class FlannSearch(NearestNeighbours):
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
-        found, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
-        return np.asarray(found, np.int64)
+        numbers, _ = self._index.knnSearch(queries, k, params={"checks": self.options.checks})
+        return np.asarray(numbers, np.int64)
 
 
 class PyflannSearch(NearestNeighbours):
@@ -80,5 +80,5 @@ class PyflannSearch(NearestNeighbours):
     def _candidates(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         if len(queries) == 0:
             return np.empty((0, k), np.int64)
-        found, _ = self._index.nn_index(queries, k, checks=self.options.checks)
-        return np.asarray(found, np.int64).reshape(len(queries), k)
+        numbers, _ = self._index.nn_index(queries, k, checks=self.options.checks)
+        return np.asarray(numbers, np.int64).reshape(len(queries), k)

@@ -50,12 +50,12 @@ class IndexedImages:
 
     def features_of(self, image_numbers: Sequence[int]) -> list[ImageFeatures]:
         """The features of some images, as by `features`, with their words decoded together. Raises KeyError."""
-        found: dict[int, ImageFeatures] = {}
+        features: dict[int, ImageFeatures] = {}
         for segment, which, positions in self._by_segment(image_numbers):
             known = segment.words_of(positions)
             self.refuse_unknown(known[1], segment)
-            found.update(zip(which.tolist(), segment.some_images(positions, known), strict=True))
-        return [found[one] for one in range(len(image_numbers))]
+            features.update(zip(which.tolist(), segment.some_images(positions, known), strict=True))
+        return [features[one] for one in range(len(image_numbers))]
 
     def signatures(self, image_number: int) -> NDArray[np.uint8]:
         """The signatures (n, B) of the features of an image, in the order of `features`. Raises KeyError."""
@@ -63,10 +63,10 @@ class IndexedImages:
 
     def signatures_of(self, image_numbers: Sequence[int]) -> list[NDArray[np.uint8]]:
         """The signatures of some images, as by `signatures`, in little more time. Raises KeyError."""
-        found: dict[int, NDArray[np.uint8]] = {}
+        signatures: dict[int, NDArray[np.uint8]] = {}
         for segment, which, positions in self._by_segment(image_numbers):
-            found.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
-        return [found[one] for one in range(len(image_numbers))]
+            signatures.update(zip(which.tolist(), segment.signatures_of(positions), strict=True))
+        return [signatures[one] for one in range(len(image_numbers))]
 
     def feature_counts(self, image_numbers: Sequence[int]) -> NDArray[np.int64]:
         """Number of features (n,) of some images; nothing is decoded. Raises KeyError."""
@@ -81,11 +81,11 @@ class IndexedImages:
         """Group images by segment: the segment, the indices of its images, and their positions in it. Raises
         KeyError.
         """
-        asked = np.asarray(image_numbers, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.numbers, asked), max(len(self.numbers) - 1, 0))
-        missing = self.numbers[at] != asked if len(self.numbers) else np.ones(len(asked), bool)
+        requested = np.asarray(image_numbers, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, requested), max(len(self.numbers) - 1, 0))
+        missing = self.numbers[at] != requested if len(self.numbers) else np.ones(len(requested), bool)
         if missing.any():
-            raise KeyError(int(asked[missing.argmax()]))
+            raise KeyError(int(requested[missing.argmax()]))
         rows = self.rows[at]
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         for k in np.unique(owners).tolist():

@@ -218,10 +218,10 @@ class InvertedIndex(WordWeights):
             As `score`.
         """
         vectors = [self._query_vector(*query) for query in queries]
-        words = np.unique(np.concatenate([np.empty(0, np.int64), *(asked for asked, _ in vectors)]))
+        words = np.unique(np.concatenate([np.empty(0, np.int64), *(query_words for query_words, _ in vectors)]))
         table = np.zeros((len(words), len(vectors)))
-        for column, (asked, weights) in zip(table.T, vectors, strict=True):
-            column[np.searchsorted(words, asked)] = weights
+        for column, (query_words, weights) in zip(table.T, vectors, strict=True):
+            column[np.searchsorted(words, query_words)] = weights
         words = words.astype(np.int64)
         sums = np.empty((len(vectors), int(self.images.starts[-1])))
         for segment, start, stop in zip(self.segments, self.images.starts[:-1], self.images.starts[1:], strict=True):
@@ -401,9 +401,9 @@ class InvertedIndex(WordWeights):
         vector = self.term_frequency(np.bincount(which, weights=weights, minlength=len(distinct))) * self.idf[distinct]
         expanded, own = vector, vector
         if self.similarity is not None:
-            asked = distinct
-            distinct, expanded = self.similarity.apply(asked, vector)
-            own = expanded[np.searchsorted(distinct, asked)]
+            own_words = distinct
+            distinct, expanded = self.similarity.apply(own_words, vector)
+            own = expanded[np.searchsorted(distinct, own_words)]
         norm = float(np.sqrt(vector @ own))
         idf = self.idf[distinct]
         # A word of all images, or of no image, adds nothing to a score: its postings are not read.

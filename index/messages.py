@@ -95,15 +95,15 @@ class Message:
         """
         name = naming or _naming
 
-        def place(found: re.Match[str]) -> str:
-            if (inside := found[1]) not in self.values:
-                return found[0] if inside.isidentifier() else name(inside)
+        def place(match: re.Match[str]) -> str:
+            if (inside := match[1]) not in self.values:
+                return match[0] if inside.isidentifier() else name(inside)
             value = self.values[inside]
             inner = getattr(value, "message", value)
             if not isinstance(inner, Message):
                 return str(value)
             text = inner.told(name, translate)
-            return text.rstrip(".") if found.string[found.end() :].startswith((".", ":", ")")) else text
+            return text.rstrip(".") if match.string[match.end() :].startswith((".", ":", ")")) else text
 
         return _PLACE.sub(place, translate(self.text))
 
@@ -114,10 +114,10 @@ class Message:
         return {"text": self.text, "values": values}
 
     @classmethod
-    def from_dict(cls, said: dict[str, Any]) -> "Message":
+    def from_dict(cls, message: dict[str, Any]) -> "Message":
         """Read the result of `to_dict`."""
-        values = {name: cls.from_dict(one) if isinstance(one, dict) else one for name, one in said["values"].items()}
-        return cls(said["text"], **values)
+        values = {name: cls.from_dict(one) if isinstance(one, dict) else one for name, one in message["values"].items()}
+        return cls(message["text"], **values)
 
 
 def said(text: str) -> str:

@@ -149,21 +149,23 @@ class NearestNeighbours(abc.ABC):
     def _search_batch(
         self, queries: NDArray[np.float32], k: int, quick: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        found = self._quick_candidates(queries, k) if quick else self._candidates(queries, k)
-        short = (found[:, :k] < 0).any(axis=1)
+        candidates = self._quick_candidates(queries, k) if quick else self._candidates(queries, k)
+        short = (candidates[:, :k] < 0).any(axis=1)
         if short.any():
             # The search found fewer than k: rare, and cheap to repeat exactly.
             nearest = self._nearest(queries[short], k)
-            found = np.pad(found, ((0, 0), (0, max(0, nearest.shape[1] - found.shape[1]))), constant_values=-1)
-            found[short] = -1
-            found[short, : nearest.shape[1]] = nearest
-        distances = squared_distances(queries, self.points, np.maximum(found, 0))
-        distances[found < 0] = np.inf
+            candidates = np.pad(
+                candidates, ((0, 0), (0, max(0, nearest.shape[1] - candidates.shape[1]))), constant_values=-1
+            )
+            candidates[short] = -1
+            candidates[short, : nearest.shape[1]] = nearest
+        distances = squared_distances(queries, self.points, np.maximum(candidates, 0))
+        distances[candidates < 0] = np.inf
         if k == 1:
             order = distances.argmin(axis=1)[:, None]
         else:
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        return np.take_along_axis(found, order, axis=1), np.take_along_axis(distances, order, axis=1)
+        return np.take_along_axis(candidates, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
     def _nearest(self, queries: NDArray[np.float32], k: int) -> NDArray[np.int64]:
         """Candidates certain to include the k nearest, in ascending order; slightly more than k, as faiss rounds."""
@@ -211,10 +213,10 @@ def recall_at_1(backend: NearestNeighbours, points: NDArray[np.float32], queries
         return 1.0
     points = np.ascontiguousarray(points, dtype=np.float32)
     nearest = faiss.knn(queries, points, 1)[1]
-    found, distances = backend.search(queries, 1)
+    neighbours, distances = backend.search(queries, 1)
     # Recomputed, since faiss.knn expands the square and so rounds.
     exact = squared_distances(queries, points, nearest)
-    return float(np.mean((found == nearest) | (distances <= exact)))
+    return float(np.mean((neighbours == nearest) | (distances <= exact)))
 
 
 def _own(points: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -17,10 +17,10 @@ def refuse_mixture(folder: Path | None = None) -> None:
     OpenCV is not imported.
     """
     if folder is None:
-        found = find_spec("cv2")
-        if found is None or found.origin is None:
+        spec = find_spec("cv2")
+        if spec is None or spec.origin is None:
             return
-        folder = Path(found.origin).parents[1]
+        folder = Path(spec.origin).parents[1]
     there = {}
     for path in folder.glob("opencv_*.dist-info"):
         if matched := _INSTALLED.fullmatch(path.name):

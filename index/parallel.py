@@ -111,27 +111,27 @@ def run(
         initializer=_begin_work,
     )
     with without_interrupt():  # the processes are started here
-        found: Generator[T, None, None] = parallel(delayed(task)() for task in todo)
-        _unfinished.add(found)
+        results: Generator[T, None, None] = parallel(delayed(task)() for task in todo)
+        _unfinished.add(results)
     try:
-        for result in found:  # noqa: UP028  `yield from` would close it with a warning
+        for result in results:  # noqa: UP028  `yield from` would close it with a warning
             yield result
     finally:
-        _close(found)
+        _close(results)
 
 
 def end_workers() -> None:
     """Kill the processes that compute results of `run` that will not be read."""
-    for found in list(_unfinished):
-        _close(found)
+    for results in list(_unfinished):
+        _close(results)
 
 
-def _close(found: Generator[Any, None, None]) -> None:
+def _close(results: Generator[Any, None, None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of abandoned tasks
         with contextlib.suppress(ValueError):  # another thread is reading it, and will close it
-            found.close()
-    _unfinished.discard(found)
+            results.close()
+    _unfinished.discard(results)
 
 
 def _begin_work() -> None:
@@ -235,11 +235,11 @@ def stopping_in_order() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
-    told = False
+    received = False
 
     def stop(*_: object) -> None:
-        nonlocal told
-        told = True
+        nonlocal received
+        received = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         raise Terminated
 
@@ -248,13 +248,13 @@ def stopping_in_order() -> Iterator[None]:
         with _quiet_tracker():
             yield
     except BaseException as error:
-        if told:  # a library may have turned it into another exception
+        if received:  # a library may have turned it into another exception
             raise Terminated from error
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
         end_workers()
-    if told:
+    if received:
         raise Terminated
 
 

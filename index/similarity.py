@@ -156,7 +156,7 @@ def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], ND
     if k < 0:
         raise ValueError(f"k must be at least 0, not {k}")
     words, k = vocabulary.words, min(k, vocabulary.words - 1)
-    found = [np.zeros(0, np.int64)]
+    pairs = [np.zeros(0, np.int64)]
     for start in range(0, words if k else 0, BLOCK_WORDS):
         centres = vocabulary.centres[start : start + BLOCK_WORDS]
         nearest = vocabulary.search.search(centres, k + 1)[0].astype(np.int64)
@@ -165,8 +165,8 @@ def nearest_pairs(vocabulary: Vocabulary, k: int) -> tuple[NDArray[np.int32], ND
         others = nearest != word
         others &= np.cumsum(others, axis=1) <= k
         keys = _keys(np.minimum(word, nearest), np.maximum(word, nearest), words)
-        found.append(np.unique(keys[others]))
-    first, second = np.divmod(np.unique(np.concatenate(found)), words)
+        pairs.append(np.unique(keys[others]))
+    first, second = np.divmod(np.unique(np.concatenate(pairs)), words)
     return first.astype(np.int32), second.astype(np.int32)
 
 
@@ -192,9 +192,9 @@ def shared_postings(
         # Whole lists that fill a block: those of at least one pair, no longer than the number of images.
         before = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_POSTINGS, side="right")))
-        asked = np.union1d(rare[start:stop], frequent[start:stop])
-        lists = segment.postings(asked)
-        if len(lists.words) != len(asked):  # an image has a word whose list is empty
+        words_read = np.union1d(rare[start:stop], frequent[start:stop])
+        lists = segment.postings(words_read)
+        if len(lists.words) != len(words_read):  # an image has a word whose list is empty
             raise CairnError("{folder} is damaged: run {cairn check}, then {cairn repair}.", folder=segment.folder)
         rows, keys = _listed(segment, lists, rare[start:stop])
         their_rows, their_keys = _listed(segment, lists, frequent[start:stop])

@@ -261,10 +261,10 @@ class Vocabulary:
         known = self._beside
         missing = np.unique(words[known[words, 0] < 0]) if known.shape[1] else words[:0]
         if len(missing):
-            found = self.search.search(self.centres[missing], known.shape[1] + 1, quick=True)[0]
+            neighbours = self.search.search(self.centres[missing], known.shape[1] + 1, quick=True)[0]
             # The word itself goes last and is cut off; if the search misses it, the farthest is cut off.
-            order = np.argsort(found == missing[:, None], axis=1, kind="stable")
-            known[missing] = np.take_along_axis(found, order, axis=1)[:, :-1]
+            order = np.argsort(neighbours == missing[:, None], axis=1, kind="stable")
+            known[missing] = np.take_along_axis(neighbours, order, axis=1)[:, :-1]
         return np.asarray(known[words])
 
     @cached_property

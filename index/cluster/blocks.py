@@ -155,8 +155,8 @@ def _look(
     files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None, name: str, assigned: NDArray[np.int32]
 ) -> Looked:
     assignment = _load_assignment(files.place, name)
-    found = put_together(list(_blocks(files, part, rows).look(assignment, assigned)))
-    return found._replace(numbers=found.numbers + part.start)
+    result = put_together(list(_blocks(files, part, rows).look(assignment, assigned)))
+    return result._replace(numbers=result.numbers + part.start)
 
 
 def _blocks(files: _Files, part: _BlockRun, rows: NDArray[np.int64] | None) -> LocalBlocks:

@@ -62,14 +62,14 @@ class Cluster:
         """Connect to a cluster. Raises ClusterError if the address is invalid, nothing answers there, it has no
         workers, or they have other versions than this process.
         """
-        found = cls(check_address(address), patience=patience)
+        cluster = cls(check_address(address), patience=patience)
         try:
-            found._open(HELLO)
-            found.check_versions()
+            cluster._open(HELLO)
+            cluster.check_versions()
         except BaseException:
-            found.close()
+            cluster.close()
             raise
-        return found
+        return cluster
 
     @property
     def client(self) -> "Client":
@@ -115,8 +115,8 @@ class Cluster:
 
     def check_versions(self) -> None:
         """Raise ClusterError if a worker has another version of a package that results depend on."""
-        for worker, found in self._versions().items():
-            compare_versions(own_versions(), found, worker)
+        for worker, versions in self._versions().items():
+            compare_versions(own_versions(), versions, worker)
 
     def reconnect(self, lost: "Client", patience: float | None = None) -> None:
         """Reconnect after the scheduler was lost, and wait for it. Done once for each connection."""
@@ -206,17 +206,17 @@ class Cluster:
     def _versions(self) -> dict[str, dict[str, str]]:
         """The versions on each worker that stays connected throughout, by its address."""
         # A function of the standard library: a worker without Cairn can run it too.
-        found: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
+        versions: dict[str, dict[str, str]] = {worker: {} for worker in self.client.nthreads()}
         for package in own_versions():
-            answers = self.client.run(version_of(package), workers=list(found), on_error="return")
+            answers = self.client.run(version_of(package), workers=list(versions), on_error="return")
             for worker, answer in answers.items():
                 if isinstance(answer, PackageNotFoundError):
-                    found[worker][package] = ""
+                    versions[worker][package] = ""
                 elif isinstance(answer, str):
-                    found[worker][package] = answer
+                    versions[worker][package] = answer
                 else:  # the worker has gone
-                    del found[worker]
-        return found
+                    del versions[worker]
+        return versions
 
 
 def check_address(address: str) -> str:

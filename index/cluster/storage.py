@@ -131,19 +131,19 @@ class ObjectStorage:
 
     def fetch(self, name: str) -> Path:
         """Return a local path, after fetching new and changed files: see `Storage.fetch`."""
-        found = self._found(name)
-        if not found:
+        files = self._found(name)
+        if not files:
             raise StorageError(
                 "{place}/{name} is not there: was it indexed with this {--storage}?", place=self.place, name=name
             )
-        for relative, info in found.items():
+        for relative, info in files.items():
             self._fetch(relative, info)
         here = self._cache / name
         if here.is_dir():  # files removed from the store are removed here too
             for path in [path for path in here.rglob("*") if path.is_file()]:
                 # Leave the files that another process of this machine is fetching.
                 is_coming = path.name.startswith(".") and path.name.endswith(".tmp")
-                if not is_coming and path.relative_to(self._cache).as_posix() not in found:
+                if not is_coming and path.relative_to(self._cache).as_posix() not in files:
                     path.unlink(missing_ok=True)
         return here
 
@@ -190,10 +190,10 @@ class ObjectStorage:
         with _refusals(f"{self.place}/{folder}"):
             self._files.invalidate_cache()
             try:
-                found = self._files.ls(path, detail=False)
+                entries = self._files.ls(path, detail=False)
             except FileNotFoundError:
                 return []
-        return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in found} - {""})
+        return sorted({str(one).rstrip("/").rsplit("/", 1)[-1] for one in entries} - {""})
 
     def _found(self, name: str) -> dict[str, dict[str, Any]]:
         """Metadata of a file, or of all files of a folder, by name."""
@@ -201,14 +201,14 @@ class ObjectStorage:
         with _refusals(f"{self.place}/{name}"):
             self._files.invalidate_cache()
             try:
-                found = self._files.find(path, detail=True)
+                entries = self._files.find(path, detail=True)
             except FileNotFoundError:
                 return {}
-        named = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in found.items()}
-        for relative in named:
+        files = {str(one)[len(self._root) + 1 :]: dict(info) for one, info in entries.items()}
+        for relative in files:
             if not is_plain_path(relative):  # a store takes any name: the copy could land outside the cache
                 raise StorageError(f"{self.place} holds {relative[:200]!r}, which is no name: remove it there.")
-        return named
+        return files
 
     def _remove_file(self, relative: str) -> None:
         with _refusals(f"{self.place}/{relative}"), contextlib.suppress(FileNotFoundError):
@@ -216,9 +216,9 @@ class ObjectStorage:
 
     def _fetch(self, relative: str, info: dict[str, Any]) -> None:
         here, token = self._cache / relative, self._cache / _TOKENS / relative
-        said = json.dumps([info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("created"))])
+        stamp = json.dumps([info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("created"))])
         with contextlib.suppress(OSError):
-            if here.stat().st_size == info.get("size") and token.read_text() == said:
+            if here.stat().st_size == info.get("size") and token.read_text() == stamp:
                 return
         for path in (here, token):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,7 +228,7 @@ class ObjectStorage:
                 self._files.get_file(f"{self._root}/{relative}", str(temporary))
             token.unlink(missing_ok=True)
             temporary.replace(here)
-            token.write_text(said)
+            token.write_text(stamp)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -256,9 +256,9 @@ def send_new(storage: Storage, name: str, source: Path, described: str = "") -> 
 
 def object_cache() -> Path:
     """Folder of the copies of object stores: see `ObjectStorage`."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named)
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cairn"
 
 

@@ -83,29 +83,29 @@ class Tasks(Generic[T]):
     def run(self, tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
         """Run tasks, and give their results."""
         todo = iter(tasks)
-        found: dict[int, list[T]] = {}  # results that wait for one before them
-        given, number = 0, 0
-        counted, threads = 0.0, 1
+        waiting: dict[int, list[T]] = {}  # results that wait for one before them
+        position, number = 0, 0
+        counted_at, threads = 0.0, 1
         try:
             while True:
-                if time.monotonic() - counted > _COUNT:
-                    counted, threads = time.monotonic(), self._threads() or threads
-                while len(self._under_way) < AHEAD * threads and len(found) < WAITING * AHEAD * threads:
+                if time.monotonic() - counted_at > _COUNT:
+                    counted_at, threads = time.monotonic(), self._threads() or threads
+                while len(self._under_way) < AHEAD * threads and len(waiting) < WAITING * AHEAD * threads:
                     some = list(islice(todo, self._size))
                     if not some:
                         break
                     self._submit(_Batch(number, some))
                     number += 1
-                if not self._under_way and given == number:
+                if not self._under_way and position == number:
                     return
                 done, results = self._next()
-                found[done] = results
+                waiting[done] = results
                 if not self._ordered:
-                    yield from found.pop(done)
-                    given += 1
-                while given in found:
-                    yield from found.pop(given)
-                    given += 1
+                    yield from waiting.pop(done)
+                    position += 1
+                while position in waiting:
+                    yield from waiting.pop(position)
+                    position += 1
         finally:
             self._give_up()
 

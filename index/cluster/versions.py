@@ -29,13 +29,13 @@ class VersionsDiffer(CairnError):
 @cache
 def own_versions() -> dict[str, str]:
     """Versions in this process by package; "" if not installed."""
-    found = {PYTHON: platform.python_version()}
+    versions = {PYTHON: platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
+            versions[package] = ""
+    return versions
 
 
 def version_of(package: str) -> Callable[[], str]:
@@ -43,10 +43,10 @@ def version_of(package: str) -> Callable[[], str]:
     return platform.python_version if package == PYTHON else partial(importlib.metadata.version, package)
 
 
-def compare_versions(own: Mapping[str, str], found: Mapping[str, str], where: str) -> None:
+def compare_versions(own: Mapping[str, str], versions: Mapping[str, str], where: str) -> None:
     """Raise VersionsDiffer, naming the first package that has another version on a worker than here."""
     for package, version in own.items():
-        there = found.get(package, "")
+        there = versions.get(package, "")
         if there == version or (package == PYTHON and _minor(there) == _minor(version)):
             continue
         if not there:

@@ -33,8 +33,8 @@ class Assignment:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Centres (n,) int32 of descriptors and squared distances (n,); `last`: their previous centres."""
         if self.search is not None:
-            found, squared = self.search.search(block, 1)
-            words, distances = found[:, 0], squared[:, 0]
+            nearest, squared = self.search.search(block, 1)
+            words, distances = nearest[:, 0], squared[:, 0]
         else:
             words, distances = last.copy(), np.full(len(block), np.inf, np.float32)
         if self.near is not None:
@@ -150,12 +150,12 @@ class LocalBlocks:
 
 def look(block: NDArray[np.float32], last: NDArray[np.int32], assignment: Assignment, start: int) -> Looked:
     """Assign a block of descriptors (n, D). `last` (n,): their previous centres; `start`: number of the first."""
-    found, distances = assignment(block, last)
-    moved = np.flatnonzero(found != last)
+    words, distances = assignment(block, last)
+    moved = np.flatnonzero(words != last)
     before = moved[last[moved] >= 0]
-    changes = [sums_of(block[before], last[before], -1), sums_of(block[moved], found[moved], 1)]
+    changes = [sums_of(block[before], last[before], -1), sums_of(block[moved], words[moved], 1)]
     error = float(distances.sum(dtype=np.float64))
-    return Looked(found, [error], changes, block, distances, np.arange(start, start + len(block)))
+    return Looked(words, [error], changes, block, distances, np.arange(start, start + len(block)))
 
 
 def put_together(parts: Sequence[Looked]) -> Looked:

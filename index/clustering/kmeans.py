@@ -86,14 +86,14 @@ def approximate_kmeans(
         plan.looked(number, 0)
         reserve = Reserve(RESERVE, source.dim)
         start, total = 0, 0.0
-        for seen in blocks.look(assign, assigned):
-            for moved in seen.moved:
+        for result in blocks.look(assign, assigned):
+            for moved in result.moved:
                 moved.add_to(sums, counts)
-            reserve.add(seen.points, seen.distances, seen.numbers)
-            assigned[start : start + len(seen.found)] = seen.found
-            for error in seen.errors:
+            reserve.add(result.points, result.distances, result.numbers)
+            assigned[start : start + len(result.found)] = result.found
+            for error in result.errors:
                 total += error
-            start += len(seen.found)
+            start += len(result.found)
             plan.looked(number, start)
         errors.append(total / points)
         reseeded += _reseed(sums, counts, assigned, reserve)

@@ -40,9 +40,9 @@ def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
     below it with ``/``, whose entries are checked but not entered.
     """
     root = folder.resolve()
-    left = [(folder, "")]
-    while left:
-        where, name = left.pop()
+    folders = [(folder, "")]
+    while folders:
+        where, name = folders.pop()
         try:
             entries = os.scandir(where)
         except OSError:
@@ -53,7 +53,7 @@ def find_link_out(folder: Path, shallow: Container[str] = ()) -> Path | None:
                     if not _leads_into(Path(entry.path), root):
                         return Path(entry.path)
                 elif name.rstrip("/") not in shallow and entry.is_dir(follow_symlinks=False):
-                    left.append((Path(entry.path), f"{name}{entry.name}/"))
+                    folders.append((Path(entry.path), f"{name}{entry.name}/"))
     return None
 
 

@@ -39,15 +39,15 @@ def aggregate(signatures: NDArray[np.uint8], starts: NDArray[np.integer]) -> NDA
     first of the group decides, so that unrelated groups agree in half of their bits.
     """
     lengths = np.diff(starts, append=len(signatures))
-    found: NDArray[np.uint8] = signatures[starts]
+    majority: NDArray[np.uint8] = signatures[starts]
     several = np.flatnonzero(lengths > 2)  # in a group of two, the first decides every bit
     if len(several):
         lengths = lengths[several]
         bits = np.unpackbits(signatures[concatenated_ranges(starts[several], lengths)], axis=1)
         begins = np.cumsum(lengths) - lengths
         surplus = 2 * np.add.reduceat(bits, begins, axis=0, dtype=np.int64) - lengths[:, None]
-        found[several] = np.packbits(np.where(surplus == 0, bits[begins], surplus > 0), axis=1)
-    return found
+        majority[several] = np.packbits(np.where(surplus == 0, bits[begins], surplus > 0), axis=1)
+    return majority
 
 
 def aggregate_query(features: SignedFeatures, nearest: int) -> AggregatedFeatures:
@@ -122,13 +122,19 @@ class _AggregatedLists:
         """
         from scipy.sparse._sparsetools import csc_matvec  # see `InvertedIndex.score_many`
 
-        asked = np.flatnonzero(rows >= 0)
-        lengths = np.diff(self._bounds)[asked]
-        some = concatenated_ranges(self._bounds[asked], lengths)
-        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[asked], lengths), some)
+        selected_lists = np.flatnonzero(rows >= 0)
+        lengths = np.diff(self._bounds)[selected_lists]
+        some = concatenated_ranges(self._bounds[selected_lists], lengths)
+        differing = _bits_apart(as_numbers(signatures), self._codes, np.repeat(rows[selected_lists], lengths), some)
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         csc_matvec(
-            len(total), len(asked), ends, self._images[some], selected[differing], weights[self._words[asked]], total
+            len(total),
+            len(selected_lists),
+            ends,
+            self._images[some],
+            selected[differing],
+            weights[self._words[selected_lists]],
+            total,
         )
 
 

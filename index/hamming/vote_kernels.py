@@ -55,9 +55,9 @@ def best_matches(
         # Best match of each query feature.
         while start < number and photos[order[start]] == photo:
             best = order[start]
-            asked = query[best]
+            feature = query[best]
             start += 1
-            while start < number and photos[order[start]] == photo and query[order[start]] == asked:
+            while start < number and photos[order[start]] == photo and query[order[start]] == feature:
                 other = order[start]
                 start += 1
                 if votes[other] > votes[best] or (

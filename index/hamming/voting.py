@@ -134,13 +134,15 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         raise CairnError("Signatures have bytes by fours, and these have {length}: run {cairn check}.", length=length)
     codes = as_numbers(features.signatures.reshape(number * several, length)).take(order, axis=0).astype(np.uint64)
     query = AskedSignatures(distinct, firsts, counts, codes, most)
-    asked, named = (order // several).astype(np.int32), words[order].astype(np.int32)
+    query_features, matched_words = (order // several).astype(np.int32), words[order].astype(np.int32)
 
     def match_segment(segment: Segment, places: NDArray[np.int64], first_rank: int = 0) -> SignedMatches:
         check_length(segment, length)
         near = segment.near(query, first_rank)
         photos = places.astype(np.int32).take(near.images)
-        return SignedMatches(asked.take(near.rows), photos, named.take(near.rows), near.ranks, near.distances)
+        return SignedMatches(
+            query_features.take(near.rows), photos, matched_words.take(near.rows), near.ranks, near.distances
+        )
 
     parts = [
         match_segment(segment, places) for segment, places in zip(index.segments, index.images.places, strict=True)
@@ -151,14 +153,14 @@ def match(index: InvertedIndex, features: SignedFeatures, most: int) -> SignedMa
         parts += [match_segment(segment, places, BORROWED) for segment, places in lent]
     except CairnError:
         index.borrow_nothing()
-    found = SignedMatches(
+    matches = SignedMatches(
         *(
             np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
             for name, dtype in zip(SignedMatches.__dataclass_fields__, _TYPES, strict=True)
         )
     )
     # Removed photos have no place.
-    return found if found.photos.min(initial=0) >= 0 else found.at(np.flatnonzero(found.photos >= 0))
+    return matches if matches.photos.min(initial=0) >= 0 else matches.at(np.flatnonzero(matches.photos >= 0))
 
 
 _TYPES = (np.int32, np.int32, np.int32, np.int32, np.uint8)
@@ -189,23 +191,23 @@ def count_votes(
     matches = matches if near.all() else matches.at(np.flatnonzero(near))
     weights = np.exp(-np.square(np.arange(bits + 1) / (options.sigma * bits)))
     votes = weights.take(matches.distances) * np.square(index.idf.take(matches.words))
-    asked = int(matches.query.max(initial=-1)) + 1
+    features_of_query = int(matches.query.max(initial=-1)) + 1
     # In a fixed order, so that sums do not depend on the division into segments.
-    best = best_matches(*matches.features, votes, len(index.image_numbers), asked)
+    best = best_matches(*matches.features, votes, len(index.image_numbers), features_of_query)
     matches, votes = matches.at(best), votes.take(best)
     # Rounded to steps whose sum is exact in any order: photos may have been added in another.
     totals = np.bincount(matches.query, np.round(votes * _STEPS), minlength=features) / _STEPS
     return Votes(matches.photos, matches.query, votes, totals)
 
 
-def share_votes(index: InvertedIndex, counted: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
+def share_votes(index: InvertedIndex, votes: Votes, totals: NDArray[np.float64]) -> NDArray[np.float32]:
     """Score photos (photos,), in the order of `index.image_numbers`, by votes that the matches of one feature share, s
     ← s √(s / Σs), Σ (`totals`) over all photos of the whole collection (inter-image burstiness; Jégou, Douze, Schmid,
     CVPR 2009), divided by the root of the photo's number of features, borrowed ones included.
     """
     from index.hamming.vote_kernels import shared_votes
 
-    sums = shared_votes(counted.photos, counted.query, counted.votes, totals, len(index.image_numbers))
+    sums = shared_votes(votes.photos, votes.query, votes.votes, totals, len(index.image_numbers))
     return (sums / np.sqrt(np.maximum(index.scored_lengths, 1))).astype(np.float32)
 
 

@@ -74,20 +74,20 @@ def compiled(*parameters: Any, makes_arrays: bool = True) -> Callable[[F], F]:
         if hasattr(DefaultOptions, _NOT_FROM_C):
             options[_NOT_FROM_C] = True
         if not parameters:
-            made: F = jit(**options)(function)  # inlined into cached functions
-            return made
+            inlined: F = jit(**options)(function)  # inlined into cached functions
+            return inlined
         with cache_settings():
             for _ in range(2):
-                kept: Any = None
+                cached: Any = None
                 # Nothing can be cached (no folder, or a full disk), or the cache is damaged.
                 with contextlib.suppress(Exception):
-                    kept = jit(**options)(function)
-                    kept._cache = CompiledCache(function)
-                    kept.compile(tuple(parameters))
-                    kept.disable_compile()
-                    return cast(F, kept)
+                    cached = jit(**options)(function)
+                    cached._cache = CompiledCache(function)
+                    cached.compile(tuple(parameters))
+                    cached.disable_compile()
+                    return cast(F, cached)
                 with contextlib.suppress(Exception):
-                    kept._cache.flush()
+                    cached._cache.flush()
         compiling_begins()
         alone: F = jit([tuple(parameters)], **options)(function)
         return alone

@@ -30,12 +30,12 @@ class CompiledCache(_FunctionCache):  # type: ignore[misc]
         try:
             _runtime.rtsys.initialize(context)  # symbols that the machine code refers to
             with _linear_algebra_is_there():
-                found = self._load_overload(signature, context)
+                overload = self._load_overload(signature, context)
         except Exception:  # another Numba version may need more, and on Windows another process may be writing
-            found = super().load_overload(signature, context)
-        if found is None:
+            overload = super().load_overload(signature, context)
+        if overload is None:
             compiling_begins()
-        return found
+        return overload
 
 
 @contextlib.contextmanager

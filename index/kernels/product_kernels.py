@@ -97,14 +97,14 @@ def squared_distances(
     multiple of 16, one by one.
     """
     of_query, dim = numbers.shape[1], points.shape[1]
-    every, asked = points.reshape(-1), numbers.reshape(-1)
+    flat_points, flat_numbers = points.reshape(-1), numbers.reshape(-1)
     whole = dim - dim % _LANES
     for query in range(len(queries)):
         asking = queries[query]
         for one in range(of_query):
-            soon = min(query * of_query + one + _AHEAD, len(asked) - 1)
+            soon = min(query * of_query + one + _AHEAD, len(flat_numbers) - 1)
             for line in range(0, dim, _LANES):
-                ask_for(every, asked[soon] * dim + line)
+                ask_for(flat_points, flat_numbers[soon] * dim + line)
             point = points[numbers[query, one]]
             total = _distance(asking, point)
             for at in range(whole, dim):

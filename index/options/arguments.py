@@ -30,21 +30,23 @@ def takes_options(
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        named = list(signature.parameters.values())
-        (rest,) = (one for one in named if one.kind is inspect.Parameter.VAR_KEYWORD)
-        place = named.index(rest)
-        named[place : place + 1] = [_parameter(one) for one in declared.values()]
+        parameters = list(signature.parameters.values())
+        (rest,) = (one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD)
+        place = parameters.index(rest)
+        parameters[place : place + 1] = [_parameter(one) for one in declared.values()]
 
         @functools.wraps(function)
-        def taken(*given: Any, **values: Any) -> Any:
+        def taken(*args: Any, **values: Any) -> Any:
             unknown = [name for name in values if name not in known]
             if unknown:
                 raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown[0]!r}")
-            return function(*given, **values)
+            return function(*args, **values)
 
-        known = {one.name for one in named}
-        taken.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
-        taken.__annotations__ = {one.name: one.annotation for one in named} | {"return": signature.return_annotation}
+        known = {one.name for one in parameters}
+        taken.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        taken.__annotations__ = {one.name: one.annotation for one in parameters} | {
+            "return": signature.return_annotation
+        }
         if function.__doc__ is not None:
             taken.__doc__ = _described(function.__doc__, declared.values(), said)
         return taken  # type: ignore[return-value]

@@ -157,8 +157,8 @@ def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
             yield from _declared(typing.cast(type, one.type), path)
         if typing.get_origin(one.type) is not Annotated:
             continue
-        plain, *said = typing.get_args(one.type)
-        for option in said:
+        plain, *metadata = typing.get_args(one.type)
+        for option in metadata:
             if isinstance(option, Option):
                 default = one.default_factory() if one.default_factory is not MISSING else one.default
                 yield Declared(option.name or one.name, path, *_without_none(plain), default, option)
@@ -166,8 +166,8 @@ def _declared(kind: type, above: tuple[str, ...]) -> Iterable[Declared]:
 
 def _without_none(kind: Any) -> tuple[Any, bool]:
     if isinstance(kind, types.UnionType):
-        (left,) = (one for one in typing.get_args(kind) if one is not type(None))
-        return left, True
+        (kept_type,) = (one for one in typing.get_args(kind) if one is not type(None))
+        return kept_type, True
     return kind, False
 
 
@@ -209,10 +209,10 @@ def said_elsewhere(kind: type[T], values: Mapping[str, Any]) -> T:
 
 def _replaced(options: T, tree: Mapping[str, Any]) -> T:
     """Replace fields of a dataclass, and of nested ones by nested dictionaries."""
-    given = {
+    changes = {
         name: _replaced(getattr(options, name), one) if isinstance(one, dict) else one for name, one in tree.items()
     }
-    return replace(options, **given)  # type: ignore[type-var]
+    return replace(options, **changes)  # type: ignore[type-var]
 
 
 def check(options: Any) -> None:
@@ -226,10 +226,10 @@ def check(options: Any) -> None:
 
 def values_of(options: Any) -> dict[str, Any]:
     """Values of the options that a dataclass declares, by their names."""
-    found = {}
+    values = {}
     for name, declared in options_of(type(options)).items():
         value = options
         for field in declared.path:
             value = getattr(value, field)
-        found[name] = value
-    return found
+        values[name] = value
+    return values

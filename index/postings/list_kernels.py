@@ -334,7 +334,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
     high, low, lists, begins, lengths, zeros, low_bits, images, words_a_list = coded
     signatures, numbers, length = signed
     words, firsts, counts, codes, parts, most, first_rank = query
-    one, at, found = done
+    one, at, count = done
     rows, positions, ranks, distances = into
     while one < len(lists):
         begin, number = begins[one], lengths[one]
@@ -359,10 +359,10 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
             before, until = base >> low_bits, ((base + images - 1) >> low_bits) + 1
             start, stop = _between(high, first_bit, bits_of, zeros, before, until)
             if start < 0:
-                return _DAMAGED, one, at, found, 0
+                return _DAMAGED, one, at, count, 0
             own, stop = start - before, stop - until
-            if found + (stop - own) * counts[at] > len(rows):
-                return FITS, one, at, found, (stop - own) * counts[at]
+            if count + (stop - own) * counts[at] > len(rows):
+                return FITS, one, at, count, (stop - own) * counts[at]
             for row in range(firsts[at], firsts[at] + counts[at]):
                 code = row * parts
                 # Position in the unary bits: place of 64 bits, the bits themselves, and the number of bits and ones
@@ -386,7 +386,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                             ones += inside
                             passed += following
                             if passed > bits_of:
-                                return _DAMAGED, one, at, found, 0
+                                return _DAMAGED, one, at, count, 0
                             place += 8
                             bits, following = _sixty_four(high, place), 64
                             inside = np.int64(count_ones(bits))
@@ -396,7 +396,7 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                         one_bit = passed + lowest_one(rest)
                         value = (one_bit - entry) << low_bits | _low_of(low, begin + entry, low_bits)
                         if one_bit - entry >= zeros or value >= images * words_a_list:
-                            return _DAMAGED, one, at, found, 0
+                            return _DAMAGED, one, at, count, 0
                         if not base <= value < base + images:
                             continue  # of another word
                         # Entries of the same image and word have adjacent ones, and the same low bits.
@@ -408,44 +408,45 @@ def _near_entries(coded: Any, signed: Any, query: Any, done: Any, into: Any) -> 
                             and _low_of(low, begin + entry - rank - 1, low_bits) == value & ((1 << low_bits) - 1)
                         ):
                             rank += 1
-                        rows[found], positions[found] = row, value - base
-                        ranks[found] = first_rank + rank
-                        distances[found] = _distance(signatures, numbers, length, begin + entry, codes, code)
-                        found += 1
+                        rows[count], positions[count] = row, value - base
+                        ranks[count] = first_rank + rank
+                        distances[count] = _distance(signatures, numbers, length, begin + entry, codes, code)
+                        count += 1
             at += 1
         one += 1
-    return FITS, one, at, found, 0
+    return FITS, one, at, count, 0
 
 
 @compiled(_LISTS, together(INT64, INT64), array(UINT8, 2), _ASKED, INT64)
 def near_entries(
-    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], asked: Asked, first_rank: int
+    coded: Lists, sizes: tuple[int, int], signatures: NDArray[np.uint8], query_features: Asked, first_rank: int
 ) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
     """Find the entries in lists of words whose signature is near that of a query's feature of the word: `FITS` or
     damage; `rows` (M,), row of the query's feature in the codes; `positions` (M,) of the images; `ranks` (M,), rank
     among the image's entries of the word; `distances` (M,). Damage in the low bits goes unnoticed: an entry may be of
     another image. `signatures` (features, length): of all entries of all lists, length 4 or a multiple of 8.
 
-    `sizes`: images of the segment, and words a list: see `index.postings.word_lists.CodedLists`. `asked`: words of the
-    query (m,), int64, distinct and ascending; first row of the features of each in the codes, and their number, (m,),
-    int64; codes (n, W), uint64, the signatures of these features; and the largest number of differing bits.
+    `sizes`: images of the segment, and words a list: see `index.postings.word_lists.CodedLists`. `query_features`:
+    words of the query (m,), int64, distinct and ascending; first row of the features of each in the codes, and their
+    number, (m,), int64; codes (n, W), uint64, the signatures of these features; and the largest number of differing
+    bits.
     """
     room = 1024
     rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
     ranks, distances = np.empty(room, np.int32), np.empty(room, np.uint8)
     flat, length = signatures.reshape(-1), signatures.shape[1]
-    words, firsts, counts, codes, most = asked
+    words, firsts, counts, codes, most = query_features
     signed = flat, flat.view(np.uint64) if length >= 8 else np.empty(0, np.uint64), length
     query = words, firsts, counts, codes.reshape(-1), codes.shape[1], most, first_rank
     whole = coded + sizes
-    one, at, found = 0, 0, 0
+    one, at, count = 0, 0, 0
     while True:
         into = rows, positions, ranks, distances
-        wrong, one, at, found, needed = _near_entries(whole, signed, query, (one, at, found), into)
+        wrong, one, at, count, needed = _near_entries(whole, signed, query, (one, at, count), into)
         if wrong == _DAMAGED:
             return wrong, rows[:0], positions[:0], ranks[:0], distances[:0]
         if not needed:
-            return wrong, rows[:found], positions[:found], ranks[:found], distances[:found]
+            return wrong, rows[:count], positions[:count], ranks[:count], distances[:count]
         room = 2 * room + needed
         rows, positions = _grown(rows, room), _grown(positions, room)
         ranks, distances = _grown(ranks, room), _grown(distances, room)

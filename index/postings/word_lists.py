@@ -125,12 +125,12 @@ class CodedLists:
         self, at: NDArray[np.int64], words: NDArray[np.integer] | None, signatures: NDArray[np.uint8]
     ) -> WordEntries:
         """Features of some words, or of all, in some lists; `signatures`: of all features."""
-        found, bounds, images, kept = self._read(at, words)
-        if kept is None:
+        words_found, bounds, images, selected = self._read(at, words)
+        if selected is None:
             taken = _take_lists(signatures, self._of_words.starts[at], self._of_words.starts[at + 1])
         else:
-            taken = signatures.take(self._rows(at)[kept], axis=0)
-        return WordEntries(found, np.diff(bounds), images, taken)
+            taken = signatures.take(self._rows(at)[selected], axis=0)
+        return WordEntries(words_found, np.diff(bounds), images, taken)
 
     def add_products(
         self, total: NDArray[np.float64], words: NDArray[np.int64], weights: NDArray[np.float64], frequency: Frequency
@@ -155,8 +155,8 @@ class CodedLists:
         if len(signatures) != self._of_words.entries:
             raise DamagedListsError("posting_starts")
         sizes, whole = (self._images, self._words_a_list), np.ascontiguousarray(signatures)
-        asked = query.words, query.firsts, query.counts, query.codes, query.most
-        wrong, rows, images, ranks, distances = near_entries(coded.parts, sizes, whole, asked, first_rank)
+        features = query.words, query.firsts, query.counts, query.codes, query.most
+        wrong, rows, images, ranks, distances = near_entries(coded.parts, sizes, whole, features, first_rank)
         if wrong != FITS:
             raise DamagedListsError("posting_lists")
         return NearEntries(rows, images, ranks, distances)
@@ -197,7 +197,7 @@ class CodedLists:
             raise DamagedListsError("posting_lists") from error
         ends = np.cumsum(lengths)
         bounds = np.concatenate([[0], ends])
-        kept = None
+        selected = None
         if self._words_a_list > 1:
             # Numbers of word and image that ascend over all lists.
             keys = images + np.repeat(at * self._of_words.universe, lengths)
@@ -209,8 +209,8 @@ class CodedLists:
             if words is not None:
                 wanted = np.isin(at, words, assume_unique=True)
                 lengths = np.diff(bounds)[wanted]
-                kept = concatenated_ranges(bounds[:-1][wanted], lengths)
-                images = images[kept]
+                selected = concatenated_ranges(bounds[:-1][wanted], lengths)
+                images = images[selected]
                 at, bounds = at[wanted], np.concatenate([[0], np.cumsum(lengths)])
             if len(at) and at[-1] >= self.words_below:
                 raise DamagedListsError("posting_lists")
@@ -219,7 +219,7 @@ class CodedLists:
             falls[bounds[1:-1] - 1] = False  # from one word to the next
             if falls.any():
                 raise DamagedListsError("posting_lists")
-        return at, bounds, images, kept
+        return at, bounds, images, selected
 
 
 def _take_lists(

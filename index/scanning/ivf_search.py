@@ -70,15 +70,15 @@ class IvfSearch(NearestNeighbours):
         sample -= mean
         variances, directions = np.linalg.eigh(sample.T @ sample)
         share = np.cumsum(variances[::-1]) / max(float(variances.sum()), _TINY)
-        kept = min(dim, GROUP * -(-int(np.searchsorted(share, KEPT) + 1) // GROUP))
-        basis = directions[:, ::-1][:, :kept]
+        components = min(dim, GROUP * -(-int(np.searchsorted(share, KEPT) + 1) // GROUP))
+        basis = directions[:, ::-1][:, :components]
         largest = float(np.quantile(np.abs(sample @ basis), WITHIN))
         basis *= MOST / largest if largest > _TINY else 1.0
         self._basis = np.ascontiguousarray(basis, dtype=np.float32)
         self._offset = (mean @ basis).astype(np.float32)
         projected = self._projected(self.points)
-        quantiser = library.IndexFlatL2(kept)
-        clustering = library.Clustering(kept, self._lists)
+        quantiser = library.IndexFlatL2(components)
+        clustering = library.Clustering(components, self._lists)
         set_training(clustering, self.seed)
         clustering.max_points_per_centroid = _LIST_SAMPLE
         with single_thread():
@@ -102,20 +102,20 @@ class IvfSearch(NearestNeighbours):
             return self._nearest(queries, k)
         from index.scanning.scan_kernels import scan_lists
 
-        asked, codes = asked_as(_rounded(self._projected(queries))), self._codes
-        lists, chosen = self._nearest_lists(asked, probes)
+        packed, codes = asked_as(_rounded(self._projected(queries))), self._codes
+        lists, chosen = self._nearest_lists(packed, probes)
         wanted = min(len(self.points), self.options.candidates + k + k // 4 - 1)
-        found = np.empty((len(queries), wanted), np.int32)
+        neighbours = np.empty((len(queries), wanted), np.int32)
         sure = min(k + self.options.sure, wanted)
-        scan_lists(codes.bytes, codes.biases, codes.names, codes.ends, asked, lists, chosen, sure, wanted, found)
-        return found.astype(np.int64)
+        scan_lists(codes.bytes, codes.biases, codes.names, codes.ends, packed, lists, chosen, sure, wanted, neighbours)
+        return neighbours.astype(np.int64)
 
-    def _nearest_lists(self, asked: NDArray[np.int32], probes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _nearest_lists(self, packed: NDArray[np.int32], probes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The lists to scan for queries (n, w), nearest first, and their numbers (n,)."""
         from index.scanning.scan_kernels import nearest_lists
 
-        lists = np.empty((len(asked), min(self._lists, _ROOM * probes)), np.int32)
-        return lists, nearest_lists(self._centres.bytes, self._centres.biases, asked, min(probes, self._lists), lists)
+        lists = np.empty((len(packed), min(self._lists, _ROOM * probes)), np.int32)
+        return lists, nearest_lists(self._centres.bytes, self._centres.biases, packed, min(probes, self._lists), lists)
 
     def _projected(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Principal components (n, d) of points or queries, in units of a code's steps."""
@@ -124,9 +124,9 @@ class IvfSearch(NearestNeighbours):
     def _write(self, file: Path) -> bool:
         if self._is_exact:
             return False
-        kept = self._basis.shape[1]
-        codes, names, sizes = self._codes.parts(kept)
-        centres = self._centres.parts(kept)[0]
+        components = self._basis.shape[1]
+        codes, names, sizes = self._codes.parts(components)
+        centres = self._centres.parts(components)[0]
         arrays = {"basis": self._basis, "offset": self._offset, "codes": codes, "names": names, "sizes": sizes}
         save_arrays(file, {**arrays, "centres": centres})
         return True
@@ -147,8 +147,10 @@ class IvfSearch(NearestNeighbours):
                 "centres": ("|i1", (self._lists, some)),
             },
         )
-        kept = arrays["basis"].shape[1]
-        if not 1 <= kept <= dim or any(arrays[name].shape[-1] != kept for name in ("offset", "codes", "centres")):
+        components = arrays["basis"].shape[1]
+        if not 1 <= components <= dim or any(
+            arrays[name].shape[-1] != components for name in ("offset", "codes", "centres")
+        ):
             raise ValueError("its arrays have different numbers of dimensions")
         names, sizes = arrays["names"], arrays["sizes"]
         # The scan does not check either.

@@ -125,8 +125,8 @@ def _generate_scores(
             together = builder.or_(together, bits)
         return together
 
-    taken = codes, at, queries, of, more, before, start, step, scores, to, apart, limits, above
-    return types.uint32(*taken), generate
+    parameters = codes, at, queries, of, more, before, start, step, scores, to, apart, limits, above
+    return types.uint32(*parameters), generate
 
 
 _add_products: Any = intrinsic(_generate_scores)
@@ -209,7 +209,7 @@ def nearest_lists(
     """
     number, most = lists.shape
     there, groups = len(biases), 4 * queries.shape[1] // GROUP
-    asked = queries.reshape(-1)
+    flat_queries = queries.reshape(-1)
     quarter = there // 4
     best = np.empty(quarter, np.int32)
     chosen = np.empty(number, np.int64)
@@ -221,10 +221,12 @@ def nearest_lists(
                 of[place] = min(query + place, number - 1) * groups * (GROUP // 4)
             for block in range(there // BLOCK):
                 at, to = block * groups * BLOCK * GROUP, BLOCK * block
-                _add_products(codes, at, asked, of, 0, biases, to, 0, scores_of, to, there, limits, above)
+                _add_products(codes, at, flat_queries, of, 0, biases, to, 0, scores_of, to, there, limits, above)
                 for group in range(1, groups):
                     at, more = at + BLOCK * GROUP, group * (GROUP // 4)
-                    _add_products(codes, at, asked, of, more, scores_of, to, there, scores_of, to, there, limits, above)
+                    _add_products(
+                        codes, at, flat_queries, of, more, scores_of, to, there, scores_of, to, there, limits, above
+                    )
         scores = scores_of[there * (query % QUERIES) : there * (query % QUERIES + 1)]
         one, two = scores[:quarter], scores[quarter : 2 * quarter]
         three, four = scores[2 * quarter : 3 * quarter], scores[3 * quarter :]
@@ -301,7 +303,7 @@ def scan_lists(
     (n, wanted) is filled with numbers, in no order, and -1.
     """
     number, all_lists, groups = len(queries), len(ends) - 1, 4 * queries.shape[1] // GROUP
-    asked = queries.reshape(-1)
+    flat_queries = queries.reshape(-1)
     room = 2 * wanted + BLOCK
     best, called = np.empty(number * room, np.int32), np.empty(number * room, np.int32)
     counts = np.zeros(number, np.int64)
@@ -319,11 +321,13 @@ def scan_lists(
                     of[place], limits[place] = query * groups * (GROUP // 4), least[query]
                 for block in range(ends[one], ends[one + 1]):
                     at, to = block * groups * BLOCK * GROUP, BLOCK * block
-                    any_above = _add_products(codes, at, asked, of, 0, biases, to, 0, scores, 0, BLOCK, limits, above)
+                    any_above = _add_products(
+                        codes, at, flat_queries, of, 0, biases, to, 0, scores, 0, BLOCK, limits, above
+                    )
                     for group in range(1, groups):
                         at, more = at + BLOCK * GROUP, group * (GROUP // 4)
                         any_above = _add_products(
-                            codes, at, asked, of, more, scores, 0, BLOCK, scores, 0, BLOCK, limits, above
+                            codes, at, flat_queries, of, more, scores, 0, BLOCK, scores, 0, BLOCK, limits, above
                         )
                     if not any_above:
                         continue

@@ -45,8 +45,8 @@ def restore_segment(
     bytes of its meta.json; `known`: values of `image_numbers` and `notes` from elsewhere.
     """
     restored = []
-    for left in folder.glob(f"*{_SPARE}"):  # left by a killed process
-        left.unlink()
+    for leftover in folder.glob(f"*{_SPARE}"):  # left by a killed process
+        leftover.unlink()
     if _sha256(folder / META) != sha256:
         described = (_description(folder, form, vocabulary_fingerprint, descriptor_fingerprint) for form in PARTS)
         contents = next((one for one in described if one and hashlib.sha256(one).hexdigest() == sha256), None)
@@ -64,8 +64,10 @@ def restore_segment(
     bad = {name.removesuffix(".npy") for name in verify_segment(folder)}
     for make in (_known, *_MAKERS[meta["format"]]):
         try:
-            made = make(folder, entries, known)
-            arrays = {name: made[name].astype(entries[name]["dtype"], copy=False) for name in sorted(bad & made.keys())}
+            rebuilt = make(folder, entries, known)
+            arrays = {
+                name: rebuilt[name].astype(entries[name]["dtype"], copy=False) for name in sorted(bad & rebuilt.keys())
+            }
         except (CairnError, ValueError, TypeError, LookupError, MemoryError, OverflowError):
             continue  # its sources are damaged too
         for name, array in arrays.items():

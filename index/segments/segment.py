@@ -136,11 +136,11 @@ class Segment:
         ends = np.cumsum(lengths).tolist()
         starts = self.offsets[positions].tolist()
         elongations = [1.0] * len(starts) if self.elongations is None else self.elongations[positions].tolist()
-        found = []
+        images = []
         for start, length, end, elongation in zip(starts, lengths.tolist(), ends, elongations, strict=True):
             columns = {name: column[start : start + length] for name, column in self.columns.items()}
-            found.append(ImageFeatures(words[end - length : end], columns, elongation))
-        return found
+            images.append(ImageFeatures(words[end - length : end], columns, elongation))
+        return images
 
     def words_of(self, positions: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
         """Numbers of features of images at `positions`, in any order, and their concatenated words, ascending within
