@@ -15,16 +15,16 @@ from index.errors import CairnError
 from index.progress import Step
 from retrieval.descriptors.blocks.parameters import Parameter
 
-_DIGITS = 9  # that values are rounded to, so that what is read back from a file is what was tried
+_DIGITS = 9  # digits of rounded values, so that values survive a round trip through a file
 
 
 @dataclass(frozen=True)
 class PowellOptions:
-    """How far it goes."""
+    """When it ends."""
 
-    evaluations: int = 400  # of the area, at most, those of an earlier run included
-    tolerance: float = 0.01  # least gain of a round over all directions, as a part of what the area lacks to 1
-    step: float = 0.02  # to which a line is searched, of the logarithm of a parameter (of π/8 for a phase)
+    evaluations: int = 400  # of the area, at most, including those of an earlier run
+    tolerance: float = 0.01  # least gain of a round over all directions, relative to 1 - area
+    step: float = 0.02  # tolerance of a line search, in the logarithm of a parameter (in units of π/8 for a phase)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Trial:
 
 
 class Trials:
-    """The evaluations so far, in a file; a stopped run asks for the same ones again, and goes on from there."""
+    """The evaluations so far, in a file; a resumed run repeats the same sequence and reads them from it."""
 
     def __init__(self, path: Path | None = None, key: str = "") -> None:
         self._path = path
@@ -55,11 +55,11 @@ class Trials:
             raise CairnError(f"{path} is damaged: delete it to begin again.") from None
 
     def area(self, parameters: Mapping[str, float]) -> float | None:
-        """Area that was found for these parameters, if it was."""
+        """Recorded area of these parameters, or None."""
         return self._areas.get(_identity(parameters))
 
     def add(self, parameters: Mapping[str, float], area: float) -> None:
-        """Keep an evaluation."""
+        """Record an evaluation."""
         self.all.append(Trial(dict(parameters), area))
         self._areas[_identity(parameters)] = area
         if self._path is not None:
@@ -68,7 +68,7 @@ class Trials:
 
 
 def _trial(told: Any) -> Trial:
-    """One evaluation as a file tells it, which is not trusted."""
+    """Parse an evaluation from an untrusted file."""
     values = told["parameters"]
     if not isinstance(values, dict):
         raise TypeError("its parameters are no table")
@@ -82,7 +82,7 @@ def _trial(told: Any) -> Trial:
 
 
 class _Enough(Exception):
-    """The wanted number of evaluations was reached."""
+    """The number of evaluations was reached."""
 
 
 def maximise_area(
@@ -93,12 +93,11 @@ def maximise_area(
     trials: Trials | None = None,
     progress: Step | None = None,
 ) -> list[Trial]:
-    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and give all
-    evaluations. The best is the result: the method may end elsewhere. `area` must always give the same for the same
-    parameters.
+    """Maximise the area under the ROC curve over some parameters by Powell's direction-set method, and return all
+    evaluations. The best one is the result: the method may end elsewhere. `area` must be deterministic.
 
-    `parameters`: what is learnt, and between which limits. Positive ones are searched by their logarithms, so that the
-    step is as good for a small one as for a large one. `trials`: what is known already, and where evaluations are kept.
+    `parameters`: the parameters to learn and their limits. Positive ones are searched on a logarithmic scale, so that
+    one step suits small and large values. `trials`: the recorded evaluations.
     """
     options, trials = options or PowellOptions(), trials or Trials()
     tried: list[Trial] = []
@@ -106,7 +105,7 @@ def maximise_area(
 
     def lacking(point: NDArray[np.float64]) -> float:
         values = from_point(point, parameters)
-        # Before what is known already, so that the result does not depend on how far an earlier run went.
+        # Before the recorded evaluations, so that the result does not depend on how far an earlier run went.
         if _identity(values) not in seen and len(seen) >= options.evaluations:
             raise _Enough
         found = trials.area(values)

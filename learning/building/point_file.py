@@ -16,12 +16,12 @@ from learning.building.detections import cut, keypoint_frames, keypoint_space, r
 from learning.building.labelled import Labelled
 from retrieval.photos.listing import PHOTO_SUFFIXES
 
-_LARGEST_FILE = 1 << 31  # bytes, of the file and of what is packed in it
+_LARGEST_FILE = 1 << 31  # bytes, of the file and of its unpacked contents
 
 
 @dataclass(frozen=True)
 class PointFile:
-    """Keypoints of photos and which of them show the same 3-D point."""
+    """Keypoints of photos, and the 3-D points that they show."""
 
     names: list[str]  # stems of the photos
     photos: NDArray[np.int64]  # (N,) int64, number of each keypoint's photo
@@ -76,8 +76,8 @@ def label_points(
     file: PointFile, folder: Path, pattern: str, rule: MatchRule, pixels: BinaryIO, progress: Progress
 ) -> Labelled:
     """Cut the patches of keypoints that are in a pair, write them to `pixels`, and label them by their points. Matches
-    are the given pairs. Non-matches are pairs of different points, unless keypoints of these are within twice the rule
-    of each other in some photo.
+    are the given pairs. Non-matches are pairs of different points, unless their keypoints are within twice the rule's
+    tolerances in some photo.
     """
     wanted = [number for number, name in enumerate(file.names) if fnmatchcase(name, pattern)]
     if not wanted:
@@ -106,7 +106,7 @@ def label_points(
     place[rows] = np.arange(len(rows))
     matches = place[pairs]
     points = file.points[rows]
-    # A pair of points as one number, so that it can be looked up; a point is near itself.
+    # A pair of points as one number, for lookups; a point is near itself.
     distinct, short = np.unique(file.points, return_inverse=True)
     near = short[np.concatenate(close)]
     near_codes = np.unique(near[:, 0] * len(distinct) + near[:, 1])

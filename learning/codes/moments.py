@@ -1,4 +1,4 @@
-"""Moments of descriptors, kept with a model for codes."""
+"""Moments of descriptors, stored in a model for learning codes."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from retrieval.descriptors.learnt import LearntModel
 
 
 def with_moments(model: LearntModel, rows: NDArray[np.floating]) -> LearntModel:
-    """Add the mean and covariance of training patches' descriptors (N, m), which codes are learnt from."""
+    """Add the mean and covariance of training patches' descriptors (N, m) for learning codes."""
     found = rows.astype(np.float64)
     with one_thread():
         covariance = np.cov(found, rowvar=False).reshape(found.shape[1], -1)

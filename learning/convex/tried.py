@@ -1,4 +1,4 @@
-"""What the models that were tried are worth on patches that none was chosen by (Simonyan14 figure 3)."""
+"""Test errors of all models tried, on patches not used for the choice (Simonyan14 figure 3)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from retrieval.descriptors.learnt import LearntDescriptor, LearntModel
 from retrieval.regions.patches import resample_patches
 
 TESTED = "tested.json"
-"""File in the folder of a run: the errors that were measured, to go on from."""
+"""File in the folder of a run: the measured errors, for resuming."""
 
 _READ = 2_048  # patches at a time
 _SPACE = 1 << 30  # bytes of descriptors in memory
@@ -43,7 +43,7 @@ class TestPairs:
 
     @classmethod
     def open(cls, folder: Path) -> "TestPairs":
-        """Read those of a folder: its test pairs, or the file that published results are of."""
+        """Read those of a folder: its test pairs, or the pair file of the published results."""
         patches, name, pairs = _pairs_of(folder)
         used, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
         read = [patches.read(used[start : start + _READ]) for start in range(0, len(used), _READ)]
@@ -74,14 +74,14 @@ class TestPairs:
 
 @dataclass(frozen=True)
 class Tested:
-    """One model that was tried, and its errors on the test pairs."""
+    """One model, and its errors on the test pairs."""
 
     record: Record
     errors: dict[str, float]  # by the name of the folder
 
 
 def check_tests(folders: Sequence[Path]) -> None:
-    """Raise CairnError if models cannot be tested on folders, so that it is known before any are learnt."""
+    """Raise CairnError if models cannot be tested on folders; called before any are learnt."""
     names = [folder.resolve().name for folder in folders]
     if len(set(names)) < len(names):
         raise CairnError("Two folders to test on have the same name, by which errors are told: rename one.")
@@ -98,8 +98,8 @@ def measure_tried(
     workers: int = 1,
     progress: Progress,
 ) -> list[Tested]:
-    """Measure models on test pairs, folder by folder; what a stopped run has measured is taken. `model_of` gives None
-    for a model that describes nothing.
+    """Measure models on test pairs, folder by folder, reusing the results of a stopped run. `model_of` returns None for
+    a model that describes nothing.
     """
     check_tests(folders)
     kept = _read(work / TESTED)

@@ -1,4 +1,4 @@
-"""Whether a learnt descriptor finds more than another in scenes that it was not learnt from, in plain words."""
+"""Whether a learnt descriptor finds more than another in held-out scenes, in plain words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,38 +15,38 @@ from retrieval.search.query import Box
 
 OUTCOMES = ("better", "worse", "same", "cannot say")
 
-_FEWEST = 2  # scenes, without which nothing can be said
-_HARMLESS = 0.005  # what a mean may lose that is called no worse: half a point
-_ALIKE = 1e-9  # of two average precisions that are one
-_SOLVED = 0.98  # mAP of what leaves next to nothing to gain
+_FEWEST = 2  # least scenes for a verdict
+_HARMLESS = 0.005  # loss of a mean that counts as no worse: half a point
+_ALIKE = 1e-9  # tolerance of equal average precisions
+_SOLVED = 0.98  # mAP that leaves almost nothing to gain
 _TITLES = dict(zip(ENGINES, ("by words", "verified"), strict=True))
 
 
 @dataclass(frozen=True)
 class GainedPhoto:
-    """A photo that a verified search finds with the learnt descriptor, and not with the other."""
+    """A photo found by a verified search with the learnt descriptor, but not with the other."""
 
-    photo: int  # number of the photo that is searched with, in the collection that it comes from
+    photo: int  # number of the query photo, in its source collection
     box: Box  # pixels of the upright original
-    found: int  # number of the photo that is found
+    found: int  # number of the photo found
 
 
 @dataclass(frozen=True)
 class RetrievalVerdict:
-    """What searches with a learnt descriptor find, and with the one that it is compared with."""
+    """Results of searches with a learnt descriptor and with another."""
 
     name: str  # of the latter
-    photos: int  # that were searched among
-    scenes: int  # that strict links make of them
-    queries: int  # boxes in photos of those scenes that are held out
-    # (S, E) float64: by held-out scene and by engine of `retrieval.ENGINES`: mean average precision of the scene's
-    # queries
+    photos: int  # in the database
+    scenes: int  # formed from them by strict links
+    queries: int  # boxes in photos of held-out scenes
+    # (S, E) float64: mean average precision of the scene's queries, by held-out scene and by engine of
+    # `retrieval.ENGINES`
     learnt: NDArray[np.float64]
     other: NDArray[np.float64]
-    # by engine: queries that the learnt descriptor answers better, and worse; empty if they were not counted
+    # by engine: queries that the learnt descriptor answers better, and worse; empty if not counted
     won: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
-    gained: tuple[GainedPhoto, ...] = ()  # some of what is found with the learnt descriptor alone
+    gained: tuple[GainedPhoto, ...] = ()  # some photos found only with the learnt descriptor
 
     @staticmethod
     def of(
@@ -59,7 +59,7 @@ class RetrievalVerdict:
         *,
         gained: Sequence[GainedPhoto] = (),
     ) -> "RetrievalVerdict":
-        """Average the precisions (Q, E) of queries over each scene: scenes weigh equally, however many photos."""
+        """Average the precisions (Q, E) of queries over each scene, so that scenes weigh equally."""
         numbers, places = np.unique([query.scene for query in queries], return_inverse=True)
         of_scene = [np.flatnonzero(places == place) for place in range(len(numbers))]
         means = [
@@ -77,11 +77,11 @@ class RetrievalVerdict:
         return len(self.learnt)
 
     def difference(self, engine: str) -> tuple[float, float]:
-        """Mean over held-out scenes of what the learnt descriptor gains in mAP, and its standard error."""
+        """Mean gain in mAP over held-out scenes, and its standard error."""
         return mean_and_error(self._differences(engine))
 
     def better(self, engine: str) -> int:
-        """1 where the learnt descriptor finds more by an engine, beyond chance, -1 where less, 0 if none shows."""
+        """1 if the learnt descriptor finds significantly more by an engine, -1 if less, else 0."""
         return beyond_chance(self._differences(engine)) if self.held_out >= _FEWEST else 0
 
     def _differences(self, engine: str) -> NDArray[np.float64]:
@@ -92,8 +92,8 @@ class RetrievalVerdict:
     def outcome(self) -> str:
         """One of `OUTCOMES`.
 
-        Better is what by one engine finds more, beyond chance, and verified finds no less: neither beyond chance, nor
-        by half a point in the mean.
+        Better means: significantly more by one engine, and verified not less, neither significantly nor by half a point
+        in the mean.
         """
         if self.held_out < _FEWEST:
             return "cannot say"
@@ -105,7 +105,7 @@ class RetrievalVerdict:
 
     @property
     def sentence(self) -> str:
-        """What follows for the user."""
+        """Advice for the user."""
         name = self.name
         scenes = f"{self.held_out} scenes that it was not learnt from"
         if self.outcome != "cannot say":
@@ -128,7 +128,7 @@ class RetrievalVerdict:
 
     @property
     def details(self) -> list[str]:
-        """The figures it rests on, in sentences."""
+        """Its figures, in sentences."""
         if not self.held_out:
             return []
         where = f"{_scenes(self.held_out)} not learnt from, among {self.photos:,} photos"
@@ -146,7 +146,7 @@ class RetrievalVerdict:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        """Return the figures, as shares; None for what is unknown."""
+        """Return the figures, as shares; None if unknown."""
         found: dict[str, Any] = {
             "outcome": self.outcome,
             "compared_with": self.name,
@@ -177,8 +177,8 @@ def gains(
     numbers: Mapping[int, int],
     most: int = 12,
 ) -> list[GainedPhoto]:
-    """Choose some of the photos that are found with the learnt descriptor alone, of as many scenes as there are."""
-    found: dict[tuple[int, int], GainedPhoto] = {}  # by place in the scene, and by scene
+    """Choose some photos found only with the learnt descriptor, from as many scenes as possible."""
+    found: dict[tuple[int, int], GainedPhoto] = {}  # by rank within the scene, and by scene
     counted: Counter[int] = Counter()
     pairs = set[frozenset[int]]()  # each pair of photos is shown once
     for query, with_learnt, with_other in zip(queries, learnt, other, strict=True):

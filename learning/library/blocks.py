@@ -80,7 +80,7 @@ def learn_blocks(
 
 
 def _settle(how: BlockChoices) -> "BlockOptions":
-    """Settle what is left open."""
+    """Resolve defaults."""
     from learning.blocks.descriptor import PRESETS, BlockOptions, Preset
     from learning.blocks.powell import PowellOptions
 
@@ -109,7 +109,7 @@ def _settle(how: BlockChoices) -> "BlockOptions":
 
 
 def _details(learnt: "LearntBlocks", areas: Sequence[float], found: Any) -> list[str]:
-    """What the parameters and the embedding came to."""
+    """Sentences on the learnt parameters and the embedding."""
     details = []
     if areas:
         details.append(

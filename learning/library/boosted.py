@@ -46,7 +46,7 @@ def learn_boosted(
     {patches}
     {published}
     note : callable
-        Told, before the work begins, what memory has no room for.
+        Called before the work begins if memory limits the number of candidates.
     {progress}
     {options}
 
@@ -96,7 +96,7 @@ def learn_boosted(
 
 
 def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOptions, WeakLearners | None, str | None]":
-    """Settle what is left open; the weak learners to go on from, and the fingerprint of their file."""
+    """Resolve defaults; also returns the weak learners to start from, and the fingerprint of their file."""
     from learning.boosting.descriptor import PLAIN, BoostingOptions
     from learning.boosting.metric import MetricOptions
     from learning.boosting.search import LearnerSearchOptions
@@ -115,7 +115,7 @@ def _settle(how: BoostedChoices, *, as_published: bool) -> "tuple[BoostingOption
             name=how.kind,
         )
     responses = ResponseOptions("intensity" if how.kind == "ssc" else "gradient", **asked)
-    # The smoothing is told in samples of a patch of 31.
+    # The smoothing is stated in samples of a patch of side 31.
     responses = replace(responses, smoothing=responses.smoothing * responses.patch_size / ResponseOptions.patch_size)
     given, parent = None, None
     if how.start is not None:
@@ -164,7 +164,7 @@ def _few_candidates(room: int, usual: int, pairs: int) -> Message:
 
 
 def _details(learnt: "LearntBoosted") -> list[str]:
-    """What the weak learners and the similarity came to."""
+    """Sentences on the learnt weak learners and the similarity."""
     details = []
     if learnt.rounds:
         details.append(

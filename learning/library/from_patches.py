@@ -1,4 +1,4 @@
-"""Learning a descriptor from labelled patches: from choices to its file."""
+"""Learn a descriptor from labelled patches, and write its file."""
 
 import shutil
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def learn_from_patches(
     run: RunChoices,
     progress: Progress,
 ) -> NewDescriptor:
-    """Learn a descriptor from labelled patches, and write it where a file is named."""
+    """Learn a descriptor from labelled patches, and write it to `out`, if set."""
     began = perf_counter()
     settled = settle(model, tuning, 80, ChannelOptions())
     options = LearningOptions(
@@ -120,7 +120,7 @@ def _write_tested(path: Path, learnt: Learnt) -> None:
 
 
 def _provenance(sources: Sequence[PatchFolder], options: LearningOptions, learnt: Learnt, seed: int) -> dict[str, Any]:
-    """Tell where a descriptor comes from, without what differs between two runs of the same request."""
+    """Provenance of a descriptor, equal for equal requests."""
     return {
         "sources": [source.describe() for source in sources],
         "options": asdict(options),

@@ -36,13 +36,13 @@ from retrieval.photos.listing import list_photos
 from retrieval.photos.options import ImageOptions
 
 MINED = "mined"
-"""Folder, within that of a run, of the matches that are mined from a collection."""
+"""Subfolder of a run's folder for matches mined from a collection."""
 
 MINING = "mining"
-"""Folder, within that, of what mining computes on the way."""
+"""Subfolder of that for intermediate results of mining."""
 
 JUDGED = "judged"
-"""Folder, within that of a run, of what is indexed to judge a descriptor by."""
+"""Subfolder of a run's folder for the collections that judge a descriptor."""
 
 STEPS = {
     "features": "Features",
@@ -58,11 +58,11 @@ STEPS = {
 """Titles of the steps of mining and learning."""
 
 TITLES = {**STEPS, **JUDGING}
-"""Those, and the titles of the steps of judging."""
+"""These titles, and those of the steps of judging."""
 
 
 def usual_geometry(stage: str) -> str:
-    """Return what photos are mined by, one of `mining.GEOMETRIES`, if that is not said."""
+    """Return the default source of geometry, one of `mining.GEOMETRIES`."""
     return "views" if stage == STAGE else "homography"
 
 
@@ -77,7 +77,7 @@ def learn_from_photos(
     *,
     catalogue: str | None,
 ) -> NewDescriptor:
-    """Learn a descriptor from a collection, or from a file of matches, and write it where a file is named."""
+    """Learn a descriptor from a collection, or from a file of matches, and write it to `out`, if set."""
     began = perf_counter()
     options, pooling = _settle(model, data, tuning, run)
     if data.report is not None:
@@ -105,7 +105,7 @@ def learn_from_photos(
         learnt = learn_unlabelled(matches, folder, options, pooling=pooling, workers=run.workers, progress=progress)
         verdict = _judge(found, matches, learnt, data, options, run, progress)
     except CairnError as error:
-        if new and not (folder / TABLE).is_file():  # there is nothing to go on from
+        if new and not (folder / TABLE).is_file():  # nothing to resume
             shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, TooLittle):
             raise CairnError(f"{error} Until then stay with rootsift.") from error
@@ -127,7 +127,7 @@ def learn_from_photos(
 
 
 def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
-    """What `--json` reports of what was learnt, and of how good it is."""
+    """Report of the model and its quality for `--json`."""
     final = learnt.projection or learnt.pooling
     assert final is not None
     return {
@@ -146,7 +146,7 @@ def _told(learnt: Unlabelled, dim: int, verdict: Conclusion) -> dict[str, Any]:
 def _settle(
     model: ModelChoices, data: PhotoChoices, tuning: TuningChoices, run: RunChoices
 ) -> tuple[UnlabelledOptions, Pooling | None]:
-    """Settle what is left open; and the pooling regions to be projected, where these are given."""
+    """Resolve defaults, and read the pooling regions to project, if any."""
     usual = UnlabelledOptions()
     settled = settle(model, tuning, 128, usual.channels, whitens=data.rounds == PhotoChoices.rounds)
     if settled.stage == STAGE and data.rounds != PhotoChoices.rounds:
@@ -179,7 +179,7 @@ def _judge(
     run: RunChoices,
     progress: Progress,
 ) -> Conclusion:
-    """Compare what was learnt with rootSIFT, by nearest neighbours and, unless that is left out, by searches."""
+    """Compare the model with rootSIFT, by nearest neighbours and, unless disabled, by searches."""
     described, usual = LearntDescriptor(learnt.model), Sift(root=True)
     nearest = compare(learnt.held, described, usual, workers=run.workers, seed=options.seed)
     if not data.judge:
@@ -200,7 +200,7 @@ def _judge(
 
 
 def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
-    """Remove what a run leaves in its folder, but for what is to be kept."""
+    """Remove intermediate results from the folder of a run, except those to keep."""
     shutil.rmtree(folder / MINED / MINING, ignore_errors=True)
     if not run.keeps:
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
@@ -224,13 +224,13 @@ def _mine(
     folder.mkdir(exist_ok=True)
     failed = []
     if not file.is_file():
-        # Kept until the end: the judge takes the features.
+        # Kept until the end: the judge uses the features.
         failed = mine_matches(source, file, mining, work=folder / MINING, workers=workers, progress=progress).failed
     return file, failed
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file; None if it cannot be looked at, which mining reports."""
+    """Size and time of a file; None if it cannot be read, which mining reports."""
     try:
         found = path.stat()
     except OSError:
@@ -241,7 +241,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 def _provenance(
     matches: MinedMatches, options: UnlabelledOptions, learnt: Unlabelled, verdict: Conclusion
 ) -> dict[str, Any]:
-    """Tell where a descriptor comes from, without what differs between two runs of the same request."""
+    """Provenance of a descriptor, equal for equal requests."""
 
     def told(record: LatentRecord | None) -> dict[str, Any] | None:
         if record is None:
@@ -299,7 +299,7 @@ def _write_report(
                 if record.stage == STAGE
                 else {"mu": record.mu, "gamma": record.gamma, "dim": record.dim, "recall": record.recall}
             ),
-            "validation": record.validation or None,  # of what is too large it is not measured
+            "validation": record.validation or None,  # not measured for models that are too large
             "chosen": record.key in chosen,
         }
         for record in learnt.tried

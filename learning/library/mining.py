@@ -167,7 +167,7 @@ def mine(
             raise CairnError(f"{file} must end with .npz, by which a file of matches is known: choose {file}.npz.")
         if not file.parent.is_dir():
             raise CairnError(f"{file.parent} is not a folder: make it first, or write the matches elsewhere.")
-        if cluster is not None:  # its workers run in folders of their own
+        if cluster is not None:  # its workers run in other folders
             paths, file = [path.resolve() for path in paths], file.resolve()
             beside = beside.resolve() if beside is not None else None
         if how.views and how.geometry == "homography":
@@ -192,7 +192,7 @@ def mine(
                 source.collection.catalogue.close()
         counts = report.kept, report.features, report.positives, report.negatives, report.ambiguous
         mined = Mined(file, *counts, report.failed, report, round(perf_counter() - began, 3))
-        weakref.finalize(mined, scratch.pop_all().close)  # the file goes with it where it has no other name
+        weakref.finalize(mined, scratch.pop_all().close)  # remove the file with the result if it is temporary
     return mined
 
 
@@ -216,7 +216,7 @@ def open_photos(paths: Sequence[Path], *, catalogue: str | None = None) -> "Phot
 
 
 def _regions(source: "PhotoSource", asked: MiningChoices) -> tuple["FeatureOptions", "ImageOptions"]:
-    """How regions are found and photos read: as a collection has it, unless something else is asked for."""
+    """Options of finding regions and reading photos: those of a collection, unless overridden."""
     from retrieval.features.options import FeatureOptions
     from retrieval.photos.options import ImageOptions
     from retrieval.regions.options import RegionOptions

@@ -1,4 +1,4 @@
-"""A descriptor that was learnt just now, and how it came about."""
+"""A newly learnt descriptor, and a record of its learning."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Paths as callers give them: one, or several."""
+"""Path arguments: one or several."""
 
 import os
 from collections.abc import Iterable
@@ -14,12 +14,14 @@ Paths = AnyPath | Iterable[AnyPath]
 
 
 def is_path(given: object) -> bool:
-    """Return whether something is one path."""
+    """Return whether a value is one path."""
     return isinstance(given, str | os.PathLike)
 
 
 def as_path(given: Any, name: str = "This") -> Path:
-    """Return a path; CairnError, which calls it by its name, where it is none. A collection stands for its folder."""
+    """Convert a value to a path; a collection stands for its folder. Raises CairnError with `name` for anything
+    else.
+    """
     given = getattr(given, "folder", given)
     if not is_path(given):
         raise CairnError(f"{name} must be a path, not {type(given).__name__}.")
@@ -27,7 +29,7 @@ def as_path(given: Any, name: str = "This") -> Path:
 
 
 def as_paths(given: Any, name: str) -> list[Path]:
-    """Return several paths where one is given or an iterable of them; raises CairnError if there is none."""
+    """Convert one path or an iterable of paths to a list; raises CairnError if it is empty."""
     if is_path(given) or hasattr(given, "folder"):
         return [as_path(given, name)]
     if not isinstance(given, Iterable):

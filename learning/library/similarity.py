@@ -233,7 +233,7 @@ def learn_similarity(
 
 
 def _check(asked: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> None:
-    """Raise CairnError if what is learnt from does not go together."""
+    """Raise CairnError if the training data are inconsistent."""
     if of_arrays:
         _refuse(
             asked, ("labels", "verified", "test_gt", "test_queries", "skip_missing", "catalogue"), "of a collection"
@@ -253,7 +253,7 @@ def _check(asked: Mapping[str, Any], data: SimilarityData, of_arrays: bool) -> N
 
 
 def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, Any]:
-    """What `--json` reports of what was learnt, and of what from."""
+    """Report of the similarity and its training data for `--json`."""
     first, best = learnt.history[0], learnt.history[learnt.chosen]
     matrix, learnt_from = learnt.matrix, learnt.learnt_from
     return {
@@ -274,14 +274,14 @@ def _facts(learnt: "LearntSimilarity", problem: SimilarityProblem) -> dict[str, 
 
 
 def _refuse(asked: Mapping[str, Any], names: Sequence[str], of: str) -> None:
-    """Raise CairnError if something is given that the source has no use for."""
+    """Raise CairnError if arguments are set that the source does not use."""
     given = [name for name in names if asked[name] is not None and asked[name] is not False and asked[name] != ()]
     if given:
         raise CairnError(f"{given[0]} is {of}: leave it out.")
 
 
 def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any]:
-    """What `--json` reports of test queries."""
+    """Report of test queries for `--json`."""
     figures = [entry.test or 0.0 for entry in learnt.history]
     best = max(range(len(figures)), key=lambda number: figures[number])
     return {
@@ -293,7 +293,7 @@ def _tested(learnt: "LearntSimilarity", names: tuple[str, ...]) -> dict[str, Any
 
 
 def _verdict(learnt: "LearntSimilarity", held_out: int) -> str:
-    """Say in plain words what came of it."""
+    """State the result in plain words."""
     first, chosen = learnt.history[0].held_out, learnt.history[learnt.chosen].held_out
     if first is None or chosen is None:
         return (

@@ -1,4 +1,4 @@
-"""What a similarity of words is learnt from: the photos of a collection, or images whose words are in arrays."""
+"""Training data of a similarity of words: the photos of a collection, or images as arrays of words."""
 
 import tempfile
 from collections import defaultdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SimilarityProblem:
-    """What is learnt from."""
+    """Training data."""
 
     index: "InvertedIndex"
     vocabulary: str  # fingerprint
@@ -38,7 +38,7 @@ class SimilarityProblem:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of test figures should know."""
+        """Notes for readers of the test figures."""
         if self.test is None:
             return []
         to_find = np.intersect1d(np.concatenate(self.test.positives), self.relevance.queries)
@@ -53,7 +53,7 @@ class SimilarityProblem:
 
 @contextmanager
 def problem_of_collection(asked: Mapping[str, Any], workers: int, tell: "Progress") -> Iterator[SimilarityProblem]:
-    """Open a collection, and find out which of its photos are to be found by which."""
+    """Open a collection, and determine the positives of its photos."""
     from index.similarity import nearest_pairs
     from learning.labels.files import read_labels
     from learning.labels.labels import split
@@ -90,7 +90,7 @@ def problem_of_collection(asked: Mapping[str, Any], workers: int, tell: "Progres
 
 @contextmanager
 def problem_of_arrays(asked: Mapping[str, Any]) -> Iterator[SimilarityProblem]:
-    """Index images whose words are in arrays, for as long as is learnt from them."""
+    """Index images given as arrays of words, in a temporary folder."""
     from index.inverted import InvertedIndex
     from index.segments.writing import write_segment
 
@@ -120,7 +120,7 @@ def problem_of_arrays(asked: Mapping[str, Any]) -> Iterator[SimilarityProblem]:
 
 
 def _words_of(asked: Mapping[str, Any], used: int) -> tuple[int, str, "WordPairs"]:
-    """Size and fingerprint of the vocabulary of arrays, and which of its words may mean the same."""
+    """Size and fingerprint of the vocabulary of arrays, and the pairs of words that may have the same meaning."""
     from index.similarity import nearest_pairs
     from learning.similarity.pair_gradients import WordPairs
     from retrieval.library.parts.vocabulary import Vocabulary
@@ -161,7 +161,7 @@ def _pairs(related: ArrayLike, size: int) -> tuple[NDArray[np.int32], NDArray[np
 
 
 def _labels_of(numbers: Mapping[Any, int], given: Mapping[str, str], skip_missing: bool) -> "Labels":
-    """Labels by the names of photos; objects by their names."""
+    """Labels by the names of photos, with objects in order of their names."""
     from learning.labels.labels import Labels, ObjectLabels
 
     if not isinstance(given, Mapping):

@@ -1,15 +1,15 @@
-"""Whether differences, each of an independent trial, are significant."""
+"""Significance of differences of independent trials."""
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 CHANCE = 0.05
-"""How often a difference may seem to be one where there is none."""
+"""Significance level: probability of a false positive."""
 
 
 def mean_and_error(differences: NDArray[np.floating]) -> tuple[float, float]:
-    """Mean of differences (K,), K above 0, and its standard error; infinite where there is one alone."""
+    """Mean of differences (K,), K above 0, and its standard error; infinite for a single difference."""
     error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.inf
     return float(differences.mean()), float(error)
 
