@@ -63,7 +63,7 @@ class Learner(ABC, Generic[Kind]):
 def learn_stages(
     learner: Learner[Kind], stage: str, base: str, pooling: Pooling | None
 ) -> tuple[LearntModel, Kind | None, Kind | None]:
-    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of each stage
+    """Learn the requested stages in turn. Returns the descriptor, and the chosen model of each stage that was
     learnt.
     """
     chosen: Kind | None = None

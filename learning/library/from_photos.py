@@ -212,9 +212,9 @@ def _clear(folder: Path, run: RunChoices, *, mined: bool) -> None:
 def _mine(
     source: PhotoSource, folder: Path, options: MiningOptions, workers: int, progress: Progress
 ) -> tuple[Path, list[dict[str, str]]]:
-    """Mine the photos of a collection, unless that is done.
+    """Mine the photos of a collection, unless already done.
 
-    Gives the file, whose name is of photos and settings, and the photos that could not be used.
+    Returns the file, named by photos and settings, and the unusable photos.
     """
     assert source.collection is not None
     own = source.collection.options

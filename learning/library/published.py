@@ -73,8 +73,8 @@ def of_descriptors(values: Mapping[str, Any]) -> dict[str, Any]:
     if stage != "pooling" and not unlabelled:
         found |= _PROJECTION_GRID
     if unlabelled:
-        # Patches of 31 x 31 (section 4: N = 4,650). N(x) is all of a photo: the nearest of it are looked for until
-        # no better model comes of it.
+        # Patches of 31 x 31 (section 4: N = 4,650). N(x) is a whole photo: its nearest features are searched until
+        # the model no longer improves.
         found |= {"samples": 100_000, "rounds": 6, "alternations": 10}
         return found if values["sources"][0].suffix == ".npz" else {**found, "geometry": "homography"}
     return {**found, **({"patch_size": 64} if pooled and not given else {}), "augment": 0}

@@ -15,10 +15,10 @@ def mean_and_error(differences: NDArray[np.floating]) -> tuple[float, float]:
 
 
 def beyond_chance(differences: NDArray[np.floating]) -> int:
-    """1 where the mean of differences (K,) is above 0 beyond chance, -1 if it is below, 0 where neither shows.
+    """Sign of the mean of differences (K,) if it is significant, else 0.
 
-    By Student's t on both sides: about 2 standard errors for many differences, and far more for two or three. One
-    tells nothing.
+    Two-sided t-test: about 2 standard errors for many differences, and far more for two or three. A
+    single one is never significant.
     """
     mean, error = mean_and_error(differences)
     if not np.isfinite(error):

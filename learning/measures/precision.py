@@ -89,7 +89,7 @@ def precision_at(
 
 
 def mean_average_precision(values: Iterable[float]) -> float:
-    """Mean of average precisions over queries. Raises ValueError if there are no values, or one is not between 0 and 1."""
+    """Mean of average precisions over queries. Raises ValueError without values, or if one is not between 0 and 1."""
     array = np.array(list(values), np.float64)
     if not array.size:
         raise ValueError("no query has an average precision, so there is no mean")

@@ -38,7 +38,7 @@ def fpr95(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
 def auc(distances: NDArray[np.floating], match: NDArray[np.bool_]) -> float:
     """Return the area (0 to 1) under the ROC curve, straight between thresholds.
 
-    That is the probability that a matching pair is closer than another one, a tie counting half: the statistic of
+    The probability that a matching pair is closer than another one, with ties counting half: the statistic of
     Mann and Whitney over the number of pairs of pairs. Parameters and errors as those of `roc_curve`.
     """
     fpr, tpr, _ = roc_curve(distances, match)

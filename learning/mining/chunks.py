@@ -1,4 +1,4 @@
-"""Chunks of image pairs: mined together, and kept in one file, so that a run that was stopped goes on."""
+"""Chunks of image pairs, mined together and stored in one file, so that a stopped run can be resumed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ _ARRAYS = ("numbers", "homographies", "inliers", "positives", "ambiguous")
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some image pairs, whose results are kept in one file: a run that was stopped does not mine them again."""
+    """Some image pairs with results in one file, which a resumed run does not mine again."""
 
     file: Path
     numbers: list[int]  # of the pairs
     pairs: list[tuple[MinedPhoto, MinedPhoto]]
-    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: how the photos of each pair map, if that is known
+    maps: list[NDArray[np.float64] | None]  # (3, 3) float64: map between the photos of each pair, if known
 
     def mine(self, staging: Staging, options: MapOptions, overlaps: Overlaps) -> int:
-        """Mine the pairs, unless that has been done; return their number."""
+        """Mine the pairs, unless already done; return their number."""
         try:
             next(self.read(), None)
             return len(self.pairs)
         except CairnError:
-            pass  # not there, or damaged: mine (again)
+            pass  # missing or damaged: mine (again)
 
         @lru_cache(maxsize=4)  # pairs are sorted by their first photo
         def features(photo: MinedPhoto) -> PhotoPoints:
@@ -47,7 +47,7 @@ class Chunk:
         return len(self.pairs)
 
     def read(self) -> Iterator[MinedPair]:
-        """Read the pairs that were kept, one after another; raises CairnError if the file is missing or damaged."""
+        """Yield the stored pairs; raises CairnError if the file is missing or damaged."""
         try:
             with np.load(self.file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in _ARRAYS}

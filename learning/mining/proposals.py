@@ -1,4 +1,4 @@
-"""Image pairs that are worth a look: drawn at random, or proposed by the tf-idf ranking of a collection."""
+"""Proposals of image pairs: drawn at random, or by the tf-idf ranking of a collection."""
 
 import itertools
 import math
@@ -16,16 +16,16 @@ from retrieval.search.views import indexed_view
 from retrieval.shards.joins import AT_ONCE, Joins
 from retrieval.shards.shards import Shards
 
-_DEEPEST = 50  # photos that a photo proposes, at most
-_TOGETHER = 4  # photos that are drawn with one
+_DEEPEST = 50  # most photos proposed for a photo
+_TOGETHER = 4  # photos drawn together with one
 _OPTIONS = SearchOptions(engine="tf-idf", turns=1, augmented=False)
 
 
 class Ranker(Protocol):
-    """The photos that a tf-idf index ranks highest for others, all by their places in a list."""
+    """Ranks photos for others by a tf-idf index; photos are indices into a list."""
 
     def best_of(self, photos: Sequence[int]) -> list[list[int]]:
-        """For each of some photos, others that have words in common with it, the best first."""
+        """For each of some photos, the others with common words, best first."""
 
 
 def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -41,9 +41,8 @@ def random_pairs(photos: int, number: int, rng: np.random.Generator) -> NDArray[
 
 
 def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pair photos of a collection with those that its tf-idf index ranks highest for them: places (T, 2), sorted, no
-    two photos twice. Half as many photos are asked as pairs are wanted: each for its best other photo, then each for
-    its second, and so on.
+    """Pair photos of a collection with those that its tf-idf index ranks highest: indices (T, 2), sorted, no pair
+    twice. Half as many photos as pairs are queries: each contributes its best other photo, then its second, and so on.
     """
     asked = rng.permutation(photos)[: math.ceil(pairs / 2)].tolist()
     best = dict(zip(asked, ranker.best_of(asked), strict=True))
@@ -58,7 +57,7 @@ def ranked_pairs(ranker: Ranker, photos: int, pairs: int, rng: np.random.Generat
 
 
 def together(ranker: Ranker, photos: int, wanted: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw places of photos of a collection, rising, each with those that its tf-idf index ranks highest for it."""
+    """Draw photos of a collection (ascending indices), each with those that its tf-idf index ranks highest."""
     chosen: dict[int, None] = {}
     for photo in rng.permutation(photos).tolist():
         if len(chosen) >= wanted:
@@ -112,7 +111,7 @@ class ShardedRanker:
 
 
 def _others(photo: int, scores: Scores, places: dict[int, int]) -> list[int]:
-    """Places of the other photos that have a score, the best first."""
+    """Indices of the other photos with a positive score, best first."""
     seen = scores.scores > 0
     ranked = rank(Scores(scores.image_numbers[seen], scores.scores[seen]), _DEEPEST + 1)
     others = [places[number] for number in ranked.image_numbers.tolist() if number in places]

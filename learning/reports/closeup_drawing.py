@@ -23,7 +23,7 @@ _PLACES = 36  # around an ellipse, where its label can stand
 
 def closeup_figure(closeup: Closeup) -> "Figure":
     """Draw a close-up: reference photo with projections on the left, target photo on the right, without the photos'
-    names, which may hold any characters.
+    names, which may contain any characters.
     """
     figure = new_figure(12.5, 7.5)
     left, right = figure.subplots(1, 2)
@@ -51,7 +51,7 @@ def _show(axes: "Axes", crop: Crop, title: str) -> None:
 def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any) -> None:
     points = ellipse_points(region)
     points = np.concatenate([points, points[:1]])
-    # White beneath, so that a line is seen on any ground.
+    # White underneath, so that lines are visible on any background.
     axes.plot(*points.T, color="white", alpha=0.6, linewidth=2 * _LINE, linestyle="solid")
     axes.plot(*points.T, color=colour, linewidth=_LINE, linestyle=style)
 
@@ -59,7 +59,7 @@ def _outline(axes: "Axes", region: NDArray[np.float64], colour: str, style: Any)
 def _label(
     axes: "Axes", region: NDArray[np.float64], text: str, colour: str, crop: Crop, taken: list[NDArray[np.float64]]
 ) -> None:
-    """Write a text next to an ellipse, where the labels before it leave most room."""
+    """Write a text next to an ellipse, where earlier labels leave most room."""
     x0, x1, y1, y0 = crop.window
     side = x1 - x0
     rim = ellipse_points(region, _PLACES)

@@ -1,4 +1,4 @@
-"""The report of what was learnt: one HTML file with all its pictures in it, that loads nothing and runs nothing."""
+"""The report of a learnt model: one self-contained HTML file that loads nothing and runs nothing."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _HEADINGS = {  # of the table of models, by the key of a model's entry
     "recall": "recall, training",
     "validation": "recall, validation",
 }
-_SHARES = ("recall", "validation")  # are shown in percent
+_SHARES = ("recall", "validation")  # shown in percent
 _CHOSEN = "chosen"
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 72rem; margin: 2rem auto;
@@ -47,7 +47,7 @@ th { overflow-wrap: normal; }
 
 
 def check_report(path: Path) -> None:
-    """Raise CairnError if no report can be written to a path: before the work that it reports."""
+    """Raise CairnError if no report can be written to a path; called before the work."""
     check_html(path, "report")
     require_matplotlib()
 
@@ -63,9 +63,9 @@ def write_report(
     tried: Sequence[dict[str, Any]],
     closeups: Sequence[Closeup],
 ) -> None:
-    """Write a report, so that it is there whole or not at all; the same content gives the same file. `tried`: models as
-    they are listed; the columns are the keys of all of them, of which ``stage``, ``share``, ``mu``, ``gamma``, ``dim``,
-    ``recall`` (None: not measured) and ``validation`` are known, and ``chosen`` marks one.
+    """Write a report atomically; the same content gives the same file. `tried`: rows of the table of models. The
+    columns are all their keys; ``stage``, ``share``, ``mu``, ``gamma``, ``dim``, ``recall`` (None: not measured) and
+    ``validation`` have titles, and ``chosen`` marks one row.
     """
     check_report(path)
     parts = [
@@ -193,5 +193,5 @@ def _figure(drawn: "Figure", kind: str, alternative: str, caption: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A text as HTML, whatever characters it has."""
+    """Escape text for HTML."""
     return escape(printable(text))

@@ -1,4 +1,4 @@
-"""What a descriptor learnt from a collection's own photos is worth, as a picture: an SVG file without scripts."""
+"""Picture of the verdict on a descriptor learnt from a collection's own photos: an SVG file without scripts."""
 
 from collections.abc import Mapping
 from html import escape
@@ -27,8 +27,8 @@ text { fill: #e8ecec; }
 
 
 def draw_verdict(found: Mapping[str, Any]) -> str:
-    """Draw what searches found before and with what was learnt, and how many were won and lost: an SVG of 640 × 300
-    pixels, which says so where no searches were measured.
+    """Draw the precision of searches before and after, and the numbers won and lost: an SVG of 640 × 300 pixels. It has
+    a note if no searches were measured.
     """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
@@ -59,7 +59,7 @@ def draw_verdict(found: Mapping[str, Any]) -> str:
 
 
 def _row(top: int, before: float, after: float, told: Mapping[str, Any], queries: int) -> list[str]:
-    """Two bars of precision, and one of searches won, alike and lost."""
+    """Two bars of precision, and one of searches won, equal and lost."""
     width = _RIGHT - _LEFT
     margin = told["standard_error"]
     change = f"{100 * told['difference']:+.1f}" + (f" ± {196 * margin:.1f}" if margin is not None else "")
@@ -86,5 +86,5 @@ def _box(x: float, y: float, width: float, kind: str, height: float = 12) -> str
 
 
 def _text(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
-    # The server says it in the visitor's language: `text` is one literal, which scripts/languages.py looks for.
+    # The server translates it: `text` is one literal, which scripts/languages.py looks for.
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

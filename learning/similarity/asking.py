@@ -1,4 +1,4 @@
-"""Test queries: what a ground truth asks a collection, as words (Fig. 6 of Yan13)."""
+"""Test queries of a ground truth as words (Fig. 6 of Yan13)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,7 +71,7 @@ def ask_ground_truths(
 
 
 def _numbers(known: dict[str, int], stems: frozenset[str], *, missing: bool) -> NDArray[np.int64]:
-    """Image numbers of photos; those that are not in the collection are distinct negative ones, or left out."""
+    """Image numbers of photos; photos not in the collection get distinct negative numbers, or are left out."""
     found = [known[stem] for stem in stems if stem in known]
     lost = range(-1, len(found) - len(stems) - 1, -1) if missing else ()
     return np.array(sorted([*found, *lost]), np.int64)
